@@ -24,6 +24,7 @@ from tests.house.rules import (
     repeated_classes,
     silent_modules,
     stops_of_others,
+    words_in,
 )
 from tests.house.sources import Source, read
 
@@ -56,6 +57,9 @@ LAUNCHERS = {Path("runners/commands/bench.py")}
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 60
 MOST_MODULES = 15
+OF_ONE_METRIC = ("QPS", "PRIMARY", "THRESHOLD", '"qps"')
+"""What a page that knows one metric alone, or one threshold, has of it."""
+
 CATCH_ALL = {"util", "utils", "common", "helpers", "models", "misc", "shared", "base"}
 
 
@@ -272,6 +276,24 @@ def test_hints_are_remedies(sources: list[Source]) -> None:
 def test_a_hint_that_quotes_an_error_is_seen() -> None:
     made_up = house({"a.py": "E('x', hint=str(e))", "b.py": "\nE('x', hint=tail(out))\nE(hint=remedy(x))"})
     assert places(quoted_hints(made_up)) == ["a.py:1", "b.py:2"]
+
+
+# --- what knows no metric
+
+
+def test_pages_know_no_metric_of_their_own() -> None:
+    """Unit, direction and threshold of what a page shows come with the judged value, as `Judged`."""
+    report = ROOT / "report"
+    files = [*report.rglob("*.py"), *report.glob("static/*.js")]
+    none_of(words_in(files, ROOT, OF_ONE_METRIC))
+
+
+def test_a_page_of_one_metric_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.py"
+    page.write_text("from suites.metric import QPS\nx = 1\nunit = 'qps'\ny = metrics['qps_cv']\n")
+    assert places(words_in([page], tmp_path, OF_ONE_METRIC)) == ["page.py:1"]
+    page.write_text('if (metric === "qps") return THRESHOLD / 100\n')
+    assert len(words_in([page], tmp_path, OF_ONE_METRIC)) == 2
 
 
 # --- what a move would break

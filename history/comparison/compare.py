@@ -30,7 +30,7 @@ from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
 from history.store.records import OVER_LIMIT, Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
-from suites.metrics import INSTRUCTIONS, METRICS, OVERLOADED, PRIMARY, beside_verdict
+from suites.metrics import METRICS, OVERLOADED, PRIMARY, beside_verdict
 
 __all__ = [
     "CONFIDENCE",
@@ -121,7 +121,7 @@ def _compare_in_session(
         raise _no_session(history, base_name, name, limits)
     session, (base, contender) = match
     if options.metric == PRIMARY:
-        options = replace(options, metric=INSTRUCTIONS if session.only_counted else session.primary)
+        options = replace(options, metric=session.judged_by)
     metrics = {options.metric, PRIMARY, OVERLOADED, *beside_verdict(primary=session.primary)}
     metrics |= {*imported_stand_ins().values()}
     runs = history.runs(session.id, (base, contender), metrics)

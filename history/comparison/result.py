@@ -260,6 +260,14 @@ class ContenderComparison:
         """Whether any step has a trend."""
         return any(step.trend for step in self.steps)
 
+    @cached_property
+    def judged_metrics(self) -> tuple[str, ...]:
+        """The metrics that judge its steps: the one asked for, then those beside it that are followed for
+        changes over nights and were recorded."""
+        beside = (each for step in self.steps for each in step.beside if each.pairs and each.row.judged)
+        judged = (step.judged for step in self.steps)
+        return tuple(dict.fromkeys(each.metric for each in (*judged, *beside)))
+
     @property
     def judged_steps(self) -> int:
         """The number of steps with an interval, which share the confidence."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from history.stats.layouts import LEAST_LAYOUTS
 from history.stats.noise_model import Noise
-from suites.metrics import METRICS, PRIMARY
+from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY
 
 if TYPE_CHECKING:
     from build.build import Build
@@ -155,19 +155,40 @@ class Session(SessionStart):
     @property
     def only_counted(self) -> bool:
         """Whether it has counted passes and nothing else."""
-        exact = self.options.get(EXACT)
-        return isinstance(exact, dict) and exact.get("when") == ONLY
+        return _only_counted(self.options)
 
     @property
     def primary(self) -> str:
-        """The metric that verdicts are about, unless another one is asked for."""
-        primary = self.options.get(PRIMARY_METRIC)
-        return primary if isinstance(primary, str) and primary in METRICS else PRIMARY
+        """The metric that its rounds are about."""
+        return _primary(self.options)
+
+    @property
+    def judged_by(self) -> str:
+        """The metric of its verdicts, unless another one is asked for; see `judged_metric`."""
+        return judged_metric(self.options)
 
     @property
     def is_imported(self) -> bool:
         """Whether it was imported from other people's tables."""
         return self.options.get("imported") is True
+
+
+def judged_metric(options: Mapping[str, object]) -> str:
+    """Return the metric that the verdicts of a session with these options are about.
+
+    It is that of its rounds, or instructions where there are only counted passes.
+    """
+    return INSTRUCTIONS if _only_counted(options) else _primary(options)
+
+
+def _only_counted(options: Mapping[str, object]) -> bool:
+    exact = options.get(EXACT)
+    return isinstance(exact, dict) and exact.get("when") == ONLY
+
+
+def _primary(options: Mapping[str, object]) -> str:
+    primary = options.get(PRIMARY_METRIC)
+    return primary if isinstance(primary, str) and primary in METRICS else PRIMARY
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from datetime import datetime
 import htpy as h
 from markupsafe import Markup
 
-from history.comparison.result import THRESHOLD
 from report.charts import svg
 from report.charts.scales import RatioScale, TimeScale
 from report.markup.formats import DASH, day, moment, percent, share, span
@@ -70,7 +69,9 @@ class NightChart:
     visible: float | None
     """The smallest change that the step is likely to see, as a fraction; None without a calibration."""
 
-    threshold: float = THRESHOLD / 100
+    threshold: float
+    """The fraction beyond which a change is reported."""
+
     changes: Sequence[ChangeMark] = ()
     notes: Sequence[tuple[datetime, str]] = ()
     """What else changed before a night: machine, base, suite."""
@@ -123,11 +124,11 @@ def draw(chart: NightChart, *, small: bool = False) -> Markup:
 
 def chart_key(chart: NightChart) -> h.Node:
     """Return what the marks of a chart mean."""
-    sees = (
-        "Hollow points and the hatched ground: what this step can see was never measured here."
-        if chart.visible is None
-        else f"Hatched: changes below {share(chart.visible)} cannot be seen by this step."
-    )
+    sees = "Hollow points and the hatched ground: what this step can see was never measured here."
+    if chart.visible is not None:
+        sees = f"Hatched: changes below {share(chart.visible)} cannot be seen by this step."
+        if chart.visible <= chart.threshold:
+            sees = f"This step can see every change beyond {share(chart.threshold)}, the threshold."
     return h.p(".key")[
         sees,
         " Bars: the interval of a session." if any(mark.interval for mark in chart.marks) else None,

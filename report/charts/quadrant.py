@@ -34,12 +34,12 @@ class DebtMark:
     href: str
 
 
-def quadrant_figure(marks: Sequence[DebtMark], caption: h.Node) -> h.Node:
-    """Return the chart with its table. There must be a mark."""
-    return svg.figure(_draw(marks), caption, _numbers(marks), wide=False)
+def quadrant_figure(marks: Sequence[DebtMark], unit: str, caption: h.Node) -> h.Node:
+    """Return the chart with its table; `unit` is that of throughput. There must be a mark."""
+    return svg.figure(_draw(marks, unit), caption, _numbers(marks, unit), wide=False)
 
 
-def _draw(marks: Sequence[DebtMark]) -> Markup:
+def _draw(marks: Sequence[DebtMark], unit: str) -> Markup:
     x = RatioScale.around([mark.reset for mark in marks], _LEFT, WIDTH - _RIGHT)
     y = RatioScale.around([mark.throughput for mark in marks], HEIGHT - _BOTTOM, _TOP)
     parts = [
@@ -57,8 +57,8 @@ def _draw(marks: Sequence[DebtMark]) -> Markup:
         )
         parts.append(svg.text(_LEFT - 6, y.at(ratio) + 4, label, "tick", "end"))
     parts.append(svg.text(WIDTH - _RIGHT, HEIGHT - 6, "seconds of the reset →", "tick", "end"))
-    parts.append(svg.text(_LEFT, 11, "↑ queries/s", "tick"))
-    parts += _marks(marks, x, y)
+    parts.append(svg.text(_LEFT, 11, f"↑ {unit}", "tick"))
+    parts += _marks(marks, unit, x, y)
     return svg.picture(WIDTH, HEIGHT, parts, f"Throughput against reset, {len(marks)} steps", "quadrant")
 
 
@@ -76,7 +76,7 @@ def _corners(x: RatioScale) -> list[tuple[str, float, float]]:
     ]
 
 
-def _marks(marks: Sequence[DebtMark], x: RatioScale, y: RatioScale) -> list[Markup]:
+def _marks(marks: Sequence[DebtMark], unit: str, x: RatioScale, y: RatioScale) -> list[Markup]:
     parts: list[Markup] = []
     taken = [(x.at(mark.reset) - 6, y.at(mark.throughput) - 6, 12.0) for mark in marks]
     taken += [(left, top, svg.LETTER * len(text)) for text, left, top in _corners(x)]
@@ -87,7 +87,7 @@ def _marks(marks: Sequence[DebtMark], x: RatioScale, y: RatioScale) -> list[Mark
         if abs(baseline - 4 - at[1]) > _LINE:
             parts.append(svg.line(*at, left, baseline - 4, "leader"))
         parts.append(svg.text(left, baseline, name, "mark"))
-        label = f"{mark.step}: queries/s {percent(mark.throughput)}, reset {percent(mark.reset)}"
+        label = f"{mark.step}: {unit} {percent(mark.throughput)}, reset {percent(mark.reset)}"
         kind = "point" if mark.is_decided else "point hollow"
         point = svg.circle(*at, 4.5, kind, f"{mark.throughput:.4f}")
         parts.append(svg.link(mark.href, label, point) if mark.href else point)
@@ -115,7 +115,7 @@ def _room(
     return at[0] + 9, at[1] + 4
 
 
-def _numbers(marks: Sequence[DebtMark]) -> h.Node:
+def _numbers(marks: Sequence[DebtMark], unit: str) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[h.a(href=mark.href)[mark.step] if mark.href else mark.step],
@@ -125,4 +125,4 @@ def _numbers(marks: Sequence[DebtMark]) -> h.Node:
         ]
         for mark in marks
     )
-    return table(("step", "queries/s", "reset, s", "verdict"), rows, caption="Throughput and reset by step")
+    return table(("step", unit, "reset, s", "verdict"), rows, caption="Throughput and reset by step")

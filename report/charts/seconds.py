@@ -23,11 +23,11 @@ class RoundSeconds:
 
     number: int
     base: Sequence[float]
-    """QPS of each second; empty when the run has none."""
+    """Queries per second, of each second; empty when the run has none."""
 
     contender: Sequence[float]
     dropped: Sequence[tuple[str, Mapping[str, float]]] = ()
-    """Attempts at this round that were disturbed and measured again: the reason and the QPS by version."""
+    """Attempts at this round that were disturbed and measured again: the reason, and the means by version."""
 
 
 def seconds_figure(rounds: Sequence[RoundSeconds], base: str, contender: str, caption: h.Node) -> h.Node:

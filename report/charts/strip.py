@@ -45,7 +45,7 @@ class Strip:
     links: Mapping[str, str]
     """The series of each step."""
 
-    better: Better = Better.HIGHER
+    better: Better
 
 
 def strip_figure(strip: Strip, caption: h.Node = None) -> h.Node:

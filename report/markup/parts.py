@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import htpy as h
 from markupsafe import Markup, escape
 
-from history.comparison.verdict import TRAITS, MetricChange, Tone, Verdict, verdict_of
+from history.comparison.verdict import TRAITS, Judged, MetricChange, Tone, Verdict, verdict_of
 from history.stats.estimators import Interval
 from report.markup.formats import DASH, bounds, percent, ratio_text
 from report.markup.template import Template, joined
@@ -61,6 +61,11 @@ class Heat:
             return self.reason or "no value"
         interval = f", interval {bounds(self.interval)}" if self.interval else ""
         return f"{percent(self.ratio)}{interval}, {self.verdict or self.reason or 'not judged'}"
+
+
+def heat_of(judged: Judged) -> Heat:
+    """Return a judged metric as a coloured cell shows it."""
+    return Heat(judged.value, judged.verdict, judged.better, judged.interval, judged.reason)
 
 
 def shade_of(ratio: float, better: Better) -> str:

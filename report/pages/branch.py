@@ -9,13 +9,14 @@ from history.changes.report import ChangeReport
 from report import addresses
 from report.charts.nights import NightChart, NightMark, draw
 from report.charts.strip import Strip, StripCell, strip_figure
-from report.markup.formats import counted, day, percent
+from report.markup.formats import counted, day, metric_name, percent
 from report.markup.frame import Page
+from report.markup.metrics import described, metric_parts
 from report.markup.parts import legend, note, numeric, section, table
 from report.pages.changes import CHANGE_HEADS, change_mark, change_rows
 from report.values.branch_page import BranchPlace
 from report.values.catalog import Catalog
-from suites.metric import QPS, Better
+from suites.metrics import METRICS
 
 
 def branch_page(
@@ -36,7 +37,13 @@ def branch_page(
                 ),
             )
         )
-    body += [_place(branch, number, one, reports, catalog, root) for number, one in enumerate(places)]
+    by_metric: dict[str, list[h.Node]] = {}
+    for number, one in enumerate(places):
+        drawn = _place(branch, number, one, reports, catalog, root)
+        by_metric.setdefault(one.metric.name, []).append(drawn)
+    order = list(METRICS)
+    parts = ((METRICS[name], drawn) for name, drawn in by_metric.items())
+    body.append(metric_parts(sorted(parts, key=lambda part: (part[0].is_counted, order.index(part[0].name)))))
     if not places:
         body.append(
             note("This branch was never measured against another base: there is nothing relative to show.")
@@ -83,14 +90,12 @@ def _place(
 ) -> h.Node:
     place = catalog.clearance.place(one.place)
     heading = f"{place.suite} on {place.box}"
-    if not one.matrix.nights or not one.matrix.series:
-        return section(heading, note("It has no night with a value here."))
     return section(
         heading,
         strip_figure(_strip(branch, one, catalog, root)),
         _multiples(branch, number, one, reports, catalog, root),
-        id_=addresses.anchor(f"{place.suite}-{place.box}-{place.configuration}"),
-        lead=f"{place.configuration}; queries per second relative to {one.base} in the same night, "
+        id_=addresses.anchor(f"{place.suite}-{place.box}-{place.configuration}-{one.metric.name}"),
+        lead=f"{place.configuration}; {described(one.metric)}, relative to {one.base} in the same night, "
         f"last {counted(len(one.matrix.nights), 'night')}.",
     )
 
@@ -105,9 +110,10 @@ def _strip(branch: str, one: BranchPlace, catalog: Catalog, root: str) -> Strip:
     for number, (_, step, _) in enumerate(one.matrix.series):
         visible = one.visible.get(step)
         rows[step] = [_cell(float(ratio), visible) for ratio in one.matrix.ratios[number]]
-        key = addresses.series_id(place.box, place.suite, place.configuration, branch, step, QPS)
+        key = addresses.series_id(place.box, place.suite, place.configuration, branch, step, one.metric.name)
         links[step] = f"{root}{addresses.series(key)}"
-    return Strip(f"{branch}, {place.suite} on {place.box}", nights, rows, links)
+    title = f"{branch}, {metric_name(one.metric.name)}, {place.suite} on {place.box}"
+    return Strip(title, nights, rows, links, one.metric.better)
 
 
 def _cell(ratio: float, visible: float | None) -> StripCell:
@@ -132,24 +138,25 @@ def _multiples(
             for night, ratio in zip(one.matrix.nights, one.matrix.ratios[at], strict=True)
         ]
         chart = NightChart(
-            f"{step}, {branch}",
+            f"{step}, {metric_name(one.metric.name)}, {branch}",
             marks,
-            Better.HIGHER,
+            one.metric.better,
             one.visible.get(step),
+            one.threshold,
             changes=[
                 change_mark(member, f"{root}{addresses.change(report.change.fingerprint)}")
                 for report in reports
                 for member in report.change.members
                 if member.key.environment == one.place
                 and member.key.step == step
-                and member.key.metric == QPS
+                and member.key.metric == one.metric.name
                 and member.first_after.started_at >= marks[0].when
             ],
             name=f"p{number}-{at}",
             y_values=ends,
         )
         last = next((mark.ratio for mark in reversed(marks) if mark.ratio is not None), None)
-        key = addresses.series_id(place.box, place.suite, place.configuration, branch, step, QPS)
+        key = addresses.series_id(place.box, place.suite, place.configuration, branch, step, one.metric.name)
         charts.append(
             h.figure[
                 h.figcaption[

@@ -174,6 +174,7 @@ def chart_of(
         marks,
         METRICS[key.metric].better if key.metric in METRICS else Better.NEITHER,
         one.visible,
+        catalog.threshold_of(key.metric),
         changes=[change_mark(member, "")],
         notes=[(night.started_at, catalog.clearance.text(text)) for night, text in one.notes],
         name=name,

@@ -13,6 +13,7 @@ from history.rendering.notes import notes
 from report.charts.intervals import IntervalRow, interval_figure
 from report.markup.formats import moment
 from report.markup.frame import Page
+from report.markup.metrics import described
 from report.markup.parts import bullets, commands, facts, legend, section, tone_of
 from report.pages.session import plain_sentence
 from report.pages.verdicts import verdict_table
@@ -71,12 +72,12 @@ def _contender(comparison: Comparison, one: ContenderComparison, heading: str) -
                 ("box", place),
             )
         ),
-        verdict_table(comparison, one, lambda step: ""),
+        verdict_table(one, lambda step: ""),
         interval_figure(
             rows,
-            f"{comparison.metric.name}: {one.contender} over {one.base}, with intervals",
+            f"{described(one.steps[0].judged.row)}: {one.contender} over {one.base}, with intervals",
             what="step",
-            threshold=comparison.options.threshold_percent / 100,
+            threshold=one.steps[0].judged.threshold,
         )
         if rows
         else None,

@@ -9,7 +9,6 @@ import htpy as h
 from build.engines import ENGINES
 from build.version import Version
 from history.changes.repository import Change
-from history.comparison.result import THRESHOLD
 from history.errors import stored_version
 from history.rendering.confirmations import counted_rounds
 from history.store.records import ChangeStatus
@@ -36,7 +35,7 @@ from report.values.catalog import Catalog
 from report.values.clearance import Clearance
 from report.values.dossier import Dossier
 from suites.metric import Role
-from suites.metrics import METRICS, PRIMARY
+from suites.metrics import METRICS
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
@@ -177,10 +176,8 @@ def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
         )
     uid = h.a(href=f"{root}{addresses.session(confirmed.uid)}")[confirmed.uid] if linked else confirmed.uid
     rows = [IntervalRow(f"round {number}", ratio, is_small=True) for number, ratio in dossier.round_ratios]
-    tone = "plain"
-    if dossier.confirmation is not None:
-        verdicts = {step.step: step.judged.verdict for step in dossier.confirmation.steps}
-        tone = tone_of(verdicts.get(confirmed.key.step))
+    judged = dossier.confirmed_step
+    tone = tone_of(judged.verdict) if judged is not None else "plain"
     rows.append(
         IntervalRow(
             "all rounds",
@@ -197,7 +194,7 @@ def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
             rows,
             f"{confirmed.after.version} over {confirmed.before.version}, round by round",
             what="pass" if confirmed.is_counted else "round",
-            threshold=METRICS[confirmed.key.metric].threshold(THRESHOLD / 100),
+            threshold=_threshold(dossier, catalog),
         ),
         lead=[
             "Session ",
@@ -205,6 +202,12 @@ def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
             f" measured the old and the new commit in {counted_rounds(confirmed)} of {confirmed.key.step}.",
         ],
     )
+
+
+def _threshold(dossier: Dossier, catalog: Catalog) -> float:
+    """Return the threshold by which the main series was judged; without rounds, that of its metric."""
+    judged = dossier.confirmed_step
+    return judged.threshold if judged else catalog.threshold_of(dossier.report.main_series.key.metric)
 
 
 def _costs(dossier: Dossier, catalog: Catalog) -> h.Node:
@@ -358,10 +361,9 @@ def _commands(dossier: Dossier) -> Sequence[str]:
                 dossier.report.commits, (change.last_before, change.first_after), strict=True
             )
         )
-        metric = "" if main.key.metric == PRIMARY else f" --metric {main.key.metric}"
         lines.append(
             f"./tidemark bisect {defined}--engine {engine} --good {shlex.quote(good)} "
-            f"--bad {shlex.quote(bad)} {what}{metric}"
+            f"--bad {shlex.quote(bad)} {what} --metric {main.key.metric}"
         )
     return lines
 

@@ -9,13 +9,12 @@ from history.changes.report import ChangeReport
 from history.comparison.verdict import Verdict
 from history.store.records import ChangeStatus
 from report import addresses
-from report.markup.formats import counted, day, moment, percent
+from report.markup.formats import counted, day, metric_name, moment, percent
 from report.markup.frame import Page
 from report.markup.parts import Heat, commands, facts, heat_cell, legend, note, numeric, section, stat, table
 from report.pages.changes import CHANGE_HEADS, change_rows
 from report.values.catalog import Catalog
 from report.values.overview import BoxState, LatestComparison
-from suites.metric import Better
 
 SHOWN_CHANGES = 12
 
@@ -89,14 +88,17 @@ def _branches(latest: Sequence[LatestComparison], catalog: Catalog) -> h.Node:
     for one in latest:
         place = catalog.clearance.place(one.place)
         steps = one.comparison.steps
-        mean = one.mean
+        ladder, mean = addresses.ladder(place.suite, place.box, place.configuration), one.mean
         rows.append(
             h.tr[
-                h.th(scope="row")[h.a(href=addresses.branch(one.branch))[one.branch]],
-                h.td[h.a(href=addresses.ladder(place.suite, place.box, place.configuration))[place.suite]],
+                h.th(scope="row")[
+                    h.a(href=f"{addresses.branch(one.branch)}#metric={one.metric.name}")[one.branch]
+                ],
+                h.td[h.a(href=f"{ladder}#metric={one.metric.name}")[place.suite]],
                 h.td[place.box],
                 h.td[one.night.versions[one.night.base or ""]],
-                heat_cell(Heat(mean, None, Better.HIGHER, reason="geometric mean of all steps")),
+                h.td[metric_name(one.metric.name)],
+                heat_cell(Heat(mean, None, one.metric.better, reason="geometric mean of all steps")),
                 numeric(percent(mean)),
                 [
                     numeric(str(_count(one, verdict)) or "–")
@@ -113,6 +115,7 @@ def _branches(latest: Sequence[LatestComparison], catalog: Catalog) -> h.Node:
         "suite",
         "box",
         "against",
+        "metric",
         "mean",
         "change",
         "worse",

@@ -5,17 +5,28 @@ from collections.abc import Iterator, Sequence
 import htpy as h
 
 from report import addresses
-from report.markup.formats import counted, day, ratio_text, short_version
+from report.markup.formats import amount, counted, day, metric_name, ratio_text, short_version
 from report.markup.frame import Page
-from report.markup.parts import Heat, facts, heat_cell, legend, note, numeric, shade_of, table
+from report.markup.metrics import described, metric_parts
+from report.markup.parts import (
+    Heat,
+    facts,
+    heat_cell,
+    heat_of,
+    legend,
+    note,
+    numeric,
+    shade_of,
+    table,
+)
 from report.values.clearance import Clearance
-from report.values.ladder import Ladder, LadderCell, LadderColumn
+from report.values.ladder import Ladder, LadderColumn
 from suites.metric import Better
 
 
-def ladder_page(ladder: Ladder, clearance: Clearance) -> Page:
-    """Return the page of an environment's versions."""
-    place = clearance.place(ladder.place)
+def ladder_page(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
+    """Return the page of an environment's versions; `ladders` has one for each metric, and is not empty."""
+    place = clearance.place(ladders[0].place)
     path = addresses.ladder(place.suite, place.box, place.configuration)
     root = addresses.way_to_root(path)
     body: list[h.Node] = [
@@ -24,41 +35,46 @@ def ladder_page(ladder: Ladder, clearance: Clearance) -> Page:
                 ("suite", place.suite),
                 ("configuration", place.configuration),
                 ("box", h.a(href=f"{root}{addresses.machine(place.box)}")[place.box]),
-                ("base", ladder.base),
-                ("columns", f"{counted(len(ladder.columns), 'version')} in its latest session with the base"),
+                ("base", ladders[0].base),
             )
         ),
-        h.p("#base-note", aria_live="polite")[
-            "Ratios of queries per second to ",
-            h.b[ladder.base],
-            ", measured in the same session. The head of a column makes it the base.",
-            _unjudged(ladder),
-        ],
-        _table(ladder, root),
+        metric_parts((ladder.metric, _ladder(ladder, root)) for ladder in ladders),
         legend(),
     ]
-    if ladder.left_out:
-        body.append(
-            note(f"{counted(ladder.left_out, 'older version')} have no column; series.html has their nights.")
-        )
     return Page(
         path,
         f"{place.suite} on {place.box}: versions",
         body,
-        max(column.started_at for column in ladder.columns),
+        max(column.started_at for ladder in ladders for column in ladder.columns),
         heading=[place.suite, h.span(".quiet")[f" on {place.box}, {place.configuration}"]],
         crumbs=(("Versions", addresses.LADDERS),),
         scripts=("static/ladder.js",),
     )
 
 
+def _ladder(ladder: Ladder, root: str) -> h.Node:
+    versions = f"{counted(len(ladder.columns), 'version')}, each in its latest session with the base"
+    left_out = f"{counted(ladder.left_out, 'older version')} have no column; series.html has their nights."
+    return [
+        h.p(".base-note", aria_live="polite")[
+            f"Ratios of {described(ladder.metric)}, to ",
+            h.b[ladder.base],
+            f", measured in the same session: {versions}. The head of a column makes it the base.",
+            _unjudged(ladder),
+        ],
+        _table(ladder, root),
+        note(left_out) if ladder.left_out else None,
+    ]
+
+
 def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
-    """Return the list of ladders."""
+    """Return the list of ladders, which has those of metrics that sessions are judged by."""
     root = addresses.way_to_root(addresses.LADDERS)
     rows = []
-    for ladder in ladders:
+    for ladder in (each for each in ladders if each.is_own):
         place = clearance.place(ladder.place)
-        href = f"{root}{addresses.ladder(place.suite, place.box, place.configuration)}"
+        page = addresses.ladder(place.suite, place.box, place.configuration)
+        href = f"{root}{page}#metric={ladder.metric.name}"
         newest = max(ladder.columns, key=lambda column: column.started_at)
         mean = ladder.mean(newest, list(ladder.groups))
         rows.append(
@@ -66,6 +82,7 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
                 h.th(scope="row")[h.a(href=href)[place.suite]],
                 h.td[place.box],
                 h.td[place.configuration],
+                h.td[metric_name(ladder.metric.name)],
                 h.td[ladder.base],
                 numeric(str(len(ladder.columns))),
                 numeric(str(len(ladder.groups))),
@@ -73,7 +90,10 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
                 numeric(ratio_text(mean)),
             ]
         )
-    heads = ("suite", "box", "configuration", "base", "versions", "steps", "latest", "its geometric mean")
+    heads = (
+        *("suite", "box", "configuration", "metric", "base", "versions", "steps", "latest"),
+        "its geometric mean",
+    )
     body = (
         table(heads, rows, caption="Versions by suite and box", sortable=True)
         if rows
@@ -85,7 +105,7 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
 
 def _unjudged(ladder: Ladder) -> str:
     """Say how many ratios have no verdict, so that their colour is not taken for one."""
-    cells = [cell for column in ladder.columns for cell in column.cells.values() if cell.ratio is not None]
+    cells = [cell for column in ladder.columns for cell in column.cells.values() if cell.value is not None]
     unjudged = sum(cell.verdict is None for cell in cells)
     if not unjudged:
         return ""
@@ -111,9 +131,9 @@ def _table(ladder: Ladder, root: str) -> h.Node:
     return table(
         heads,
         rows,
-        caption="Queries per second relative to the base, by step and version",
+        caption=f"{metric_name(ladder.metric.name)} relative to the base, by step and version",
         foot=foot,
-        class_="ladder",
+        class_=f"ladder {'less' if ladder.metric.better is Better.LOWER else 'more'}",
     )
 
 
@@ -132,33 +152,30 @@ def _groups(ladder: Ladder) -> Iterator[tuple[str, list[str]]]:
 
 
 def _row(ladder: Ladder, step: str, root: str) -> h.Node:
-    base = next((one.cells[step].base_value for one in ladder.columns if step in one.cells), None)
+    base = next((one.cells[step].base for one in ladder.columns if step in one.cells), None)
     return h.tr(data_step=step)[
         h.th(scope="row")[step],
         h.td(class_="heat same base-cell", data_v="1" if base else None)[
-            h.span(title=f"{base:,.0f} queries/s" if base else None)["1.00"]
+            h.span(title=f"{amount(base)} {ladder.metric.unit}" if base else None)["1.00"]
         ],
-        (_cell(column, step, root) for column in ladder.columns),
+        (_cell(ladder, column, step, root) for column in ladder.columns),
     ]
 
 
-def _cell(column: LadderColumn, step: str, root: str) -> h.Node:
-    cell = column.cells.get(step) or LadderCell(
-        None, None, None, "not measured", None, None, has_rounds=False
-    )
-    heat = Heat(cell.ratio, cell.verdict, Better.HIGHER, cell.interval, cell.reason)
-    href = f"{root}{addresses.step(column.uid, step)}" if cell.has_rounds else None
-    values = (
-        f"{cell.base_value:,.0f} to {cell.value:,.0f} queries/s" if cell.base_value and cell.value else ""
-    )
-    return heat_cell(heat, href, values)
+def _cell(ladder: Ladder, column: LadderColumn, step: str, root: str) -> h.Node:
+    judged = column.cells.get(step)
+    if judged is None:
+        return heat_cell(Heat(None, None, ladder.metric.better, reason="not measured"))
+    href = f"{root}{addresses.step(column.uid, step)}#metric={judged.metric}" if column.has_rounds else None
+    values = f"{amount(judged.base)} to {amount(judged.contender)} {judged.unit}" if judged.value else ""
+    return heat_cell(heat_of(judged), href, values)
 
 
 def _mean(ladder: Ladder, name: str, steps: Sequence[str]) -> h.Node:
     cells = []
     for column in ladder.columns:
         mean = ladder.mean(column, steps)
-        shade = shade_of(mean, Better.HIGHER) if mean is not None else "none"
+        shade = shade_of(mean, ladder.metric.better) if mean is not None else "none"
         cells.append(
             h.td(class_=f"heat {shade}", data_v=f"{mean:.6g}" if mean is not None else None)[
                 h.span[ratio_text(mean)]

@@ -9,7 +9,7 @@ from history.rendering.changes import box_note_lines
 from history.store.records import Environment
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
-from report.markup.formats import counted, day, moment, share
+from report.markup.formats import counted, day, metric_name, moment, share
 from report.markup.frame import Page
 from report.markup.parts import bullets, facts, note, numeric, section, stat, table
 from report.values.catalog import Catalog
@@ -151,10 +151,9 @@ def _sees(values: MachinePage, root: str) -> h.Node:
         IntervalRow(
             f"{one.step} ({one.suite}, {one.profile})",
             1.0,
-            1 - one.visible,
-            1 / (1 - one.visible),
+            *one.unseen,
             "open",
-            f"sees {share(one.visible)}",
+            f"{metric_name(one.metric.name)}: sees {share(one.visible)}",
             is_small=True,
         )
         for one in shown
@@ -165,17 +164,22 @@ def _sees(values: MachinePage, root: str) -> h.Node:
             h.td[one.suite],
             h.td[one.profile],
             h.th(scope="row")[one.step],
+            h.td[metric_name(one.metric.name)],
             numeric(share(one.sd, 2)),
             numeric(str(one.rounds)),
             numeric(share(one.visible)),
         ]
         for one in values.noise
     )
-    heads = ("calibrated", "suite", "profile", "step", "scatter of a round", "rounds", "three rounds see")
+    heads = (
+        *("calibrated", "suite", "profile", "step", "metric", "scatter of a round", "rounds"),
+        "three rounds see",
+    )
+    metrics = " and ".join(dict.fromkeys(metric_name(one.metric.name) for one in shown))
     return section(
         "What its steps can see",
         interval_figure(
-            rows, "Changes of queries per second within the bar cannot be seen in three rounds", what="step"
+            rows, f"Changes of {metrics} within the bar cannot be seen in three rounds", what="step"
         ),
         h.details[
             h.summary["Every calibration"],

@@ -1,7 +1,8 @@
 """The page of a session: what it measured, its verdicts as `compare` prints them, its warnings."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import htpy as h
 
@@ -11,11 +12,14 @@ from history.stats.estimators import geometric_mean
 from report import addresses
 from report.markup.formats import amount, counted, moment
 from report.markup.frame import Page
+from report.markup.metrics import described, metric_parts
 from report.markup.parts import bullets, commands, facts, legend, note, numbers, numeric, section, table
-from report.pages.verdicts import debt, verdict_table
+from report.pages.verdicts import debt, table_beside, verdict_table
 from report.values.catalog import SessionKind
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
+from suites.metric import Metric
+from suites.metrics import METRICS
 
 KINDS = {
     SessionKind.NIGHT: "a night of the nightly service, or a comparison by hand",
@@ -34,9 +38,10 @@ def session_page(values: SessionPage, clearance: Clearance, *, linked: bool = Tr
     root = addresses.way_to_root(path) if linked else None
     body: list[h.Node] = [_facts(values, clearance, root)]
     if values.comparison is not None:
-        body += [_contender(values, one, clearance, root) for one in values.comparison.contenders]
+        contenders = values.comparison.contenders
+        body.append(metric_parts(_parts(values, clearance, root)))
         body.append(legend())
-        more = len(entry.versions) - 1 - len(values.comparison.contenders)
+        more = len(entry.versions) - 1 - len(contenders)
         if more > 0:
             body.append(note(f"{counted(more, 'more contender')} of this session are not compared here."))
     else:
@@ -81,7 +86,8 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
             ("box", _link(root, addresses.machine(machine.hostname), machine.hostname)),
             ("machine", f"{machine.cpu_model}, {machine.cores} cores, {gib:.0f} GiB, {machine.kernel}"),
             ("suite", f"{session.suite}, profile {session.profile}, durability {session.durability}"),
-            ("rounds", f"{session.repetitions} planned"),
+            ("rounds", _planned(values)),
+            ("judged by", described(values.metric)),
             (
                 "tools",
                 ", ".join(f"{name} {version}" for name, version in clearance.tools(session.tools).items()),
@@ -96,13 +102,39 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
     )
 
 
+def _planned(values: SessionPage) -> str:
+    session = values.session
+    passes = f"{counted(session.counted_passes, 'counted pass', 'counted passes')} planned"
+    if session.only_counted:
+        return passes
+    return f"{session.repetitions} planned{f', {passes}' if session.counted_passes else ''}"
+
+
 def _link(root: str | None, path: str, text: str) -> h.Node:
     """Return a link to a page of the site, or its text alone on a page to mail."""
     return h.a(href=f"{root}{path}")[text] if root is not None else text
 
 
+def _parts(values: SessionPage, clearance: Clearance, root: str | None) -> Iterator[tuple[Metric, h.Node]]:
+    """Yield what each metric says of the contenders: a page to mail has the one of the session alone."""
+    assert values.comparison is not None
+    contenders = values.comparison.contenders
+    metrics = dict.fromkeys(name for one in contenders for name in one.judged_metrics)
+    for number, metric in enumerate(metrics if root is not None else list(metrics)[:1]):
+        make = partial(_beside, values, metric) if number else partial(_contender, values, clearance)
+        yield METRICS[metric], [make(one, root) for one in contenders]
+
+
+def _beside(values: SessionPage, metric: str, contender: ContenderComparison, root: str | None) -> h.Node:
+    def address(step: str) -> str:
+        return f"{root}{addresses.step(values.entry.uid, step)}#metric={metric}"
+
+    heading = f"{contender.contender} against {contender.base}"
+    return section(heading, table_beside(contender, metric, address))
+
+
 def _contender(
-    values: SessionPage, contender: ContenderComparison, clearance: Clearance, root: str | None
+    values: SessionPage, clearance: Clearance, contender: ContenderComparison, root: str | None
 ) -> h.Node:
     assert values.comparison is not None
     uid = values.entry.uid
@@ -114,7 +146,7 @@ def _contender(
     resets = resets_of(values.steps, str(contender.base), str(contender.contender))
     return section(
         f"{contender.contender} against {contender.base}",
-        verdict_table(values.comparison, contender, address),
+        verdict_table(contender, address),
         debt(contender, resets, address),
         h.details(open=bool(contender.warnings))[
             h.summary["What the numbers rest on, and warnings"],
@@ -146,7 +178,12 @@ def _without_comparison(values: SessionPage, root: str | None) -> h.Node:
         for step, one in values.night_values.items()
     )
     kept = (
-        table(("step", *branches), rows, caption="Queries per second that the night kept", class_="numbers")
+        table(
+            ("step", *branches),
+            rows,
+            caption=f"{described(values.metric)}: what the night kept",
+            class_="numbers",
+        )
         if branches
         else None
     )
@@ -157,17 +194,19 @@ def _without_comparison(values: SessionPage, root: str | None) -> h.Node:
 
 
 def _single(values: SessionPage, root: str | None) -> h.Node:
+    metric = values.metric
     rows = (
         h.tr[
             h.th(scope="row")[_link(root, addresses.step(values.entry.uid, step.step), step.step)],
             h.td[version],
             numeric(str(len(by_round))),
-            numeric(amount(geometric_mean([run.values.get("qps", 0.0) for run in by_round.values()]))),
+            numeric(amount(geometric_mean([run.values.get(metric.name, 0.0) for run in by_round.values()]))),
         ]
         for step in values.steps
         for version, by_round in step.runs.items()
     )
-    return table(("step", "version", "rounds", "queries/s"), rows, caption="Steps of this session")
+    heads = ("step", "version", "rounds", metric.unit)
+    return table(heads, rows, caption=f"Steps of this session: {described(metric)}")
 
 
 def _reproduce(values: SessionPage, clearance: Clearance) -> h.Node:

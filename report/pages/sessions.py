@@ -7,7 +7,7 @@ import htpy as h
 
 from history.store.records import SessionStatus
 from report import addresses
-from report.markup.formats import moment, short_version
+from report.markup.formats import metric_name, moment, short_version
 from report.markup.frame import Page
 from report.markup.parts import note, stat, table
 from report.values.catalog import Catalog, SessionEntry
@@ -58,7 +58,7 @@ def _path(year: int) -> str:
 
 
 def _table(entries: Sequence[SessionEntry], catalog: Catalog, root: str, caption: str) -> h.Node:
-    heads = ("began", "session", "kind", "suite", "profile", "box", "versions", "status")
+    heads = ("began", "session", "kind", "suite", "profile", "box", "versions", "judged by", "status")
     return table(heads, (_row(one, catalog, root) for one in entries), caption=caption, sortable=True)
 
 
@@ -75,5 +75,6 @@ def _row(entry: SessionEntry, catalog: Catalog, root: str) -> h.Node:
         h.td[entry.profile],
         h.td[h.a(href=f"{root}{addresses.machine(box)}")[box]],
         h.td[", ".join(versions), f" and {more} more" if more > 0 else None],
+        h.td[metric_name(entry.judged_by)],
         h.td[f"{entry.status}{pruned}"],
     ]

@@ -1,20 +1,22 @@
 """The page of one step of a session: the same seconds, percentiles, costs, reset, functions, flame graphs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import htpy as h
 
 from history.comparison.profile_diff import Differential
-from history.comparison.result import THRESHOLD, ContenderComparison, StepComparison
+from history.comparison.result import ContenderComparison, StepComparison
+from history.comparison.verdict import Judged
 from history.rendering.profiles import quality
 from history.stats.estimators import mean
 from history.store.records import Run, RunStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.seconds import RoundSeconds, seconds_figure
-from report.markup.formats import amount, bounds, metric_name, moment, percent, share, unit_of
+from report.markup.formats import amount, bounds, counted, metric_name, moment, percent, share, unit_of
 from report.markup.frame import Page
+from report.markup.metrics import described, metric_choice, metric_part
 from report.markup.parts import (
     cell,
     facts,
@@ -31,8 +33,8 @@ from report.pages.verdicts import cost_rows
 from report.values.catalog import SessionEntry
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
-from suites.metric import Role
-from suites.metrics import METRICS, PRIMARY, of_role
+from suites.metric import Metric, Role
+from suites.metrics import METRICS, of_role
 
 FUNCTIONS = 20
 
@@ -52,9 +54,14 @@ def step_page(values: SessionPage, step: StepRuns, clearance: Clearance, graphs:
     """Return the page of a step."""
     root = addresses.way_to_root(addresses.step(values.entry.uid, step.step))
     pairs = _pairs(values, step)
-    body: list[h.Node] = [_contender(values, step, both, clearance, root, graphs) for both in pairs]
+    metrics = dict.fromkeys(each.metric for both in pairs for each in _judged(both))
+    body: list[h.Node] = [metric_choice([METRICS[name] for name in metrics])]
+    targets = set(metrics)
+    for both in pairs:
+        body.append(_contender(values, step, both, clearance, root, graphs, targets))
+        targets -= {each.metric for each in _judged(both)}
     if not pairs:
-        body.append(_alone(step))
+        body.append(_alone(step, values.metric))
     body.append(_failures(step, clearance))
     body.append(_runs(step))
     return _page(values.entry, step.step, body)
@@ -66,7 +73,9 @@ def pruned_step_page(values: SessionPage, step: str) -> Page:
     rows = (row(branch, numeric(amount(value))) for branch, value in sorted(kept.items()))
     body = [
         note("The rounds of this step were pruned: its seconds, latencies, costs and functions are gone."),
-        table(("branch", "queries/s"), rows, caption="Queries per second that the night kept")
+        table(
+            ("branch", values.metric.unit), rows, caption=f"{described(values.metric)}: what the night kept"
+        )
         if kept
         else None,
     ]
@@ -99,13 +108,19 @@ def _of_step(contender: ContenderComparison, name: str) -> StepComparison | None
 
 
 def _contender(
-    values: SessionPage, step: StepRuns, both: _Both, clearance: Clearance, root: str, graphs: FlameGraphs
+    values: SessionPage,
+    step: StepRuns,
+    both: _Both,
+    clearance: Clearance,
+    root: str,
+    graphs: FlameGraphs,
+    targets: Collection[str],
 ) -> h.Node:
+    """Return what is known of a contender; links to a metric of `targets` lead here."""
     return section(
         f"{both.contender} against {both.base}",
-        _verdict(both.step),
-        _seconds(step, both, clearance),
-        _rounds(step, both),
+        *(_by_metric(step, both, judged, targets) for judged in _judged(both)),
+        _seconds(values, step, both, clearance),
         _percentiles(step, both),
         _costs(both.step),
         _resets(step, both),
@@ -114,25 +129,52 @@ def _contender(
     )
 
 
-def _verdict(step: StepComparison | None) -> h.Node:
-    if step is None:
-        return None
-    judged = step.judged
+def _judged(both: _Both) -> list[Judged]:
+    """Return a step as each metric judges it, that of the session first."""
+    if both.step is None:
+        return []
+    beside = [each.metric for each in both.step.beside if each.row.judged]
+    found = (both.step.by(name) for name in (both.step.judged.metric, *beside))
+    return [judged for judged in found if judged is not None]
+
+
+def _by_metric(step: StepRuns, both: _Both, judged: Judged, targets: Collection[str]) -> h.Node:
+    content = (_verdict(both, judged), _rounds(step, both, judged))
+    return metric_part(judged.row, *content, is_target=judged.metric in targets)
+
+
+def _verdict(both: _Both, judged: Judged) -> h.Node:
+    assert both.step is not None
+    step, is_own = both.step, judged is both.step.judged
+    is_timed = judged.row.role is Role.THROUGHPUT
+    why = ": ".join(filter(None, (judged.gap, judged.reason)))
+    reason = judged.reason if judged.verdict is not None else None
     return facts(
         (
-            ("verdict", verdict_badge(step.judged.verdict, step.judged.reason)),
-            ("change", f"{percent(judged.value)} ({bounds(step.judged.interval)})"),
-            ("values", f"{amount(judged.base)} to {amount(judged.contender)} {unit_of(judged.metric)}"),
-            (
-                "smallest visible change",
-                share(step.smallest_visible) if step.smallest_visible else "never measured on this box",
-            ),
-            ("base's drift", percent(step.base_drift) if step.base_drift else None),
+            ("metric", described(judged.row)),
+            ("verdict", verdict_badge(judged.verdict, why)),
+            ("but", reason),
+            ("change", f"{percent(judged.value)} ({bounds(judged.interval)})" if judged.value else None),
+            ("values", f"{amount(judged.base)} to {amount(judged.contender)} {judged.unit}"),
+            ("threshold", share(judged.threshold)),
+            (counted(2, judged.observed, _plural(judged)).removeprefix("2 "), str(judged.pairs)),
+            ("smallest visible change", _visible(step, judged) if is_own else None),
+            ("base's drift", percent(step.base_drift) if step.base_drift and is_timed else None),
         )
     )
 
 
-def _seconds(step: StepRuns, both: _Both, clearance: Clearance) -> h.Node:
+def _plural(judged: Judged) -> str:
+    return "passes" if judged.observed == "pass" else ""
+
+
+def _visible(step: StepComparison, judged: Judged) -> str:
+    if judged.row.is_counted:
+        return f"{share(judged.threshold)}, its threshold"
+    return share(step.smallest_visible) if step.smallest_visible else "never measured on this box"
+
+
+def _seconds(values: SessionPage, step: StepRuns, both: _Both, clearance: Clearance) -> h.Node:
     base, contender = (step.runs.get(one, {}) for one in (both.base, both.contender))
     numbers = sorted(base.keys() | contender.keys() | {one.repetition for one in step.dropped})
     rounds = []
@@ -145,40 +187,47 @@ def _seconds(step: StepRuns, both: _Both, clearance: Clearance) -> h.Node:
         ]
         rounds.append(RoundSeconds(number, old, new, attempts))
     if not any(one.base or one.contender for one in rounds):
-        return note("There is no throughput by second: it was imported, or its rounds were pruned.")
+        return note(f"There is no throughput by second: {_why_no_seconds(values, step, both)}.")
     return seconds_figure(
         rounds, both.base, both.contender, "The same seconds: queries per second, round by round"
     )
 
 
-def _rounds(step: StepRuns, both: _Both) -> h.Node:
+def _why_no_seconds(values: SessionPage, step: StepRuns, both: _Both) -> str:
+    if values.session.is_imported:
+        return "imported tables have none"
+    runs = _all(step, both)
+    if not any(run.status is RunStatus.FINISHED for run in runs):
+        return f"no round finished, {', '.join(sorted({str(run.status) for run in runs}))}"
+    if values.session.only_counted:
+        return "instructions were counted, and nothing was timed"
+    return "none was recorded"
+
+
+def _rounds(step: StepRuns, both: _Both, judged: Judged) -> h.Node:
+    """Return the ratio of each round or pass by a metric, and that of all."""
     rows = []
     for number, run in sorted(step.runs.get(both.contender, {}).items()):
         base = step.runs.get(both.base, {}).get(number)
-        old, new = _value(base), _value(run)
+        old, new = _value(base, judged.row), _value(run, judged.row)
         ratio = new / old if old and new else None
-        reasons = "; ".join(filter(None, (one.failure or "" for one in (base, run) if one is not None)))
-        rows.append(
-            IntervalRow(f"round {number}", ratio, note="did not finish" if reasons else "", is_small=True)
-        )
-    judged = both.step
-    if judged is not None and judged.judged.interval is not None:
-        interval = judged.judged.interval
-        tone = tone_of(judged.judged.verdict)
-        rows.append(
-            IntervalRow(
-                "all rounds", interval.estimate, interval.low, interval.high, tone, "the verdict's interval"
-            )
-        )
-    return (
-        interval_figure(rows, "Ratio of each round, and of all", what="round", threshold=THRESHOLD / 100)
-        if rows
-        else None
-    )
+        ended = {str(one.status) for one in (base, run) if one is not None and one.failure}
+        if ratio is not None or ended:
+            label = f"{judged.observed} {number}"
+            rows.append(IntervalRow(label, ratio, note=", ".join(sorted(ended)), is_small=True))
+    interval = judged.interval
+    if interval is not None:
+        label = f"all {_plural(judged) or judged.observed + 's'}"
+        ends = (interval.estimate, interval.low, interval.high)
+        rows.append(IntervalRow(label, *ends, tone_of(judged.verdict), "the verdict's interval"))
+    if not rows:
+        return None
+    caption = f"{metric_name(judged.metric)}: ratio of each {judged.observed}, and of all"
+    return interval_figure(rows, caption, what=judged.observed, threshold=judged.threshold)
 
 
-def _value(run: Run | None) -> float | None:
-    return run.values.get(PRIMARY) if run is not None and run.status is RunStatus.FINISHED else None
+def _value(run: Run | None, metric: Metric) -> float | None:
+    return run.values.get(metric.name) if run is not None and run.status is RunStatus.FINISHED else None
 
 
 def _percentiles(step: StepRuns, both: _Both) -> h.Node:
@@ -287,13 +336,13 @@ def _graph(address: str, what: str) -> h.Node:
     ]
 
 
-def _alone(step: StepRuns) -> h.Node:
+def _alone(step: StepRuns, metric: Metric) -> h.Node:
     rows = (
-        row(version, numeric(str(number)), numeric(amount(_value(run))))
+        row(version, numeric(str(number)), numeric(amount(_value(run, metric))))
         for version, by_round in step.runs.items()
         for number, run in sorted(by_round.items())
     )
-    return table(("version", "round", "queries/s"), rows, caption="Rounds of this step")
+    return table(("version", "round", metric.unit), rows, caption=f"Rounds of this step: {described(metric)}")
 
 
 def _failures(step: StepRuns, clearance: Clearance) -> h.Node:

@@ -5,13 +5,24 @@ from collections.abc import Callable, Iterator
 import htpy as h
 from markupsafe import Markup
 
-from history.comparison.result import Comparison, ContenderComparison, StepComparison
+from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, verdict_of
 from report.charts.fingerprint import CostMark, fingerprint
 from report.charts.quadrant import DebtMark, quadrant_figure
 from report.markup.formats import DASH, amount, bounds, metric_name, percent, ratio_text
-from report.markup.parts import Heat, cell, cost_cell, heat_cell, numeric, row, table, tone_of, verdict_badge
-from suites.metric import QPS, Better, Role
+from report.markup.metrics import described
+from report.markup.parts import (
+    cell,
+    cost_cell,
+    heat_cell,
+    heat_of,
+    numeric,
+    row,
+    table,
+    tone_of,
+    verdict_badge,
+)
+from suites.metric import Better, Role
 from suites.metrics import METRICS
 
 FINGERPRINT = (
@@ -26,10 +37,9 @@ Address = Callable[[str], str]
 """Gives the page of a step; an empty text for none."""
 
 
-def verdict_table(comparison: Comparison, contender: ContenderComparison, address: Address) -> h.Node:
+def verdict_table(contender: ContenderComparison, address: Address) -> h.Node:
     """Return one row for each step: both values, the ratio with its interval, costs and the verdict."""
     columns = _columns(contender)
-    unit = comparison.metric.unit
     heads: list[h.Node] = [
         "step",
         "base",
@@ -46,16 +56,36 @@ def verdict_table(comparison: Comparison, contender: ContenderComparison, addres
     ]
     rows = (_row(contender, step, columns, address) for step in contender.steps)
     foot = _means(contender, columns)
-    caption = f"{contender.contender} against {contender.base}: {comparison.metric.name}, {unit}"
+    caption = _caption(contender, contender.judged_metrics[0]) if contender.steps else ""
     return table(heads, rows, caption=caption, foot=foot, sortable=True, class_="verdicts")
 
 
-def heat_of(step: StepComparison) -> Heat:
-    """Return the ratio of a step with its verdict, as a coloured cell shows it."""
-    judged = step.judged
-    better = METRICS[judged.metric].better
-    verdict = step.judged.verdict
-    return Heat(judged.value, verdict, better, step.judged.interval, step.judged.reason)
+def _caption(contender: ContenderComparison, metric: str) -> str:
+    return f"{contender.contender} against {contender.base}: {described(METRICS[metric])}"
+
+
+def table_beside(contender: ContenderComparison, metric: str, address: Address) -> h.Node:
+    """Return one row for each step as a metric beside the verdict judges it."""
+    rows = [
+        row(
+            h.a(href=href)[step.step] if (href := address(step.step)) else step.step,
+            numeric(amount(judged.base)),
+            numeric(amount(judged.contender)),
+            heat_cell(heat_of(judged)),
+            cell(bounds(judged.interval), "n interval"),
+            _verdict(judged),
+        )
+        for step in contender.steps
+        if (judged := step.by(metric)) is not None
+    ]
+    heads = ("step", "base", "new", "ratio", "interval", "verdict")
+    return table(heads, rows, caption=_caption(contender, metric), sortable=True, class_="verdicts")
+
+
+def _verdict(judged: Judged) -> Markup:
+    reason = h.span(".quiet")[f" {judged.reason}"] if judged.reason else None
+    badge = verdict_badge(judged.verdict, judged.gap or "")
+    return cell([badge, reason], f"verdict {tone_of(judged.verdict)}")
 
 
 def _fingerprint(step: StepComparison) -> h.Node:
@@ -77,17 +107,16 @@ def debt(contender: ContenderComparison, resets: dict[str, float], address: Addr
             step.step,
             step.judged.value,
             resets[step.step],
-            step.judged.verdict is not None and heat_of(step).shade != "open",
+            not step.is_open,
             address(step.step),
         )
         for step in contender.steps
         if step.judged.value is not None and resets.get(step.step, 0) > 0
     ]
-    if not marks or contender.steps[0].judged.metric != QPS:
+    if not marks or contender.steps[0].judged.row.role is not Role.THROUGHPUT:
         return None
-    return quadrant_figure(
-        marks, "Debt: throughput against the vacuum, purge and flush that follow each step"
-    )
+    caption = "Debt: throughput against the vacuum, purge and flush that follow each step"
+    return quadrant_figure(marks, contender.steps[0].judged.unit, caption)
 
 
 def _row(
@@ -96,19 +125,17 @@ def _row(
     by_name = {ratio.metric: ratio for ratio in step.beside}
     href = address(step.step)
     visible = step.smallest_visible
-    verdict = step.judged.verdict
     sees = percent(1 + visible).lstrip("+") if visible is not None else DASH
-    reason = h.span(".quiet")[f" {step.judged.reason}"] if step.judged.reason else None
     return row(
         h.a(href=href)[step.step] if href else step.step,
         numeric(amount(step.judged.base)),
         numeric(amount(step.judged.contender)),
-        heat_cell(heat_of(step)),
+        heat_cell(heat_of(step.judged)),
         cell(bounds(step.judged.interval), "n interval"),
         cell(_fingerprint(step), "costs"),
         *(_cost(by_name.get(name)) for name in columns),
         *([numeric(sees)] if contender.has_visible else []),
-        cell([verdict_badge(verdict, step.judged.gap or ""), reason], f"verdict {tone_of(verdict)}"),
+        _verdict(step.judged),
     )
 
 

@@ -1,18 +1,22 @@
 "use strict";
-// Any column of the version ladder becomes the base: ratios are divided by those of that column.
+// Any column of a version ladder becomes the base: ratios are divided by those of that column.
 {
   const shades = [0.01, 0.03, 0.06, 0.12, 0.2];
 
-  /** @param {number} ratio */
-  const shade = (ratio) => {
+  /** @param {number} ratio @param {boolean} lessIsBetter */
+  const shade = (ratio, lessIsBetter) => {
     const strength = shades.filter((least) => Math.abs(ratio - 1) >= least).length;
-    return strength ? `${ratio > 1 ? "better" : "worse"}-${strength}` : "same";
+    return strength ? `${ratio > 1 === lessIsBetter ? "worse" : "better"}-${strength}` : "same";
   };
 
-  const start = () => {
-    const table = /** @type {HTMLTableElement | null} */ (document.querySelector("table.ladder"));
-    const note = document.getElementById("base-note");
-    if (!table || !table.tHead || !note) return;
+  /** Makes the heads of one ladder choose its base.
+   * @param {HTMLTableElement} table @returns {((version: string) => void) | null} */
+  const prepare = (table) => {
+    const part = /** @type {HTMLElement | null} */ (table.closest("[data-metric]"));
+    const note = part && part.querySelector(".base-note");
+    if (!table.tHead || !part || !note) return null;
+    const metric = part.dataset.metric || "";
+    const lessIsBetter = table.classList.contains("less");
     const buttons = /** @type {HTMLButtonElement[]} */ ([...table.tHead.querySelectorAll("button")]);
     const first = note.cloneNode(true);
     const rows = [...table.rows].slice(1).filter((row) => row.cells.length > 2).map((row) =>
@@ -35,7 +39,7 @@
             continue;
           }
           const value = base && ratio ? ratio / base : null;
-          cell.className = `heat ${value === null ? "none" : at === column ? "same" : shade(value)}`;
+          cell.className = `heat ${value === null ? "none" : at === column ? "same" : shade(value, lessIsBetter)}`;
           const span = tidemark.element("span", { title: "through the common base; no interval was computed" });
           span.textContent = value === null ? "–" : value.toFixed(2);
           cell.replaceChildren(span);
@@ -43,14 +47,23 @@
       }
       const version = buttons[column].dataset.version || "";
       if (column === 0) note.replaceChildren(...[...first.childNodes].map((node) => node.cloneNode(true)));
-      else note.textContent = `Ratios to ${version}, as quotients of the ratios to the common base: no intervals, and colour by size alone. For intervals: ./compare.py ${version} VERSION`;
-      history.replaceState(null, "", column ? `#base=${encodeURIComponent(version)}` : "#");
+      else note.textContent = `Ratios to ${version}, as quotients of the ratios to the common base: no intervals, and colour by size alone. For intervals: ./compare.py ${version} VERSION --metric ${metric}`;
     };
 
-    buttons.forEach((button, column) => button.addEventListener("click", () => choose(column)));
-    const wanted = tidemark.view(location.hash).get("base");
-    const at = buttons.findIndex((button) => button.dataset.version === wanted);
-    if (at > 0) choose(at);
+    buttons.forEach((button, column) => button.addEventListener("click", () => {
+      choose(column);
+      const version = buttons[column].dataset.version || "";
+      history.replaceState(null, "", `#metric=${metric}${column ? `&base=${encodeURIComponent(version)}` : ""}`);
+    }));
+    return (version) => choose(Math.max(0, buttons.findIndex((button) => button.dataset.version === version)));
+  };
+
+  const start = () => {
+    const tables = /** @type {HTMLTableElement[]} */ ([...document.querySelectorAll("table.ladder")]);
+    const ladders = tables.map(prepare);
+    const apply = () => ladders.forEach((choose) => choose && choose(tidemark.view(location.hash).get("base") || ""));
+    addEventListener("hashchange", apply);
+    if (tidemark.view(location.hash).has("base")) apply();
   };
   document.addEventListener("DOMContentLoaded", start);
 }

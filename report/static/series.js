@@ -47,6 +47,9 @@
   /** @param {any[][]} rows rows that begin with the number of a night @returns {Map<number, any[]>} */
   const byNight = (rows) => new Map((rows || []).map((row) => [row[0], row]));
 
+  /** @param {any[] | undefined} row night, low, high, whether the verdict is open @returns {Interval | null} */
+  const known = (row) => (row ? { low: row[1], high: row[2], open: row[3] } : null);
+
   /** The digit of a character; three of the printable ones are none (series_data.py).
    * @param {number} code */
   const digit = (code) => code - 33 - Number(code > 34) - Number(code > 60) - Number(code > 92);
@@ -86,7 +89,7 @@
       const versions = shard.w[branch] || [];
       const gaps = new Map(shard.g.filter((/** @type {any[]} */ gap) => gap[1] === branch || gap[1] === base)
         .map((/** @type {any[]} */ gap) => [gap[0], gap[2]]));
-      const intervals = metric === "qps" ? byNight(shard.i[branch]) : new Map();
+      const intervals = byNight((shard.i[metric] || {})[branch]);
       const dropped = byNight(shard.d);
       let at = 0;
       shard.n.forEach((/** @type {number} */ minutes, /** @type {number} */ night) => {
@@ -100,7 +103,7 @@
           version: versions[at][1],
           value,
           base: below,
-          interval: intervals.has(night) ? { low: intervals.get(night)[1], high: intervals.get(night)[2], open: intervals.get(night)[3] } : null,
+          interval: known(intervals.get(night)),
           dropped: (dropped.get(night) || [0, 0])[1],
           gap: gaps.get(night) || (value === null ? "not recorded" : below === null ? "no value of the base" : ""),
         });
@@ -119,10 +122,10 @@
   /** @param {Series} one @returns {number | null} */
   const visible = (one) => {
     const [box, suite, configuration] = list().places[one.place];
-    if (list().metrics[one.metric][0] !== "qps") return null;
+    if (list().metrics[one.metric][5]) return list().metrics[one.metric][4]; // what is counted
     const row = list().sees.find((/** @type {any[]} */ sees) => sees[0] === box && sees[1] === suite && sees[2] === configuration
-      && sees[3] === list().branches[one.branch] && sees[4] === list().steps[one.step][0]);
-    return row ? row[5] : null;
+      && sees[3] === list().branches[one.branch] && sees[4] === list().steps[one.step][0] && sees[5] === list().metrics[one.metric][0]);
+    return row ? row[6] : null;
   };
 
   /** Whether a night shows nothing for certain: its verdict is open, rounds were dropped, or its step is blind.
@@ -131,7 +134,7 @@
     if (point.dropped || (point.interval && point.interval.open)) return true;
     if (point.interval || list().branches[one.branch] === list().places[one.place][3]) return false;
     const ratio = shown(one, point, true);
-    return sees === null || (ratio !== null && sees > list().threshold && Math.abs(ratio - 1) < sees);
+    return sees === null || (ratio !== null && sees > list().metrics[one.metric][4] && Math.abs(ratio - 1) < sees);
   };
 
   /** @param {Series} one */
@@ -241,7 +244,7 @@
           value: (/** @type {any} */ _, /** @type {number} */ value) => (value === null || value === undefined ? "–" : relative ? percent(value) : `${amount(value)} ${unit}`),
         })),
       ],
-      hooks: { drawClear: [(/** @type {any} */ self) => under(self, relative, sees)], draw: [(/** @type {any} */ self) => { over(self, marks); nights(self, rows, relative); }] },
+      hooks: { drawClear: [(/** @type {any} */ self) => under(self, relative, sees, list().metrics[rows[0].metric][4])], draw: [(/** @type {any} */ self) => { over(self, marks); nights(self, rows, relative); }] },
     }, data, by("chart"));
     const upper = by("chart").querySelector(".u-over");
     upper.addEventListener("click", () => {
@@ -267,13 +270,14 @@
     return found;
   };
 
-  /** The band of what the step cannot see. @param {any} self @param {boolean} relative @param {number | null} sees */
-  const under = (self, relative, sees) => {
+  /** The band of what the step cannot see. @param {any} self @param {boolean} relative @param {number | null} sees
+   * @param {number} threshold */
+  const under = (self, relative, sees, threshold) => {
     if (!relative) return;
     const { ctx, bbox } = self;
     const top = sees === null ? bbox.top : self.valToPos(1 + sees, "y", true);
     const bottom = sees === null ? bbox.top + bbox.height : self.valToPos(1 / (1 + sees), "y", true);
-    if (sees !== null && sees <= list().threshold) return;
+    if (sees !== null && sees <= threshold) return;
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, Math.max(top, bbox.top), bbox.width, Math.min(bottom, bbox.top + bbox.height) - Math.max(top, bbox.top));
@@ -415,10 +419,11 @@
   /** @param {Series} one @param {boolean} relative */
   const key = (one, relative) => {
     const sees = visible(one);
+    const threshold = list().metrics[one.metric][4];
     by("chart-key").textContent = (relative ? `Relative to ${list().places[one.place][3]} in the same night, on a logarithmic axis. ` : "Absolute, from zero. ")
-      + (sees === null ? "Hatched: what this step can see was never measured here. " : sees > list().threshold ? `Hatched: changes below ${(100 * sees).toFixed(1)} % cannot be seen by this step. ` : "")
+      + (sees === null ? "Hatched: what this step can see was never measured here. " : sees > threshold ? `Hatched: changes below ${(100 * sees).toFixed(1)} % cannot be seen by this step. ` : `This step can see every change beyond ${Number((100 * threshold).toFixed(2))} %, the threshold. `)
       + "Hollow: an undecided night, one with dropped rounds, or one whose change the step cannot see. "
-      + (relative && list().metrics[one.metric][0] === "qps" ? "Bars: the interval of a session, while it has its rounds. " : "")
+      + (relative && drawn[0].some((point) => point.interval) ? "Bars: the interval of a session, while it has its rounds. " : "")
       + "A point that is clicked is picked; two picked nights can be compared.";
   };
 
@@ -473,10 +478,12 @@
     if (!list() || !by("controls")) return;
     all = list().series.map((/** @type {any[]} */ row) => ({ place: row[0], branch: row[1], step: row[2], metric: row[3], id: row[4] }));
     const view = tidemark.view(location.hash);
-    const first = (/** @type {Series} */ one) => list().metrics[one.metric][0] === "qps" && list().branches[one.branch] !== list().places[one.place][3];
+    const asked = list().metrics.findIndex((/** @type {any[]} */ metric) => metric[0] === view.get("metric"));
+    const wanted = asked < 0 ? Math.min(...all.map((one) => one.metric)) : asked;
+    const first = (/** @type {Series} */ one) => one.metric === wanted && list().branches[one.branch] !== list().places[one.place][3];
     // Without a series in the address: one of the latest change, its throughput if that changed.
     const changed = list().changes.length ? list().changes[list().changes.length - 1][3].map((/** @type {any[]} */ member) => member[0]) : [];
-    chosen = all.find((one) => one.id === view.get("s")) || all.find((one) => changed.includes(one.id) && first(one))
+    chosen = all.find((one) => one.id === view.get("s")) || (asked < 0 ? null : all.find(first)) || all.find((one) => changed.includes(one.id) && first(one))
       || all.find((one) => changed.includes(one.id)) || all.find(first) || all[0] || null;
     by("from").value = view.get("from") || "";
     by("to").value = view.get("to") || "";

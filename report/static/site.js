@@ -132,5 +132,28 @@ const tidemark = {
     if (chosen.size) apply();
   };
 
-  document.addEventListener("DOMContentLoaded", () => { freshness(); sortable(); filters(); });
+  /** Shows the parts of the metric in the address, or of that in which the place in the address is. */
+  const metrics = () => {
+    const links = /** @type {HTMLAnchorElement[]} */ ([...document.querySelectorAll("nav.metrics a")]);
+    if (!links.length) return;
+    /** @param {string} hash */
+    const named = (hash) => tidemark.view(hash).get("metric");
+    let chosen = named(links[0].hash);
+    const show = () => {
+      const place = /** @type {HTMLElement | null | undefined} */ (
+        document.getElementById(location.hash.slice(1))?.closest("[data-metric]"));
+      const wanted = named(location.hash) || place?.dataset.metric;
+      // Without a metric in the address, as at first and after going back to there, it is the first one.
+      if (links.some((link) => named(link.hash) === wanted)) chosen = wanted;
+      else if (!location.hash) chosen = named(links[0].hash);
+      for (const part of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-metric]"))) {
+        part.hidden = part.dataset.metric !== chosen;
+      }
+      for (const link of links) link.setAttribute("aria-current", String(named(link.hash) === chosen));
+    };
+    addEventListener("hashchange", show);
+    show();
+  };
+
+  document.addEventListener("DOMContentLoaded", () => { freshness(); sortable(); filters(); metrics(); });
 }

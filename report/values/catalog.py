@@ -13,12 +13,17 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from history.comparison.result import CompareOptions
 from history.errors import stored_options
 from history.store.database import plain_rows
-from history.store.records import CONFIRMS, Environment, SessionStatus
+from history.store.records import CONFIRMS, Environment, SessionStatus, judged_metric
 from history.store.schema import bisect_events, calibrations, machines, nights, profiles, runs, sessions
 from history.timestamps import from_text
 from report.values.clearance import Clearance
+from suites.metrics import METRICS
+
+USUAL_CHANGE = CompareOptions().threshold_percent / 100
+"""What counts as a change where no plan says otherwise, as a fraction."""
 
 
 class SessionKind(StrEnum):
@@ -58,6 +63,12 @@ class SessionEntry:
 
     calibration: str
     """The uid of the latest calibration of its machine, suite and profile: what its steps see follows it."""
+
+    judged_by: str
+    """The metric that its verdicts are about."""
+
+    threshold: float | None = None
+    """The fraction beyond which a change counts that it was to confirm; None for any other session."""
 
     @property
     def state(self) -> str:
@@ -140,6 +151,13 @@ class Catalog:
     profiles: Mapping[int, tuple[tuple[str, str], ...]]
     """The steps and versions with CPU profiles, by the id of the session."""
 
+    threshold: float
+    """The fraction beyond which a change of what is timed is reported."""
+
+    def threshold_of(self, metric: str) -> float:
+        """Return the fraction beyond which a change of a metric is reported: its own, if it has one."""
+        return METRICS[metric].threshold(self.threshold) if metric in METRICS else self.threshold
+
     @cached_property
     def by_id(self) -> Mapping[int, SessionEntry]:
         """The sessions by their id in this database."""
@@ -169,8 +187,10 @@ class Catalog:
         return tuple(sorted({branch for one in self.places for branch in one.branches}))
 
 
-def read_catalog(connection: Connection, *, is_public: bool = False) -> Catalog:
-    """Return the catalog of an open history."""
+def read_catalog(
+    connection: Connection, *, is_public: bool = False, threshold: float = USUAL_CHANGE
+) -> Catalog:
+    """Return the catalog of an open history; `threshold` is that of the plan, as a fraction."""
     entries = _sessions(connection)
     clearance = Clearance(is_public, next(iter(entries), ""))
     profiled = (
@@ -187,6 +207,7 @@ def read_catalog(connection: Connection, *, is_public: bool = False) -> Catalog:
         _places(connection, {entry.id: entry.uid for entry in entries.values()}),
         clearance,
         {session_id: tuple(found) for session_id, found in by_session.items()},
+        threshold,
     )
 
 
@@ -230,8 +251,16 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
             count,
             last,
             calibrated.get((machine_id, suite, profile), ""),
+            judged_metric(options),
+            _threshold(options),
         )
     return entries
+
+
+def _threshold(options: Mapping[str, Any]) -> float | None:
+    confirms = options.get(CONFIRMS)
+    threshold = confirms.get("threshold") if isinstance(confirms, dict) else None
+    return threshold if isinstance(threshold, float) else None
 
 
 def _kind(options: Mapping[str, Any], in_bisect: bool, calibrates: bool, is_night: bool) -> SessionKind:

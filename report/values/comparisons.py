@@ -7,6 +7,7 @@ from history.comparison.compare import CompareOptions, ComparisonError, as_judge
 from history.comparison.result import Comparison, ContenderComparison
 from history.errors import stored_version
 from history.store.reader import Reader
+from report.values.catalog import SessionEntry
 
 
 class Comparisons:
@@ -16,25 +17,48 @@ class Comparisons:
         self.history = history
         self._found: dict[tuple[str, str, str], ContenderComparison | None] = {}
 
-    def of(self, uid: str, base: str, contender: str) -> ContenderComparison | None:
+    def of(self, entry: SessionEntry, base: str, contender: str) -> ContenderComparison | None:
         """Return a contender against the base in a session; None when its rounds were pruned, or are none."""
-        key = (uid, base, contender)
+        key = (entry.uid, base, contender)
         if key not in self._found:
-            try:
-                (self._found[key],) = self._compare(uid, stored_version(base), [stored_version(contender)])
-            except ComparisonError:
-                self._found[key] = None
+            self._found[key] = compared(self.history, entry, base, contender)
         return self._found[key]
 
-    def of_session(self, uid: str, base: Version, contenders: Sequence[Version]) -> Comparison:
+    def of_session(self, entry: SessionEntry, base: Version, contenders: Sequence[Version]) -> Comparison:
         """Return several contenders of a session, which are not remembered. Raises ComparisonError."""
+        uid, options = entry.uid, options_of(entry)
         missing = [one for one in contenders if not self._found.get((uid, str(base), str(one)))]
-        made = iter(self._compare(uid, base, missing)) if missing else iter(())
+        made = iter(compare(self.history, base, missing, options).contenders) if missing else iter(())
         found = tuple(self._found.get((uid, str(base), str(one))) or next(made) for one in contenders)
-        options = as_judged(CompareOptions(session=uid), found)
-        return Comparison(base, found, options, self.history.where)
+        return Comparison(base, found, as_judged(options, found), self.history.where)
 
-    def _compare(
-        self, uid: str, base: Version, contenders: Sequence[Version]
-    ) -> tuple[ContenderComparison, ...]:
-        return compare(self.history, base, contenders, CompareOptions(session=uid)).contenders
+
+def options_of(entry: SessionEntry, metric: str = "", steps: tuple[str, ...] = ()) -> CompareOptions:
+    """Return how a session is compared: by the threshold that it was to confirm a change with, if it was.
+
+    Without a metric it is that of the session, and without steps all.
+    """
+    usual = CompareOptions()
+    return CompareOptions(
+        session=entry.uid,
+        steps=steps,
+        metric=metric or usual.metric,
+        threshold_percent=usual.threshold_percent if entry.threshold is None else 100 * entry.threshold,
+    )
+
+
+def compared(
+    history: Reader,
+    entry: SessionEntry,
+    base: str,
+    contender: str,
+    metric: str = "",
+    steps: tuple[str, ...] = (),
+) -> ContenderComparison | None:
+    """Return a contender against the base in a session; None when its rounds were pruned, or are none."""
+    options = options_of(entry, metric, steps)
+    try:
+        (found,) = compare(history, stored_version(base), [stored_version(contender)], options).contenders
+    except ComparisonError:
+        return None
+    return found

@@ -8,9 +8,9 @@ from sqlalchemy import Connection, select
 
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
-from history.comparison.compare import CompareOptions, ComparisonError, compare
 from history.comparison.pairs import pair_steps
 from history.comparison.result import ContenderComparison
+from history.comparison.verdict import Judged
 from history.errors import stored_object, stored_version
 from history.series.environment_changes import changes_between
 from history.series.series import Night, Point, base_branch, nights_of, read_series
@@ -19,9 +19,10 @@ from history.store.reader import Reader
 from history.store.schema import builds, configurations, runs
 from history.store.session_reads import session_of
 from report.values.catalog import Catalog
+from report.values.comparisons import compared
 from report.values.night_intervals import NightInterval, NightIntervals
 from report.values.session_page import VersionSetup, flattened
-from suites.metric import QPS
+from suites.metrics import METRICS
 
 MOST_CHARTS = 8
 """The series of a change that are drawn; its table has all."""
@@ -44,7 +45,7 @@ class MemberSeries:
     """The smallest visible change of its step, as a fraction; None when it is unknown."""
 
     intervals: Mapping[int, NightInterval] = field(default_factory=dict)
-    """The intervals of throughput of nights that had rounds when their pages were written, by session."""
+    """The intervals of nights that its metric judged, and that had rounds when their pages were written."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,13 @@ class Dossier:
     kernels: Mapping[str, str]
     """The kernel of each box in the night after it."""
 
+    @property
+    def confirmed_step(self) -> Judged | None:
+        """The step of the confirmation, judged by its metric; None while it has no rounds."""
+        confirmed, found = self.report.confirmation, self.confirmation
+        steps = found.steps if found is not None and confirmed is not None else ()
+        return next((step.judged for step in steps if confirmed and step.step == confirmed.key.step), None)
+
 
 IntervalsOf = Callable[[str], NightIntervals]
 """Gives the intervals of a night by the uid of its session."""
@@ -96,7 +104,7 @@ def read_dossier(
         replace(_with_sight(history, catalog, one), intervals=_intervals(catalog, one, intervals_of))
         for one in drawn
     )
-    comparison, ratios = _confirmed(history, report)
+    comparison, ratios = _confirmed(history, catalog, report)
     by_step: dict[str, tuple[Member, ...]] = {}
     for member in report.change.members:
         by_step[member.key.step] = (*by_step.get(member.key.step, ()), member)
@@ -117,48 +125,41 @@ def _series(connection: Connection, member: Member) -> MemberSeries:
 
 def _intervals(catalog: Catalog, one: MemberSeries, intervals_of: IntervalsOf) -> Mapping[int, NightInterval]:
     key = one.member.key
-    if key.metric != QPS:
-        return {}
-    ids = [point.night.session_id for point in one.points]
+    nights = [catalog.by_id[point.night.session_id] for point in one.points]
+    ids = [entry.id for entry in nights if entry.judged_by == key.metric]
     found = {id_: intervals_of(catalog.by_id[id_].uid).get(key.branch, {}).get(key.step) for id_ in ids}
     return {id_: interval for id_, interval in found.items() if interval is not None}
 
 
 def _with_sight(history: Reader, catalog: Catalog, one: MemberSeries) -> MemberSeries:
-    """Return a series of throughput with what its step can see in the latest of its nights with rounds."""
+    """Return a series with what its step can see in the latest of its nights with rounds."""
     key = one.member.key
+    if key.metric in METRICS and METRICS[key.metric].is_counted:
+        return replace(one, visible=catalog.threshold_of(key.metric))
     last = next((point.night for point in reversed(one.points) if point.relative is not None), None)
     nights = catalog.place_named(key.environment)
-    if key.metric != QPS or last is None or nights is None or one.base is None:
+    if last is None or nights is None or one.base is None:
         return one
     entry = next((night for night in nights.nights if night.session_id == last.session_id), None)
     if entry is None or one.base not in entry.versions:
         return one
     versions = (entry.versions[one.base], entry.versions[key.branch])
-    seen = _visible(history, entry.uid, *versions, key.step)
-    return replace(one, visible=seen)
-
-
-def _visible(history: Reader, uid: str, base: str, contender: str, step: str) -> float | None:
-    options = CompareOptions(session=uid, steps=(step,))
-    try:
-        (found,) = compare(history, stored_version(base), [stored_version(contender)], options).contenders
-    except ComparisonError:
-        return None
-    return found.steps[0].smallest_visible if found.steps else None
+    found = compared(history, catalog.by_id[entry.session_id], *versions, key.metric, (key.step,))
+    if found is None or not found.steps or found.steps[0].judged.metric != key.metric:
+        return one
+    return replace(one, visible=found.steps[0].smallest_visible)
 
 
 def _confirmed(
-    history: Reader, report: ChangeReport
+    history: Reader, catalog: Catalog, report: ChangeReport
 ) -> tuple[ContenderComparison | None, tuple[tuple[int, float], ...]]:
     confirmed = report.confirmation
     if confirmed is None:
         return None, ()
     versions = [stored_version(night.version) for night in (confirmed.before, confirmed.after)]
-    options = CompareOptions(session=confirmed.uid, metric=confirmed.key.metric)
-    try:
-        (found,) = compare(history, versions[0], versions[1:], options).contenders
-    except ComparisonError:
+    entry = catalog.sessions[confirmed.uid]
+    found = compared(history, entry, str(versions[0]), str(versions[1]), confirmed.key.metric)
+    if found is None:
         return None, ()
     rounds = history.runs(found.session.id, versions, {confirmed.key.metric})
     paired = {step.step: step for step in pair_steps(rounds, *map(str, versions))}

@@ -1,102 +1,132 @@
-"""The version ladder of an environment: releases and branch tips by steps, against the base of their night.
+"""The version ladders of an environment: releases and branch tips by steps, against the base of their night.
 
-A ratio is taken within one session, never between two nights. Another column as the base is the quotient of
-two such ratios, which the page computes.
+There is one for every metric that judges steps: a session that counted instructions takes no column from one
+that timed rounds. A ratio is taken within one session, never between two nights. Another column as the base
+is the quotient of two such ratios, which the page computes.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from history.comparison.recent_nights import step_positions, values_of
-from history.comparison.result import StepComparison
-from history.comparison.verdict import Verdict
+from history.comparison.verdict import Judged, MetricChange
 from history.errors import stored_version
-from history.stats.estimators import Interval, geometric_mean
-from history.store.reader import Reader
+from history.stats.estimators import geometric_mean
 from history.store.records import Environment
-from report.values.catalog import NightEntry, PlaceNights
+from report.values.catalog import Catalog, NightEntry, PlaceNights
 from report.values.comparisons import Comparisons
-from suites.metric import QPS
+from suites.metric import Metric
+from suites.metrics import METRICS, judged_metrics
 
 MOST_VERSIONS = 30
 """The columns of a ladder; of more, the latest stay."""
 
 
 @dataclass(frozen=True)
-class LadderCell:
-    """A step of a version against the base."""
-
-    ratio: float | None
-    verdict: Verdict | None
-    interval: Interval | None
-    reason: str
-    base_value: float | None
-    value: float | None
-    """Queries per second of the base and of the version."""
-
-    has_rounds: bool = True
-    """Whether its session still has rounds, and so a page of the step."""
-
-
-@dataclass(frozen=True)
 class LadderColumn:
-    """A version, in the latest session that has both it and the base."""
+    """A version, in the latest session that has both it and the base, judged by the metric of the ladder."""
 
     version: str
     branch: str
     uid: str
     started_at: datetime
     base_version: str
-    cells: Mapping[str, LadderCell]
+    cells: Mapping[str, Judged]
     """By step."""
+
+    groups: Mapping[str, str]
+    """The group of each step, in suite order; empty without one."""
+
+    has_rounds: bool = True
+    """Whether its session still has rounds, and so pages of its steps."""
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """All versions of one environment."""
+    """All versions of one environment by one metric."""
 
     place: Environment
+    metric: Metric
+    is_own: bool
+    """Whether sessions are judged by the metric; else it stands beside their verdicts."""
+
     base: str
     """The version of the base in the latest night."""
-
-    groups: Mapping[str, str]
-    """The group of each step, in suite order; empty without one."""
 
     columns: tuple[LadderColumn, ...]
     left_out: int
     """Older versions that have no column."""
 
+    @property
+    def groups(self) -> Mapping[str, str]:
+        """The group of each step, in suite order; empty without one."""
+        return {step: group for column in self.columns for step, group in column.groups.items()}
+
     def mean(self, column: LadderColumn, steps: Sequence[str]) -> float | None:
         """Return the geometric mean of a column over some steps; None when one is missing."""
-        values = [column.cells[step].ratio for step in steps if step in column.cells]
+        values = [column.cells[step].value for step in steps if step in column.cells]
         known = [value for value in values if value is not None]
         return geometric_mean(known) if known and len(known) == len(steps) else None
 
 
-def read_ladder(comparisons: Comparisons, nights: PlaceNights) -> Ladder | None:
-    """Return the ladder of an environment; None when it has no base or no contender with a session."""
+def read_ladders(comparisons: Comparisons, catalog: Catalog, nights: PlaceNights) -> tuple[Ladder, ...]:
+    """Return the ladders of an environment: those of metrics that sessions are judged by, timed ones first.
+
+    There is none without a base or a contender with a session.
+    """
     base = nights.base
     if base is None:
-        return None
-    latest: dict[tuple[str, str], NightEntry] = {}
+        return ()
+    found: defaultdict[str, dict[tuple[str, str], LadderColumn]] = defaultdict(dict)
+    latest = _latest(catalog, nights, base)
+    older = {metric: its[:-MOST_VERSIONS] for metric, its in latest.items()}
+    compared = [each for its in latest.values() for each in its[-MOST_VERSIONS:]]
+    for branch, night in sorted(compared, key=lambda each: each[1].started_at):
+        stands_for = _column_of(branch, night.versions[branch])
+        for metric, column in _columns(comparisons, catalog, nights, night, branch).items():
+            found[metric][stands_for] = column
+    own = set(latest)
+    last = next(night for night in reversed(nights.nights) if night.base == base)
+    ladders = []
+    for metric in sorted(found, key=lambda name: _rank(name, own)):
+        columns = sorted(found[metric].values(), key=lambda one: one.started_at)
+        chosen = sorted(columns[-MOST_VERSIONS:], key=lambda one: _order(one.version))
+        left_out = len(columns) - len(chosen) + len(older.get(metric, ()))
+        ladders.append(
+            Ladder(
+                nights.place,
+                METRICS[metric],
+                metric in own,
+                last.versions[base],
+                tuple(chosen),
+                left_out,
+            )
+        )
+    return tuple(ladders)
+
+
+def _latest(
+    catalog: Catalog, nights: PlaceNights, base: str
+) -> Mapping[str, Sequence[tuple[str, NightEntry]]]:
+    """Return the branches and latest nights of all columns, oldest first, by the metric that judged them."""
+    latest: defaultdict[str, dict[tuple[str, str], tuple[str, NightEntry]]] = defaultdict(dict)
     for night in nights.nights:
         if night.base == base:
+            judged_by = catalog.by_id[night.session_id].judged_by
             for branch, version in night.versions.items():
                 if branch != base and branch in night.built:
-                    latest[_column_of(branch, version)] = night
-    chosen = sorted(latest.items(), key=lambda item: item[1].started_at)[-MOST_VERSIONS:]
-    columns: list[LadderColumn] = []
-    groups: dict[str, str] = {}
-    for (branch, _), night in sorted(chosen, key=lambda item: _order(item[1].versions[item[0][0]])):
-        column, found = _column(comparisons, nights, night, branch)
-        if column is not None:
-            columns.append(column)
-            groups |= found
-    if not columns:
-        return None
-    last = next(night for night in reversed(nights.nights) if night.base == base)
-    return Ladder(nights.place, last.versions[base], groups, tuple(columns), len(latest) - len(chosen))
+                    latest[judged_by][_column_of(branch, version)] = (branch, night)
+    return {
+        metric: sorted(columns.values(), key=lambda each: each[1].started_at)
+        for metric, columns in latest.items()
+    }
+
+
+def _rank(metric: str, own: set[str]) -> tuple[bool, bool, int]:
+    """Return the order of metrics: those of sessions first, timed before counted, then as the rows are."""
+    return metric not in own, METRICS[metric].is_counted, list(METRICS).index(metric)
 
 
 def _column_of(branch: str, version: str) -> tuple[str, str]:
@@ -110,51 +140,59 @@ def _order(version: str) -> tuple[str, bool, list[int], str]:
     return parsed.engine, not parsed.is_release, numbers, version
 
 
-def _column(
-    comparisons: Comparisons, nights: PlaceNights, night: NightEntry, branch: str
-) -> tuple[LadderColumn | None, Mapping[str, str]]:
+def _columns(
+    comparisons: Comparisons, catalog: Catalog, nights: PlaceNights, night: NightEntry, branch: str
+) -> Mapping[str, LadderColumn]:
+    """Return the column of a branch in a night by each metric that judges it."""
     assert night.base is not None
     version, base = night.versions[branch], night.versions[night.base]
-    one = comparisons.of(night.uid, base, version)
+    one = comparisons.of(catalog.by_id[night.session_id], base, version)
     if one is None:
-        return _from_points(comparisons.history, nights, night, branch)
-    cells = {step.step: cell_of(step) for step in one.steps}
-    column = LadderColumn(version, branch, night.uid, night.started_at, base, cells)
-    return column, {step.step: step.group for step in one.steps}
-
-
-def cell_of(step: StepComparison) -> LadderCell:
-    """Return the cell of a step of a comparison."""
-    judged = step.judged
-    return LadderCell(
-        judged.value,
-        step.judged.verdict,
-        step.judged.interval,
-        step.judged.reason,
-        judged.base,
-        judged.contender,
-    )
+        return _from_points(comparisons, catalog, nights, night, branch)
+    columns = {}
+    groups = {step.step: step.group for step in one.steps}
+    for metric in one.judged_metrics:
+        cells = {step.step: judged for step in one.steps if (judged := step.by(metric)) is not None}
+        columns[metric] = LadderColumn(version, branch, night.uid, night.started_at, base, cells, groups)
+    return columns
 
 
 def _from_points(
-    history: Reader, nights: PlaceNights, night: NightEntry, branch: str
-) -> tuple[LadderColumn | None, Mapping[str, str]]:
-    """Return the column of a session whose rounds were pruned, from the values of its night."""
+    comparisons: Comparisons, catalog: Catalog, nights: PlaceNights, night: NightEntry, branch: str
+) -> Mapping[str, LadderColumn]:
+    """Return the columns of a session whose rounds were pruned, from the values of its night."""
     assert night.base is not None
-    with history.database.reading() as connection:
-        found = values_of(connection, nights.place, {branch, night.base}, {QPS}, [night.session_id])
+    judged_by = catalog.by_id[night.session_id].judged_by
+    metrics = dict.fromkeys((judged_by, *judged_metrics()))
+    with comparisons.history.database.reading() as connection:
+        found = values_of(connection, nights.place, {branch, night.base}, metrics, [night.session_id])
         positions = step_positions(connection, nights.place, {branch, night.base})
-    cells = {}
-    for step in sorted(positions, key=lambda name: (positions[name], name)):
-        old = found.get((night.base, step, QPS, night.session_id))
-        new = found.get((branch, step, QPS, night.session_id))
-        ratio = new / old if old and new else None
-        if old is not None or new is not None:
-            reason = "its rounds were pruned" if ratio else "not measured in this night"
-            cells[step] = LadderCell(ratio, None, None, reason, old, new, has_rounds=False)
-    if not cells:
-        return None, {}
-    column = LadderColumn(
-        night.versions[branch], branch, night.uid, night.started_at, night.versions[night.base], cells
+    columns = {}
+    steps = sorted(positions, key=lambda name: (positions[name], name))
+    for metric in metrics:
+        cells = {}
+        for step in steps:
+            old, new = (found.get((side, step, metric, night.session_id)) for side in (night.base, branch))
+            if old is not None or new is not None:
+                cells[step] = _of_points(metric, old, new, catalog.threshold_of(metric))
+        if cells:
+            columns[metric] = LadderColumn(
+                night.versions[branch],
+                branch,
+                night.uid,
+                night.started_at,
+                night.versions[night.base],
+                cells,
+                dict.fromkeys(cells, ""),
+                has_rounds=False,
+            )
+    return columns
+
+
+def _of_points(metric: str, old: float | None, new: float | None, threshold: float) -> Judged:
+    ratio = new / old if old and new else None
+    reason = "its rounds were pruned" if ratio else "not measured in this night"
+    pairs = int(ratio is not None)
+    return Judged(
+        metric, old, new, ratio, None, MetricChange.UNKNOWN, pairs, threshold, "night", reason=reason
     )
-    return column, dict.fromkeys(cells, "")

@@ -10,7 +10,6 @@ from itertools import pairwise
 from sqlalchemy import Connection, select
 
 from history.changes.box_notes import BoxNote
-from history.comparison.result import THRESHOLD
 from history.placement.pool import HandOver
 from history.series.inventory import InventoryFilter, list_hand_overs
 from history.stats.repeated_intervals import Design, Noise, smallest_visible
@@ -19,7 +18,8 @@ from history.store.schema import calibrations, dropped_rounds, machines, session
 from history.store.session_reads import machine_of
 from history.timestamps import from_text
 from report.values.catalog import Catalog, SessionEntry, SessionKind
-from suites.metric import QPS
+from suites.metric import Better, Metric
+from suites.metrics import METRICS
 
 USUAL_GAP = timedelta(days=3)
 """A box whose nights usually lie closer than this is nightly: days without one were missed."""
@@ -39,7 +39,7 @@ class MachinePeriod:
 
 @dataclass(frozen=True)
 class NoiseEntry:
-    """The noise of a step in one calibration, of throughput."""
+    """The noise of a step in one calibration, of the metric that its sessions are judged by."""
 
     suite: str
     profile: str
@@ -49,7 +49,16 @@ class NoiseEntry:
     sd: float
     rounds: int
     visible: float
-    """The smallest slow-down that this many rounds are likely to flag, as a fraction."""
+    """The smallest worsening that three rounds are likely to flag, as a fraction."""
+
+    metric: Metric
+
+    @property
+    def unseen(self) -> tuple[float, float]:
+        """The ratios between which a change is not likely to be flagged."""
+        if self.metric.better is Better.HIGHER:
+            return 1 - self.visible, 1 / (1 - self.visible)
+        return 1 / (1 + self.visible), 1 + self.visible
 
 
 @dataclass(frozen=True)
@@ -90,12 +99,8 @@ def read_machine(
     catalog: Catalog,
     box: str,
     notes: Iterable[BoxNote] = (),
-    threshold: float = THRESHOLD / 100,
 ) -> MachinePage:
-    """Return what is known of a box; `threshold` is the fraction beyond which a change is reported.
-
-    `notes` are those on all boxes.
-    """
+    """Return what is known of a box; `notes` are those on all boxes."""
     own = [entry for entry in catalog.sessions.values() if entry.box == box]
     nights = sorted(
         {night.started_at.date() for one in catalog.places if one.place.box == box for night in one.nights}
@@ -103,7 +108,7 @@ def read_machine(
     return MachinePage(
         box,
         _periods(connection, own),
-        _noise(connection, box, threshold),
+        _noise(connection, catalog, box),
         _disturbed(connection, box),
         len(nights),
         _missed(nights),
@@ -153,16 +158,16 @@ def _facts(machine: Machine) -> dict[str, str]:
     return facts
 
 
-def _noise(connection: Connection, box: str, threshold: float) -> tuple[NoiseEntry, ...]:
+def _noise(connection: Connection, catalog: Catalog, box: str) -> tuple[NoiseEntry, ...]:
     noise = calibrations.c
     query = (
         select(
             *(sessions.c.suite, sessions.c.profile, noise.step, sessions.c.uid, sessions.c.started_at),
-            *(noise.sd, noise.rounds, noise.degrees_of_freedom),
+            *(noise.sd, noise.rounds, noise.degrees_of_freedom, noise.metric),
         )
         .join_from(calibrations, sessions, noise.session_id == sessions.c.id)
         .join(machines, sessions.c.machine_id == machines.c.id)
-        .where(machines.c.hostname == box, noise.metric == QPS)
+        .where(machines.c.hostname == box)
         .order_by(sessions.c.started_at.desc(), noise.step)
     )
     return tuple(
@@ -174,10 +179,17 @@ def _noise(connection: Connection, box: str, threshold: float) -> tuple[NoiseEnt
             from_text(row.started_at),
             row.sd,
             row.rounds,
-            smallest_visible(Design(), Noise(row.sd, row.degrees_of_freedom), Design().least, threshold),
+            _visible(METRICS[row.metric], Noise(row.sd, row.degrees_of_freedom), catalog),
+            METRICS[row.metric],
         )
         for row in connection.execute(query)
+        if row.metric == catalog.sessions[row.uid].judged_by
     )
+
+
+def _visible(metric: Metric, noise: Noise, catalog: Catalog) -> float:
+    less = smallest_visible(Design(), noise, Design().least, catalog.threshold_of(metric.name))
+    return less if metric.better is Better.HIGHER else less / (1 - less)
 
 
 def _disturbed(connection: Connection, box: str) -> tuple[DisturbedSession, ...]:

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 
 from history.comparison.result import Comparison, StepComparison
 from report.values.catalog import NightEntry
-from suites.metric import QPS
 
 NightInterval = tuple[float | None, float | None, bool]
-"""Low and high of the ratio of throughput, None without an interval, and whether the verdict is open."""
+"""Low and high of the ratio, None without an interval, and whether the verdict is open."""
 
 VERY_WIDE = 100
 """From this quotient of its ends on an interval says nothing, and no axis has room for it."""
 
 NightIntervals = Mapping[str, Mapping[str, NightInterval]]
-"""By branch and step; empty for a session without rounds."""
+"""By branch and step, of the metric that the session is judged by; empty for a session without rounds."""
 
 
 def night_intervals(comparison: Comparison | None, night: NightEntry | None) -> NightIntervals:
@@ -24,9 +23,7 @@ def night_intervals(comparison: Comparison | None, night: NightEntry | None) -> 
         return {}
     branches = {version: branch for branch, version in night.versions.items()}
     return {
-        branches[str(one.contender)]: {
-            step.step: _interval(step) for step in one.steps if step.judged.metric == QPS
-        }
+        branches[str(one.contender)]: {step.step: _interval(step) for step in one.steps}
         for one in comparison.contenders
         if str(one.contender) in branches
     }

@@ -17,7 +17,8 @@ from history.store.schema import builds, configurations, gaps, points, runs, sam
 from history.store.session_reads import runs_of, session_of
 from report.values.catalog import Catalog, SessionEntry
 from report.values.comparisons import Comparisons
-from suites.metrics import PRIMARY
+from suites.metric import Metric
+from suites.metrics import METRICS
 from suites.profiling.stacks import StepProfile, merged
 
 MOST_CONTENDERS = 40
@@ -32,7 +33,7 @@ class StepRuns:
     position: int
     runs: Mapping[str, Mapping[int, Run]]
     samples: Mapping[int, Sequence[float]]
-    """QPS second by second, by the id of a run."""
+    """Queries per second, second by second, by the id of a run."""
 
     dropped: tuple[DroppedRound, ...]
     profiles: Mapping[str, StepProfile] = field(default_factory=dict)
@@ -70,10 +71,15 @@ class SessionPage:
     steps: tuple[StepRuns, ...]
     setups: tuple[VersionSetup, ...]
     night_values: Mapping[str, Mapping[str, float]]
-    """QPS by step and branch as its night kept them, which stay when rounds are pruned."""
+    """The values by step and branch as its night kept them, which stay when rounds are pruned."""
 
     night_gaps: tuple[tuple[str, str, str], ...]
     """Branch, step (empty for all) and reason of what its night lacks."""
+
+    @property
+    def metric(self) -> Metric:
+        """The metric that its verdicts are about."""
+        return METRICS[self.entry.judged_by]
 
 
 def read_session(comparisons: Comparisons, catalog: Catalog, entry: SessionEntry) -> SessionPage:
@@ -83,8 +89,8 @@ def read_session(comparisons: Comparisons, catalog: Catalog, entry: SessionEntry
         session = session_of(connection, entry.id)
         found = runs_of(connection, entry.id, ()) if entry.runs else ()
         per_second: defaultdict[int, list[float]] = defaultdict(list)
-        for run_id, qps in connection.execute(_seconds_of(entry.id)):
-            per_second[run_id].append(qps)
+        for run_id, rate in connection.execute(_seconds_of(entry.id)):
+            per_second[run_id].append(rate)
         setups = _setups(connection.execute(_setups_of(entry.id)).all()) if entry.runs else ()
         values, lacking = _night(connection, entry)
     comparison, why = _compared(comparisons, entry, found)
@@ -111,7 +117,7 @@ def _compared(
         return None, f"it measured one version, {ordered[0]}"
     base, *contenders = map(stored_version, ordered)
     try:
-        return comparisons.of_session(entry.uid, base, contenders[:MOST_CONTENDERS]), ""
+        return comparisons.of_session(entry, base, contenders[:MOST_CONTENDERS]), ""
     except ComparisonError as error:
         return None, error.what
 
@@ -220,12 +226,12 @@ def _night(
     query = (
         select(series.c.step, series.c.branch, points.c.value)
         .join_from(points, series, points.c.series_id == series.c.id)
-        .where(points.c.session_id == entry.id, series.c.metric == PRIMARY)
+        .where(points.c.session_id == entry.id, series.c.metric == entry.judged_by)
         .order_by(series.c.step_position, series.c.step)
     )
     if entry.runs:  # its runs say more, and points are not indexed by session
         return {}, ()
-    ids = _throughput_series(connection, entry)
+    ids = _series_of(connection, entry)
     values: dict[str, dict[str, float]] = {}
     for step, branch, value in connection.execute(query.where(points.c.series_id.in_(ids))) if ids else ():
         values.setdefault(step, {})[branch] = value
@@ -235,9 +241,9 @@ def _night(
     return values, tuple((row.branch, row.step, row.reason) for row in lacking)
 
 
-def _throughput_series(connection: Any, entry: SessionEntry) -> list[int]:
-    """Return the ids of the throughput series of a session's box and suite."""
+def _series_of(connection: Any, entry: SessionEntry) -> list[int]:
+    """Return the ids of the series of a session's box and suite in the metric that it is judged by."""
     query = select(series.c.id).where(
-        series.c.box == entry.box, series.c.suite == entry.suite, series.c.metric == PRIMARY
+        series.c.box == entry.box, series.c.suite == entry.suite, series.c.metric == entry.judged_by
     )
     return list(connection.execute(query).scalars())

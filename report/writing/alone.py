@@ -27,15 +27,15 @@ def comparison_alone(comparison: Comparison) -> str:
 def tried_alone(
     title: str,
     headline: str,
+    heads: Sequence[str],
     rows: Sequence[Sequence[str]],
     basis: Sequence[str],
     comparisons: Sequence[tuple[str, Comparison]],
 ) -> str:
     """Return the answer of a try as a page to mail, with both comparisons below it.
 
-    `rows` are the cells of its table, `comparisons` have a heading each.
+    `heads` and `rows` are those of its table, `comparisons` have a heading each.
     """
-    heads = ("step", "instructions", "queries/s")
     cells = (h.tr[h.th(scope="row")[step], (h.td[cell] for cell in others)] for step, *others in rows)
     body = [
         section("The answer", table(heads, cells, caption="What changed, step by step"), lead=headline),

@@ -15,7 +15,6 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from history.changes.report import ChangeReport
-from history.comparison.result import THRESHOLD
 from history.escaping.characters import visible
 from history.series.series import IDS_PER_QUERY, in_environment
 from history.store.database import plain_rows
@@ -127,7 +126,7 @@ def shards(
                 "w": {branch: _versions(nights, branch) for branch in sorted(values)},
                 "v": values,
                 "g": [[at, branch, reason] for at, branch, of, reason in lacking if of in ("", step)],
-                "i": _intervals(intervals, step),
+                "i": _intervals(catalog, nights, intervals, step),
                 "d": dropped.get(step, []),
             }
             yield Shard(step, content)
@@ -164,14 +163,17 @@ def packed(found: Sequence[tuple[int, float]], nights: int) -> list[Any]:
     return [low, float(f"{step:.12g}"), "".join(row)]
 
 
-def _intervals(intervals: Sequence[NightIntervals], step: str) -> dict[str, list[list[Any]]]:
-    """Return night, low, high and whether the verdict is open, by branch."""
-    by_branch: defaultdict[str, list[list[Any]]] = defaultdict(list)
-    for at, of_night in enumerate(intervals):
+def _intervals(
+    catalog: Catalog, nights: Sequence[NightEntry], intervals: Sequence[NightIntervals], step: str
+) -> dict[str, dict[str, list[list[Any]]]]:
+    """Return night, low, high and whether the verdict is open, by the metric of the night and by branch."""
+    found: dict[str, dict[str, list[list[Any]]]] = {}
+    for at, (night, of_night) in enumerate(zip(nights, intervals, strict=True)):
+        by_branch = found.setdefault(catalog.by_id[night.session_id].judged_by, {})
         for branch, steps in of_night.items():
             if step in steps:
-                by_branch[branch].append([at, *steps[step]])
-    return by_branch
+                by_branch.setdefault(branch, []).append([at, *steps[step]])
+    return {metric: by_branch for metric, by_branch in found.items() if by_branch}
 
 
 def _dropped(connection: Connection, position: Mapping[int, int]) -> dict[str, list[list[int]]]:
@@ -222,7 +224,7 @@ def series_index(
     """Return the list of all series as a script, and their number.
 
     A series is numbers into lists of names. Changes, and what steps can see, come with it; `visible` is by
-    box, suite, configuration, branch and step.
+    box, suite, configuration, branch, step and metric.
     """
     names: dict[str, list[str]] = {"place": [], "branch": [], "step": [], "metric": []}
     numbers: dict[tuple[str, Any], int] = {}
@@ -252,9 +254,8 @@ def series_index(
         "places": _places(catalog, names["place"]),
         "branches": names["branch"],
         "steps": [[step, addresses.file_name(step)] for step in names["step"]],
-        "metrics": [_metric(name) for name in names["metric"]],
+        "metrics": [_metric(name, catalog) for name in names["metric"]],
         "series": rows,
-        "threshold": THRESHOLD / 100,
         "changes": [_change(one, catalog) for one in changes],
         "sees": [
             [*json.loads(_place_key(catalog, Environment(*key[:3]))), *key[3:], round(value, 4)]
@@ -281,10 +282,11 @@ def _place_key(catalog: Catalog, place: Environment) -> str:
     return json.dumps([public.box, public.suite, public.configuration])
 
 
-def _metric(name: str) -> list[str]:
-    """Return name, label, unit and better direction of a metric."""
+def _metric(name: str, catalog: Catalog) -> list[Any]:
+    """Return name, label, unit, better direction and threshold of a metric, and whether it is counted."""
     known = METRICS.get(name)
-    return [name, label_of(name), known.unit if known else "", str(known.better) if known else "neither"]
+    row = [known.unit, str(known.better)] if known else ["", "neither"]
+    return [name, label_of(name), *row, catalog.threshold_of(name), known is not None and known.is_counted]
 
 
 def _change(report: ChangeReport, catalog: Catalog) -> list[Any]:

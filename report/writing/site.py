@@ -16,7 +16,7 @@ from history.changes.report import ChangeReport, report_changes
 from history.series.last_nights import last_nights
 from history.store.database import Database
 from history.store.reader import Reader
-from history.store.records import ChangeStatus, Environment
+from history.store.records import ChangeStatus
 from history.timestamps import now
 from report import addresses
 from report.markup.frame import Page, rendered
@@ -31,11 +31,11 @@ from report.pages.machine import machine_page, machines_page
 from report.pages.series import profiles_page, series_page
 from report.pages.sessions import older_years, sessions_page, year_page
 from report.values.bisect_page import BisectPage
-from report.values.branch_page import NIGHTS, Sight, read_branch
-from report.values.catalog import Catalog, read_catalog
+from report.values.branch_page import NIGHTS, Sights, read_branch
+from report.values.catalog import USUAL_CHANGE, Catalog, read_catalog
 from report.values.comparisons import Comparisons
 from report.values.dossier import issue_of, read_dossier
-from report.values.ladder import read_ladder
+from report.values.ladder import read_ladders
 from report.values.machine_page import read_machine
 from report.values.overview import BoxState, LatestComparison, latest_comparisons
 from report.writing.parallel import InParallel
@@ -55,8 +55,11 @@ class SiteOptions:
 
     folder: Path
     is_public: bool = False
-    tracker: str = "https://github.com"
-    """The server of the issue tracker."""
+    tracker: str = ""
+    """The address of the issue tracker's pages, such as https://github.com; empty for no links to issues."""
+
+    threshold: float = USUAL_CHANGE
+    """The fraction beyond which a change of what is timed is reported: that of the plan."""
 
     bisects: Sequence[BisectPage] = ()
     """Latest first."""
@@ -92,7 +95,7 @@ class _Site:
     @property
     def prefix(self) -> str:
         """What the signature of every source begins with: with other code all pages are made again."""
-        return f"{code_digest()} {self.options.is_public}"
+        return f"{code_digest()} {self.options.is_public} {self.options.threshold:g}"
 
     def write(self, page: Page) -> None:
         self.tree.write(page.path, rendered(page, public=self.options.is_public))
@@ -113,10 +116,12 @@ def write_site(
     ):
         history = Reader(database)
         with database.reading() as connection:
-            catalog = read_catalog(connection, is_public=options.is_public)
+            catalog = read_catalog(connection, is_public=options.is_public, threshold=options.threshold)
             reports = report_changes(connection, repository.load(connection))
         comparisons = Comparisons(history)
-        latest = [one for nights in catalog.places for one in latest_comparisons(comparisons, nights)]
+        latest = [
+            one for nights in catalog.places for one in latest_comparisons(comparisons, catalog, nights)
+        ]
         site = _Site(history, options, catalog, reports, latest, comparisons, tree)
         with InParallel(database, partial(_changed_branches, site)) as pages:
             parts: Mapping[str, Callable[[_Site], None]] = {
@@ -221,8 +226,9 @@ def _branches(site: _Site, pages: InParallel[Mapping[str, str]]) -> None:
 def _branch(site: _Site, branch: str) -> str:
     """Return the page of a branch as HTML."""
     with site.history.database.reading() as connection:
-        places = read_branch(connection, site.catalog, branch, _visible(site, branch))
-    page = branch_page(branch, places, _changes_of(site, branch), site.catalog)
+        reports = _changes_of(site, branch)
+        places = read_branch(connection, site.catalog, branch, reports, _visible(site, branch))
+    page = branch_page(branch, places, reports, site.catalog)
     return rendered(page, public=site.options.is_public)
 
 
@@ -230,8 +236,8 @@ def _branch_source(branch: str) -> str:
     return f"branch {branch}"
 
 
-def _visible(site: _Site, branch: str) -> Mapping[Environment, Sight]:
-    return {one.place: one.visible for one in site.latest if one.branch == branch}
+def _visible(site: _Site, branch: str) -> Sights:
+    return {(one.place, one.metric.name): one.visible for one in site.latest if one.branch == branch}
 
 
 def _changes_of(site: _Site, branch: str) -> Sequence[ChangeReport]:
@@ -253,11 +259,11 @@ def _branch_signature(site: _Site, branch: str) -> str:
 
 
 def _ladders(site: _Site) -> None:
-    found = [read_ladder(site.comparisons, nights) for nights in site.catalog.places]
-    ladders = [one for one in found if one is not None]
-    site.write(ladder_index(ladders, site.catalog.clearance))
-    for ladder in ladders:
-        site.write(ladder_page(ladder, site.catalog.clearance))
+    clearance = site.catalog.clearance
+    found = [read_ladders(site.comparisons, site.catalog, nights) for nights in site.catalog.places]
+    site.write(ladder_index([one for ladders in found for one in ladders], clearance))
+    for ladders in filter(None, found):
+        site.write(ladder_page(ladders, clearance))
 
 
 def _notes(database: Database) -> tuple[BoxNote, ...]:
@@ -289,7 +295,14 @@ def _series(site: _Site) -> None:
         for nights in catalog.places:
             files.write(nights)
         sees: dict[tuple[str, ...], float] = {
-            (one.place.box, one.place.suite, one.place.configuration, one.branch, step): visible
+            (
+                one.place.box,
+                one.place.suite,
+                one.place.configuration,
+                one.branch,
+                step,
+                one.metric.name,
+            ): visible
             for one in site.latest
             for step, visible in one.visible.items()
             if visible is not None

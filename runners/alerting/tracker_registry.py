@@ -22,6 +22,12 @@ TRACKERS: Mapping[str, str] = modules_in(trackers.__path__)
 """Name in the plan -> the module that implements it, with a function `connect`."""
 
 
+def pages_of(name: str) -> str:
+    """Return the address of the pages of a tracker, below which those of its repositories are."""
+    address: str = import_module(TRACKERS[name]).pages()
+    return address
+
+
 def open_tracker(name: str, repository: str) -> Tracker:
     """Import a tracker of TRACKERS and return the issues of a repository in it.
 

@@ -9,6 +9,7 @@ from history.open import existing_history
 from history.spool.opening import open_delivered
 from report.writing.site import SiteOptions, write_site
 from runners.console import progress
+from runners.nightly.site_options import of_last_plan
 from runners.occupancy.waiting import quiet_machine
 from runners.reporting.bisects import read_bisects
 from runners.reporting.graphs import drawer
@@ -31,6 +32,8 @@ def main(arguments: argparse.Namespace) -> int:
     history = existing_history(arguments.history)
     with progress() as shown, quiet_machine(home, shown), open_delivered(history, locate()) as store:
         options = SiteOptions(folder, arguments.public, bisects=read_bisects(store), draw=drawer(home))
+        if arguments.history is None:
+            options = of_last_plan(options, home)
         summary = write_site(store, options, shown)
     print(f"{summary.folder / 'index.html'}: {summary.pages} pages, {summary.changed} files written")
     return 0

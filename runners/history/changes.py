@@ -27,9 +27,7 @@ def judge_(arguments: argparse.Namespace) -> int:
     with open_to_judge(existing_history(arguments.history), locate()) as store:
         report = judge(store.database)
         with store.database.reading() as connection:
-            news = report_changes(
-                connection, (*report.new, *report.reopened, *report.closed, *report.explained)
-            )
+            news = report_changes(connection, (*report.new, *report.reopened, *report.closed))
     _print(news, arguments.format)
     if arguments.format == "terminal":
         _print_notes(report.notes)
@@ -96,8 +94,7 @@ def _print_notes(notes: Sequence[BoxNote]) -> None:
 
 
 def _summary(report: DetectionReport) -> str:
-    explained = f", {len(report.explained)} explained" if report.explained else ""
     return (
         f"{report.series} series: {len(report.new)} new, {len(report.reopened)} back, "
-        f"{len(report.closed)} gone{explained}; {len(report.open)} open"
+        f"{len(report.closed)} gone; {len(report.open)} open"
     )

@@ -25,6 +25,7 @@ from runners.alerting.tracker_check import TrackerCheck, check_tracker, keep_che
 from runners.alerting.tracker_registry import open_tracker
 from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan, plan_history
+from runners.nightly.site_options import of_plan
 from runners.nightly.work import PlannedSession
 from runners.reporting.bisects import read_bisects
 from runners.reporting.graphs import drawer
@@ -49,9 +50,6 @@ class NightReport:
     notes: tuple[BoxNote, ...] = ()
     """What changed about the noise of the boxes: no changes, and no issue is opened for them."""
 
-    explained: tuple[ChangeReport, ...] = ()
-    """Changes that something else explains since tonight: no issue is opened for them either."""
-
     problems: list[str] = field(default_factory=list)
     """Of delivery and copying; what was measured is safe all the same."""
 
@@ -67,13 +65,11 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
         return NightReport(0, (), (), (), 0, problems=problems)
     detected = judge(store.database)
     with store.database.reading() as connection:
-        new, reopened, closed, explained = (
+        new, reopened, closed = (
             report_changes(connection, changes)
-            for changes in (detected.new, detected.reopened, detected.closed, detected.explained)
+            for changes in (detected.new, detected.reopened, detected.closed)
         )
-    night = NightReport(
-        detected.series, new, reopened, closed, len(detected.open), notes=detected.notes, explained=explained
-    )
+    night = NightReport(detected.series, new, reopened, closed, len(detected.open), notes=detected.notes)
     update_outbox(store.database, plan.regression_percent / 100, plan.site.address or "")
     try:
         night.delivered = deliver(plan, home, store, night.problems)
@@ -185,6 +181,6 @@ def _renew_site(plan: Plan, home: Home, store: Store, problems: list[str]) -> No
     folder = Path(plan.site.folder) if plan.site.folder else home.site
     try:
         options = SiteOptions(folder, plan.site.public, bisects=read_bisects(store), draw=drawer(home))
-        write_site(store, options, Silent())
+        write_site(store, of_plan(options, plan), Silent())
     except (TidemarkError, OSError) as error:
         problems.append(f"the report site could not be renewed: {error}")

@@ -120,11 +120,17 @@ class TryAnswer:
 def markdown(answer: TryAnswer, page: str) -> Markdown:
     """Return the summary as Markdown, for a terminal and the summary of a job; `page` is the file to mail."""
     lines: list[str] = [md("## Try: {}", answer.sides.described), "", md("**{}**", answer.headline), ""]
-    lines += [md("| step | instructions | queries/s |\n|:--|--:|--:|"), *map(row, table(answer)), ""]
+    lines += [md("| {} | {} | {} |\n|:--|--:|--:|", *heads(answer)), *map(row, table(answer)), ""]
     lines += [md("- failed: {}", failure) for failure in answer.failures]
     lines += [md("- {}", line) for line in basis(answer)]
     lines += [md("- page to mail: {}", page), ""]
     return joined(lines)
+
+
+def heads(answer: TryAnswer) -> Sequence[str]:
+    """Return the heads of the table; the last one is the unit of what was timed."""
+    timed = next((step.timed for step in answer.steps if step.timed is not None), None)
+    return ("step", "instructions", timed.judged.unit if timed is not None else "rounds")
 
 
 def table(answer: TryAnswer) -> list[Sequence[str]]:

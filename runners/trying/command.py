@@ -19,7 +19,7 @@ from runners.nightly.inputs import TryInputs, box_for_try
 from runners.nightly.plan import load_plan
 from runners.occupancy.pause import require_not_paused
 from runners.occupancy.waiting import machine_awaited
-from runners.trying.answer import TryAnswer, basis, markdown, table
+from runners.trying.answer import TryAnswer, basis, heads, markdown, table
 from runners.trying.sides import Sides, TryError, sides_of
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
 from suites.definition import load_suite
@@ -128,7 +128,7 @@ def write_page(answer: TryAnswer, home: Home, chosen: str | None) -> Path:
     named = [("Instructions", answer.counted), ("Throughput", answer.timed)]
     comparisons = [(heading, one) for heading, one in named if one is not None]
     title = f"Try: {answer.sides.described}"
-    page = tried_alone(title, answer.headline, table(answer), list(basis(answer)), comparisons)
+    page = tried_alone(title, answer.headline, heads(answer), table(answer), list(basis(answer)), comparisons)
     path.write_text(page, encoding="utf-8")
     return path
 

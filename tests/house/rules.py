@@ -141,6 +141,20 @@ def quoted_hints(sources: Iterable[Source]) -> list[str]:
     ]
 
 
+# --- what knows no metric
+
+
+def words_in(files: Iterable[Path], root: Path, words: Collection[str]) -> list[str]:
+    """Places in files below `root` that have one of the words, in whatever else it is a part of."""
+    return [
+        f"{path.relative_to(root)}:{number}: {word}"
+        for path in files
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        for word in words
+        if word in line
+    ]
+
+
 # --- what a move would break
 
 

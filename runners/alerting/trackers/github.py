@@ -35,6 +35,9 @@ from runners.alerting.tracker import (
 API = "https://api.github.com"
 """Unless $GITHUB_API_URL names another."""
 
+PAGES = "https://github.com"
+"""The pages of that. A GitHub of one's own has its API below its pages, at /api/v3."""
+
 TOKEN_VARIABLE = "GITHUB_TOKEN"
 
 PAGE = 100
@@ -93,6 +96,15 @@ class _RepositoryAnswer(BaseModel):
     has_issues: bool = True
     private: bool = False
     permissions: dict[str, bool] = {}  # pydantic copies it
+
+
+def pages() -> str:
+    """The address of GitHub's pages: `$GITHUB_SERVER_URL` as in a job, else that which its API belongs to."""
+    named = os.environ.get("GITHUB_SERVER_URL")
+    if named:
+        return named.rstrip("/")
+    api = os.environ.get("GITHUB_API_URL", API).rstrip("/")
+    return PAGES if api == API else api.removesuffix("/api/v3")
 
 
 def connect(repository: str) -> "GitHubTracker":
