@@ -82,6 +82,9 @@ class ShortNames:
     rule: str
     """The same rule in words, for the error message about digits that do not match."""
 
+    prerelease: str = ""
+    """A regular expression for what stands there for a prerelease, with a group for each part of its tag."""
+
     def release(self, digits: str) -> str | None:
         """Return the release that `digits` abbreviate (17.10 for `1710`), or None if they do not match."""
         match = re.fullmatch(self.digits, digits)
@@ -119,6 +122,12 @@ class EngineDescription:
         """Return upstream's tag for `release`: `REL_18_6`, `mysql-9.7.2`."""
         return self.tag_prefix + release.replace(".", self.tag_separator)
 
+    def prerelease_tag(self, name: str) -> str | None:
+        """Return the tag of a prerelease by its short name: `REL_18_BETA2` for `18beta2`; None for others."""
+        match = re.fullmatch(self.short_names.prerelease, name)
+        parts = match.groups() if match else ()
+        return self.tag_prefix + self.tag_separator.join(parts).upper() if parts else None
+
     def line(self, release: str) -> str:
         """Return the branch line that `release` belongs to: `17` for 17.11, `8.0` for 8.0.45."""
         numbers = release_numbers(release)
@@ -150,6 +159,7 @@ ENGINES = EngineRegistry(
                 # A leading 9 belongs to a release with three numbers: 9.6.24, not 96.24.
                 digits="([1-8][0-9])([0-9]+)",
                 rule="two digits of the major version, from 10, and then the minor version",
+                prerelease="([1-8][0-9])0?((?:beta|rc)[0-9]+)",
             ),
             server_program="postgres",
         ),

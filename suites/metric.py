@@ -122,6 +122,9 @@ class Metric:
     legend: str = ""
     """The explanation below the table of its column, or of its label; empty if none is needed."""
 
+    followed_without: str = ""
+    """The metric that says the same, so that this one has a series only where that is not recorded."""
+
     imported_for: str = ""
     """The metric that this one replaces in imported sessions that do not have that metric.
 

@@ -66,7 +66,7 @@ FSYNCS = Metric(
 def test_the_lists_of_the_rows() -> None:
     """Their order is that of columns, of rows in tables and of series in new histories."""
     assert followed_metrics() == (
-        *("qps", "latency_p99_ms", "qps_cv"),
+        *("qps", "tps", "latency_p99_ms", "qps_cv"),
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
         *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
         "instructions_per_op",
@@ -74,7 +74,7 @@ def test_the_lists_of_the_rows() -> None:
         *("reset_seconds", "table_bytes", "index_bytes", "statement_seconds"),
     )
     assert set(judged_metrics()) == {
-        *("qps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
+        *("qps", "tps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
         *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes", "instructions_per_op"),
         "connection_kib",
     }

@@ -129,7 +129,9 @@ def _series(count: int) -> str:
 
 def _lines(report: ChangeReport) -> Iterator[str]:
     change = report.change
-    yield f"{change.fingerprint}  {change.status} {change.direction}, {change.branch}, {change.suite}"
+    against = f" against {report.base}" if report.base else ""
+    head = f"{change.fingerprint}  {change.status} {change.direction}, {change.branch}{against}"
+    yield f"{head}, {change.suite}"
     yield f"    {_range(report)}; found {change.found_at:%Y-%m-%d}"
     if change.reason and not (change.status is ChangeStatus.ACKNOWLEDGED and change.acknowledgements):
         yield f"    {change.reason}"
@@ -180,6 +182,7 @@ def _json(report: ChangeReport) -> dict[str, Any]:
         "status": change.status,
         "direction": change.direction,
         "branch": change.branch,
+        "base": report.base,
         "suite": change.suite,
         "reason": change.reason,
         "acknowledgements": [_acknowledgement_json(event) for event in change.acknowledgements],

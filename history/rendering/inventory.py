@@ -15,6 +15,7 @@ from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
 from history.series.inventory import Branch, UnfinishedSession
 from history.series.series import SeriesKey
 from history.series.timeline import Timeline, TimelineEntry
+from history.store.records import Environment
 from suites.metrics import METRICS
 
 SPARKLINE_NIGHTS = 90
@@ -55,6 +56,17 @@ def render_inventory(
         for session in failed:
             start = f"{session.started_at:%Y-%m-%d %H:%M} UTC"
             screen.lines([f"  {start}  {session.uid}  {session.status}  {session.box}  {session.suite}"])
+
+
+def not_judged_text(environment: Environment, branches: Sequence[str]) -> str:
+    """Return why nothing of an imported table is judged, and what to do."""
+    place = f"{environment.box}, {environment.suite}, {environment.configuration}: not judged"
+    if len(branches) < 2:
+        return f"{place}: {', '.join(branches)} has no base beside it; change-points searches it as measured"
+    return (
+        f"{place}: nothing says which branch is the base; import the table again with --base BRANCH, "
+        f"one of {', '.join(branches)}"
+    )
 
 
 def _branch_cells(branch: Branch) -> Sequence[str]:

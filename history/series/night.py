@@ -11,11 +11,11 @@ from build.engines import ENGINES
 from build.version import Version, release_numbers
 from history.errors import stored_options, stored_version
 from history.stats.estimators import geometric_mean, mean
-from history.store.records import ALL_STEPS, STANDS_AT, Run, RunStatus
+from history.store.records import ALL_STEPS, BASE, IMPORTED, STANDS_AT, Run, RunStatus
 from history.store.schema import builds, gaps, nights, points, series
 from history.store.session_reads import dropped_of
 from history.timestamps import from_text, to_text
-from suites.metrics import followed_metrics
+from suites.metrics import METRICS, followed_metrics
 
 
 def not_built(reason: str) -> str:
@@ -153,10 +153,15 @@ def _session_versions(session_runs: Sequence[Run], options: Mapping[str, Any]) -
     # The first releases of Tidemark did not record the order in which versions were requested.
     ordered = [*requested, *sorted(keys.keys() - set(requested), key=_age)]
     lines = branches(ordered, options.get("branches", {}))
+    base = _base(ordered, options)
     return [
-        SessionVersion(version, lines[version], keys.get(version), position == 0)
-        for position, version in enumerate(ordered)
+        SessionVersion(version, lines[version], keys.get(version), version == base) for version in ordered
     ]
+
+
+def _base(ordered: Sequence[str], options: Mapping[str, Any]) -> str | None:
+    """Return the base of a session, its first version; that of a table is what a person said, or none."""
+    return options.get(BASE) if options.get(IMPORTED) else next(iter(ordered), None)
 
 
 def _age(version: str) -> tuple[str, tuple[int, ...], str]:
@@ -172,11 +177,13 @@ def _values(session_runs: Sequence[Run], entries: Sequence[SessionVersion]) -> V
     values_by_key: Values = {}
     for (position, step), finished in by_step.items():
         rounds = _complete_rounds(finished)
+        recorded = {metric for run in finished.values() for metric in run.values}
+        followed = [name for name in followed_metrics() if METRICS[name].followed_without not in recorded]
         for entry in entries:
             together = [
                 finished[entry.version, number] for number in rounds if (entry.version, number) in finished
             ]
-            for metric in followed_metrics():
+            for metric in followed:
                 values = [run.values[metric] for run in together if metric in run.values]
                 if values:
                     middle = geometric_mean(values)

@@ -81,6 +81,15 @@ def base_branch(connection: Connection, environment: Environment) -> str | None:
     return connection.execute(query).scalar()
 
 
+def without_base(connection: Connection) -> tuple[tuple[Environment, tuple[str, ...]], ...]:
+    """Return the environments in which no night has a base, as of imported tables, with their branches."""
+    return tuple(
+        (environment, branches_at(connection, environment))
+        for environment in list_environments(connection)
+        if base_branch(connection, environment) is None
+    )
+
+
 def base_beside(connection: Connection, environment: Environment, branch: str) -> str | None:
     """Return the base of the latest night in which a branch was measured beside one; None without any."""
     night, base_night = nights.alias("night"), nights.alias("base")

@@ -170,7 +170,7 @@ class Session(SessionStart):
     @property
     def is_imported(self) -> bool:
         """Whether it was imported from other people's tables."""
-        return self.options.get("imported") is True
+        return self.options.get(IMPORTED) is True
 
 
 def judged_metric(options: Mapping[str, object]) -> str:
@@ -326,6 +326,12 @@ PLANS = "plans"
 
 LEFT_OUT = "left_out"
 """The option with the names of the caller's environment variables that neither servers nor clients got."""
+
+IMPORTED = "imported"
+"""The option of a session of other people's tables, with the value true."""
+
+BASE = "base"
+"""The option of an imported session whose base a person named: a version. Without it there is no base."""
 
 STANDS_AT = "stands_at"
 """The option of a session that measured past commits of branches: the place in its series, a time as text, of

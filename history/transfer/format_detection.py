@@ -2,13 +2,21 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
+from history.store.database import Database
 from history.store.writer import Store
 from history.transfer.database_source import opened
 from history.transfer.foreign.csv_table import looks_like_csv, read_csv
+from history.transfer.foreign.imported_base import (
+    known_bases,
+    named_bases,
+    record_bases,
+    stored_bases,
+    versions_by_occasion,
+)
 from history.transfer.foreign.mytools import (
     HEADLESS_BEGINS,
     PER_OP_BEGINS,
@@ -18,7 +26,7 @@ from history.transfer.foreign.mytools import (
     read_per_op,
     read_qps,
 )
-from history.transfer.foreign.sessions import ImportedRows, known_positions
+from history.transfer.foreign.sessions import ImportedRows, known_positions, uid_of
 from history.transfer.foreign.values import Given, Occasion, Read, Value
 from history.transfer.ndjson import NdjsonFile
 from history.transfer.parquet import HEADER, ParquetFolder
@@ -60,6 +68,15 @@ class ImportSources:
     notes: tuple[str, ...]
     measured: tuple[tuple[str, str], ...] = ()
     """Machines and suites of foreign tables."""
+
+    bases: Mapping[str, str] = field(default_factory=dict)
+    """The versions that are the bases of sessions of foreign tables, by uid."""
+
+    def record_bases(self, database: Database) -> None:
+        """Record the bases of sessions that the history had without one, or with another one."""
+        if self.bases:
+            with database.writing() as connection:
+                record_bases(connection, self.bases)
 
 
 def format_of(path: Path) -> Format:
@@ -124,15 +141,28 @@ def open_files(paths: Sequence[Path], given: Given, store: Store) -> ImportSourc
         )
     if given != Given() and not values:
         raise TransferError(
-            "--machine, --suite, --when, --cores and --columns are for tables, not for exports",
+            "--machine, --suite, --when, --cores, --columns and --base are for tables, not for exports",
             hint="leave them out: an export says all of it",
         )
     notes += [_joined(occasion, names) for occasion, names in files.items() if len(names) > 1]
+    bases: Mapping[str, str] = {}
     if values:
-        with store.database.reading() as connection:
-            sources.append(ImportedRows(values, given.cores, known_positions(connection)))
+        rows, bases = _imported(values, given, store)
+        sources.append(rows)
+        notes += rows.notes
     measured = dict.fromkeys((occasion.machine, occasion.suite) for occasion in files)
-    return ImportSources(tuple(sources), tuple(notes), tuple(measured))
+    return ImportSources(tuple(sources), tuple(notes), tuple(measured), bases)
+
+
+def _imported(values: Sequence[Value], given: Given, store: Store) -> tuple[ImportedRows, Mapping[str, str]]:
+    """The rows of tables, and the base of each session, as said now or with an earlier table. By uid."""
+    measured = versions_by_occasion(values)
+    with store.database.reading() as connection:
+        found = named_bases(given.base, measured) if given.base else known_bases(connection, measured)
+        bases = {uid_of(occasion): version for occasion, version in found.items()}
+        stored = stored_bases(connection, map(uid_of, measured))
+        positions = known_positions(connection)
+    return ImportedRows(values, given.cores, positions, {**bases, **stored}), bases
 
 
 @contextmanager

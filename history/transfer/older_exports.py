@@ -33,8 +33,17 @@ def _acknowledged(change: Row) -> Iterator[tuple[str, Row]]:
         )
 
 
-COMPLETED: Mapping[str, tuple[tuple[int, Callable[[Row], Row]], ...]] = {"alerts": ((8, _asked), (12, _sent))}
-"""Table -> the schemas that added columns to it, ascending, each with what completes an earlier row."""
+def _without_guess(night: Row) -> Row:
+    """Return a night as 0014_imported_base.sql leaves it."""
+    is_imported = str(night.get("session", "")).startswith("imported-")
+    return {**night, "is_base": 0} if is_imported else night
+
+
+COMPLETED: Mapping[str, tuple[tuple[int, Callable[[Row], Row]], ...]] = {
+    "alerts": ((8, _asked), (12, _sent)),
+    "nights": ((14, _without_guess),),
+}
+"""Table -> the schemas that changed its rows, ascending, each with what makes an earlier row one of it."""
 
 FOLLOWING: Mapping[str, tuple[tuple[int, Callable[[Row], Iterator[tuple[str, Row]]]], ...]] = {
     "changes": ((12, _acknowledged),)

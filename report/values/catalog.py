@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select
 from history.comparison.result import CompareOptions
 from history.errors import stored_options
 from history.store.database import plain_rows
-from history.store.records import CONFIRMS, Environment, SessionStatus, judged_metric
+from history.store.records import CONFIRMS, IMPORTED, Environment, SessionStatus, judged_metric
 from history.store.schema import bisect_events, calibrations, machines, nights, profiles, runs, sessions
 from history.timestamps import from_text
 from report.values.clearance import Clearance
@@ -265,7 +265,7 @@ def _threshold(options: Mapping[str, Any]) -> float | None:
 
 def _kind(options: Mapping[str, Any], in_bisect: bool, calibrates: bool, is_night: bool) -> SessionKind:
     kinds = {
-        SessionKind.IMPORTED: options.get("imported") is True,
+        SessionKind.IMPORTED: options.get(IMPORTED) is True,
         SessionKind.BISECT: in_bisect or bool(options.get("bisect")),
         SessionKind.CONFIRMATION: bool(options.get(CONFIRMS)),
         SessionKind.CALIBRATION: calibrates,

@@ -85,6 +85,8 @@ def _transfers(subcommands: "Subcommands") -> None:
     table.add_argument("--cores", type=count, metavar="N", help=cores)
     columns = "versions of the columns of a table without a head, in their order, such as pg177,pg181"
     table.add_argument("--columns", type=names, default=(), metavar="NAMES", help=columns)
+    base = "branch or version that the others are compared with, such as postgres@17; recorded with the table"
+    table.add_argument("--base", metavar="BRANCH", help=base)
     merge = subcommands.add_parser("merge", help="import what other histories have and this one lacks")
     merge.add_argument("histories", nargs="+", metavar="HISTORY", help="a path, a URL, or an export")
     deliver = subcommands.add_parser("deliver", help="send what waits on this box to histories on servers")

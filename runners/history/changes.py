@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from getpass import getuser
 
@@ -15,25 +16,36 @@ from history.changes.report import ChangeReport, report_changes
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines, changes_json, render_changes
+from history.rendering.inventory import not_judged_text
 from history.rendering.plain_table import standard_output
+from history.series.series import without_base
 from history.spool.opening import open_delivered, open_to_judge
 from history.store.records import ChangeStatus
 from history.timestamps import now
 from runners.alerting.outbox import tell_decision
+from runners.exit_codes import TROUBLE
 
 
 def judge_(arguments: argparse.Namespace) -> int:
-    """Look for changes in all series; 1 when a regression is new or came back, else 0."""
+    """Look for changes in all series; 1 when a regression is new or came back, else 0.
+
+    2 when there are series, but none that anything can be judged against.
+    """
     with open_to_judge(existing_history(arguments.history), locate()) as store:
         report = judge(store.database)
         with store.database.reading() as connection:
             news = report_changes(connection, (*report.new, *report.reopened, *report.closed))
+            not_judged = without_base(connection)
     _print(news, arguments.format)
     if arguments.format == "terminal":
         _print_notes(report.notes)
         print(_summary(report))
+    for environment, branches in not_judged:
+        print(f"tidemark history: {not_judged_text(environment, branches)}", file=sys.stderr)
     bad = (Direction.REGRESSION, Direction.MIXED)
-    return int(any(change.direction in bad for change in (*report.new, *report.reopened)))
+    if any(change.direction in bad for change in (*report.new, *report.reopened)):
+        return 1
+    return TROUBLE if not_judged and not report.series else 0
 
 
 def changes_(arguments: argparse.Namespace) -> int:

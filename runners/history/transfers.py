@@ -13,7 +13,9 @@ from history.backups.backup import back_up
 from history.changes.hindsight import search_series
 from history.open import existing_history, open_reader, open_store
 from history.rendering.changes import searched_text
+from history.rendering.inventory import not_judged_text
 from history.series.inventory import InventoryFilter
+from history.series.series import base_branch, branches_at, list_environments
 from history.store.schema_status import newest
 from history.store.writer import Store
 from history.transfer.database_source import Selection, opened
@@ -41,10 +43,18 @@ def export_(arguments: argparse.Namespace) -> int:
 
 def import_(arguments: argparse.Namespace) -> int:
     """Import exports and tables of other tools; return 0."""
-    given = Given(arguments.machine, arguments.suite, arguments.when, arguments.cores, arguments.columns)
+    given = Given(
+        arguments.machine,
+        arguments.suite,
+        arguments.when,
+        arguments.cores,
+        arguments.columns,
+        arguments.base,
+    )
     with _own_history(arguments) as store:
         incoming = open_files([Path(name) for name in arguments.files], given, store)
         merged = merge(store, incoming.sources)
+        incoming.record_bases(store.database)
         where = store.where
         with store.database.reading() as connection:
             changes = _change_points(connection, incoming.measured, arguments.history)
@@ -60,17 +70,33 @@ def import_(arguments: argparse.Namespace) -> int:
 def _change_points(
     connection: Connection, measured: Sequence[tuple[str, str]], history: str | None
 ) -> list[str]:
-    """Say how many changes are in imported series, and how to see them; nothing if none is long enough."""
-    lines = []
+    """Say what imported series are relative to, how many changes are in them, and how to see those.
+
+    Nothing if none is long enough.
+    """
+    lines: list[str] = []
     for machine, suite in measured:
         searched = search_series(connection, InventoryFilter(box=machine, suite=suite))
         if any(series.is_long_enough for series in searched):
+            lines += _base_lines(connection, machine, suite)
             lines.append(f"{machine}, {suite}: {searched_text(searched)}")
             if any(series.changes for series in searched):
                 words = ["./tidemark", "history", "change-points", "--machine", machine, "--suite", suite]
                 words += ["--history", history] if history else []
                 lines.append(f"    {shlex.join(words)}")
     return lines
+
+
+def _base_lines(connection: Connection, machine: str, suite: str) -> Iterator[str]:
+    """Yield what the tables of a machine and suite are judged against, or why they are not."""
+    for environment in list_environments(connection):
+        if (environment.box, environment.suite) != (machine, suite):
+            continue
+        base, branches = base_branch(connection, environment), branches_at(connection, environment)
+        if base is None or branches == (base,):
+            yield not_judged_text(environment, branches)
+        else:
+            yield f"{machine}, {suite}, {environment.configuration}: judged against {base}"
 
 
 def merge_(arguments: argparse.Namespace) -> int:

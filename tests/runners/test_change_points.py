@@ -91,7 +91,7 @@ def test_json_and_the_series_name_the_same_change(home: Path, capsys: pytest.Cap
 def test_values_are_relative_to_the_base_beside_them(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nights share a speed that scatters and falls: only relative to the base is there one change."""
     (home / "both.csv").write_text(table("box", DAYS, beside="postgres@17.5"))
-    assert main(["history", "import", "both.csv"]) == 0
+    assert main(["history", "import", "both.csv", "--base", "postgres@17"]) == 0
     capsys.readouterr()
     assert main(["history", "change-points", "--format", "json"]) == 0
     found = {(each["branch"], each["step"]): each for each in json.loads(capsys.readouterr().out)}

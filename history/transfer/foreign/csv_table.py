@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from history.timestamps import moment_of
-from history.transfer.foreign.units import factor
+from history.transfer.foreign.units import OTHER_THROUGHPUTS, factor
 from history.transfer.foreign.values import PROFILE, Given, Location, Occasion, Read, Value, refuse
 from history.transfer.foreign.version_names import UnknownEngineError, version_of
 from suites.metrics import METRICS
@@ -41,7 +41,7 @@ def read_csv(path: Path, given: Given) -> Read:
             raise refuse(place, str(error)) from error
     if empty:
         read.notes.append(f"{path.name}: {empty} rows without a value are left out")
-    read.note_unknown(path.name)
+    read.note_left_out(path.name)
     return read
 
 
@@ -97,7 +97,9 @@ def _named(columns: list[str], row: list[str], place: Location) -> dict[str, str
 
 def _value(row: Mapping[str, str], place: Location) -> Value:
     """Raises ValueError that says what is wrong."""
-    name = row["metric"]
+    name, unit = row["metric"], row.get("unit")
+    if other := OTHER_THROUGHPUTS.get(name.lower()):
+        name, unit = other[0], unit or other[1]
     metric = METRICS.get(name)
     if metric is None:
         close = difflib.get_close_matches(name, METRICS, 1)
@@ -108,7 +110,7 @@ def _value(row: Mapping[str, str], place: Location) -> Value:
         version=str(version_of(row["version"])),
         step=row["step"],
         metric=name,
-        number=_number(row["value"]) * factor(metric, row.get("unit") or metric.unit),
+        number=_number(row["value"]) * factor(metric, unit or metric.unit),
         place=place,
         repetition=_repetition(row.get("repetition") or "1"),
         configuration=row.get("configuration", ""),

@@ -3,7 +3,8 @@
 `*.qps.tsv` first says which version each column is, then has a row for each test. `qps.abs.*.csv` is the same
 without a head, the test first. `*.per-op.txt` has a block for each test; its second half, relative to the
 first version, is derived and not taken. Costs there are those of the whole machine, the load generator
-included: vmstat and iostat see nothing less. Versions of engines that are not known are left out with a note.
+included: vmstat and iostat see nothing less. Columns of engines or versions that are not known are left out
+with a note.
 """
 
 import math
@@ -100,7 +101,7 @@ def _qps(
             number = _number(cell, place)
             if version:
                 read.values.append(Value(occasion, version, step, QPS, number, place, configuration=name))
-    read.note_unknown(path.name)
+    read.note_left_out(path.name)
     return read
 
 
@@ -126,7 +127,7 @@ def read_per_op(path: Path, given: Given) -> Read:
         read.notes.append(
             f"{path.name}: CPU per operation is left out: it is a share of the machine; give --cores"
         )
-    read.note_unknown(path.name)
+    read.note_left_out(path.name)
     return read
 
 
@@ -196,7 +197,7 @@ def _lines(path: Path) -> Iterator[tuple[Location, str]]:
 
 
 def _versions(names: Sequence[str], place: Location, read: Read) -> list[str]:
-    """The version of each name, empty where its engine is unknown, which is noted.
+    """The version of each name, empty where it is unknown or none is named, which is noted.
 
     Where several are of one version, the rest of the name is the variant.
     """
@@ -207,8 +208,9 @@ def _versions(names: Sequence[str], place: Location, read: Read) -> list[str]:
         except UnknownEngineError as error:
             read.unknown[error.version] = None
             found.append(None)
-        except ValueError as error:
-            raise refuse(place, str(error)) from error
+        except ValueError:
+            read.unreadable[name] = None
+            found.append(None)
     counted = Counter(found)
     return [
         "" if version is None else str(version if counted[version] == 1 else _variant(version, name, place))

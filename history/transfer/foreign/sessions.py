@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection, select
 
 from build.version import parse_version
-from history.store.records import RunStatus, SessionStatus
+from history.store.records import BASE, IMPORTED, RunStatus, SessionStatus
 from history.store.schema import runs, sessions
 from history.timestamps import to_text
 from history.transfer.foreign.values import Location, Occasion, Value, refuse
@@ -35,8 +35,9 @@ class ImportedRows:
         values: Sequence[Value],
         cores: int | None = None,
         positions: Mapping[str, Mapping[str, int]] | None = None,
+        bases: Mapping[str, str | None] | None = None,
     ) -> None:
-        """`positions` are those of the steps that the history has already, by session.
+        """`positions` are those of the steps that the history has already, `bases` versions; by session.
 
         Raises TransferError when two rows contradict each other.
         """
@@ -45,8 +46,9 @@ class ImportedRows:
         self._number = {place: number for number, place in reversed(list(enumerate(self._places, start=1)))}
         self._by_occasion: defaultdict[Occasion, Runs] = defaultdict(dict)
         self._positions = positions or {}
-        for value in values:
-            _add(self._by_occasion[value.occasion], value)
+        self._bases = bases or {}
+        repeated = [value.place for value in values if not _add(self._by_occasion[value.occasion], value)]
+        self.notes = tuple(_repeated_text(repeated))
 
     def place(self, item: Item) -> str:
         """Return the row that a value stood in, or the first one that made the item needed."""
@@ -75,7 +77,7 @@ class ImportedRows:
     def _session(self, occasion: Occasion, its_runs: Runs) -> Iterator[Item]:
         uid = uid_of(occasion)
         first = next(iter(next(iter(its_runs.values())).values()))
-        yield self._item("sessions", _session(occasion), first.place)
+        yield self._item("sessions", _session(occasion, self._bases.get(uid)), first.place)
         positions = dict(self._positions.get(uid, {}))
         for _, step, _ in its_runs:
             positions.setdefault(step, max(positions.values(), default=0) + 1)
@@ -130,8 +132,11 @@ def uid_of(occasion: Occasion) -> str:
     return f"{PREFIX}{occasion.when:%Y%m%d}-{digest[:12]}"
 
 
-def _add(its_runs: Runs, value: Value) -> None:
-    """Raises TransferError when the value was given before, unless another file says the same."""
+def _add(its_runs: Runs, value: Value) -> bool:
+    """Add a value; return False for a row that says what an earlier row of its file said.
+
+    Raises TransferError when an earlier row says something else.
+    """
     values = its_runs.setdefault((value.version, value.step, value.repetition), {})
     first = next(iter(values.values()), value)
     if first.configuration != value.configuration:
@@ -140,8 +145,8 @@ def _add(its_runs: Runs, value: Value) -> None:
             f"the configuration is '{value.configuration}'; '{first.configuration}' in {first.place}",
         )
     before = values.setdefault(value.metric, value)
-    if before is value or (before.number == value.number and before.place.file != value.place.file):
-        return
+    if before.number == value.number:
+        return before is value or before.place.file != value.place.file
     said = f"{value.metric} of {value.version} in {value.step}, round {value.repetition}"
     raise refuse(
         value.place,
@@ -155,7 +160,19 @@ def _key(uid: str, run: Run) -> Row:
     return {"session": uid, "version": version, "step": step, "repetition": repetition}
 
 
-def _session(occasion: Occasion) -> Row:
+def _repeated_text(places: Sequence[Location]) -> Iterator[str]:
+    """Say how many rows of a file are there twice, and where the first of them is."""
+    by_file = Counter(place.file for place in places)
+    for file, count in by_file.items():
+        first = next(place for place in places if place.file == file)
+        rows = "1 row repeats an earlier one" if count == 1 else f"{count} rows repeat earlier ones"
+        yield (
+            f"{file}: {rows}: left out, such as {first.row}; "
+            "rounds need numbers of their own in a column 'repetition'"
+        )
+
+
+def _session(occasion: Occasion, base: str | None) -> Row:
     when = to_text(occasion.when)
     return {
         "uid": uid_of(occasion),
@@ -171,7 +188,7 @@ def _session(occasion: Occasion) -> Row:
         "status": SessionStatus.FINISHED.value,
         "command": "./tidemark history import",
         "tools": _json({}),
-        "options": _json({"imported": True}),
+        "options": _json({IMPORTED: True} | ({} if base is None else {BASE: base})),
         "process_id": 0,
         "process_start_ticks": 0,
         "boot_id": "",

@@ -1,12 +1,35 @@
 """Units that people write, in terms of those the history keeps."""
 
+from collections.abc import Mapping
+
 from suites.metric import Metric, Role
 from suites.metrics import METRICS, of_role
 
+OTHER_THROUGHPUTS: Mapping[str, tuple[str, str]] = {
+    "ops": ("qps", "queries/s"),
+    "tpm": ("tps", "transactions/min"),
+    "tpmc": ("tps", "transactions/min"),
+    "nopm": ("tps", "transactions/min"),
+}
+"""What other benchmarks call a throughput -> the metric that it is here, and its unit."""
+
 # People write the name of a throughput for its unit.
-_WHOLE = {**{name: METRICS[name].unit for name in of_role(Role.THROUGHPUT)}, "%": "%"}
-_PER = {"op": "query", "operation": "query", "q": "query", "sec": "s", "second": "s"}
+_WHOLE = {
+    **{name: METRICS[name].unit for name in of_role(Role.THROUGHPUT)},
+    **{name: unit for name, (_, unit) in OTHER_THROUGHPUTS.items()},
+    "%": "%",
+}
+_PER = {
+    "op": "query",
+    "operation": "query",
+    "q": "query",
+    "sec": "s",
+    "second": "s",
+    "minute": "min",
+    "hour": "h",
+}
 _COUNTED = {"ops": "queries", "operations": "queries", "txns": "transactions", "cs": "switches"}
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 # Amount of the first unit of each group in one of this. KB is what iostat and vmstat call 1024 bytes.
 _KILO = 1024.0
@@ -33,6 +56,8 @@ def factor(metric: Metric, unit: str) -> float:
     wanted, given = _parts(metric.unit), _parts(unit)
     if wanted == given:
         return 1.0
+    if wanted[0] == given[0] and wanted[1] in _SECONDS and given[1] in _SECONDS:
+        return _SECONDS[wanted[1]] / _SECONDS[given[1]]
     if wanted[1] == given[1]:
         for group in _GROUPS:
             if wanted[0] in group and given[0] in group:

@@ -59,6 +59,9 @@ class Given:
     columns: tuple[str, ...] = ()
     """The versions of the columns, for a table without a head."""
 
+    base: str | None = None
+    """The branch or version that the others are compared with, as a person writes it."""
+
 
 @dataclass
 class Read:
@@ -71,11 +74,20 @@ class Read:
     unknown: dict[str, None] = field(default_factory=dict)
     """Versions that were left out because their engine is unknown, in the order of the table."""
 
-    def note_unknown(self, file: str) -> None:
-        """Note the versions of unknown engines, if there are any."""
+    unreadable: dict[str, None] = field(default_factory=dict)
+    """Names of columns that were left out because they name no version, in the order of the table."""
+
+    def note_left_out(self, file: str) -> None:
+        """Note the versions that were left out, if there are any."""
         if self.unknown:
             names = ", ".join(self.unknown)
             self.notes.append(f"{file}: left out, of an engine that this Tidemark does not know: {names}")
+        if self.unreadable:
+            names = ", ".join(self.unreadable)
+            self.notes.append(
+                f"{file}: left out, because the name says no version: {names}; "
+                "write engine@ref instead, such as mariadb@git:c944cd6e"
+            )
 
 
 def refuse(place: Location, what: str, hint: str = "mend the row; nothing was taken") -> TransferError:

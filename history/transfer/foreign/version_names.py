@@ -8,7 +8,7 @@ from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 
 _ENGINE_OF = {description.short_names.prefix: engine for engine, description in ENGINES.items()}
-_SHORT = re.compile(rf"(?:x\.)?({'|'.join(_ENGINE_OF)})([0-9]{{3,9}})(?:_(.+))?")
+_SHORT = re.compile(rf"(?:x\.)?({'|'.join(_ENGINE_OF)})([0-9]{{3,9}}|[0-9]{{2,3}}[a-z]+[0-9]+)(?:_(.+))?")
 
 _FOREIGN = re.compile(r"(?:x\.)?([a-z]+(?:_[a-z]+)*)([0-9]+)(?:_.*)?")
 _NAMED = re.compile(r"([a-z][a-z0-9]*)@\S+")
@@ -27,8 +27,8 @@ def version_of(text: str) -> Version:
     """`engine@ref`, or a name such as `pg1222`, `x.pg181_o2nofp.x10b_c32r128.pk1`, `my8045_rel`, `ma110806`.
 
     How the digits are read is said by `short_names` of each engine: `my5651` is MySQL 5.6.51, `pg1222` is
-    Postgres 12.22, `ma100230` is MariaDB 10.2.30. Raises UnknownEngineError for a version of another engine,
-    such as `fbmy8032`, and ValueError for all else.
+    Postgres 12.22, `ma100230` is MariaDB 10.2.30; `pg18beta2` is the tag of a prerelease. Raises
+    UnknownEngineError for a version of another engine, such as `fbmy8032`, and ValueError for all else.
     """
     if "@" in text:
         if (named := _NAMED.fullmatch(text)) and not _is_close(named[1]):
@@ -59,7 +59,7 @@ def _refuse_foreign(text: str) -> None:
 def _release(text: str, engine: Engine, digits: str) -> Version:
     description = ENGINES[engine]
     names = description.short_names
-    release = names.release(digits)
+    release = names.release(digits) or description.prerelease_tag(digits)
     if release is None:
         raise ValueError(
             f"'{text}' names no version of {description.title}: after '{names.prefix}' come {names.rule}; "

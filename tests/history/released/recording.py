@@ -136,7 +136,11 @@ def rounds(recording: Recording) -> None:
 def changes(recording: Recording) -> None:
     """Two changes, each in a series of its own, one of which a person acknowledged."""
     schema: Any = loaded("history.store.schema", "history.schema")
-    acknowledge = loaded("history.changes.repository:acknowledge", "history.changes:acknowledge")
+    acknowledge = loaded(
+        "history.changes.acknowledgements:acknowledge",
+        "history.changes.repository:acknowledge",
+        "history.changes:acknowledge",
+    )
     to_text = loaded("history.timestamps:to_text", "history.times:to_text")
     with recording.writing() as connection:
         chosen = connection.execute(
@@ -244,14 +248,16 @@ def confirmations(recording: Recording) -> None:
 
 
 def acknowledgements(recording: Recording) -> None:
-    """What a person decided about a change."""
+    """What a person decided about a change, which may be acknowledged already."""
+    to_text = loaded("history.timestamps:to_text")
     schema: Any = loaded("history.store.schema")
     with recording.writing() as connection:
         change = connection.execute(
             schema.changes.select().where(schema.changes.c.fingerprint == "c0ffee02")
         ).first()
         row = {"change_id": change.id, "kind": "acknowledged", "who": "a person", "reason": change.reason}
-        row |= {"happened_at": change.updated_at, "until": f"{recording.now + timedelta(days=30):%Y-%m-%d}"}
+        later, until = recording.now + timedelta(hours=1), recording.now + timedelta(days=30)
+        row |= {"happened_at": to_text(later), "until": f"{until:%Y-%m-%d}"}
         connection.execute(schema.acknowledgements.insert().values(row))
 
 

@@ -163,7 +163,6 @@ def test_rounds_and_units_and_configurations(tmp_path: Path) -> None:
             ROW.replace("1000", "1001"),
             "qps of postgres@17.7 in insert, round 1 is 1001, and 1000 in x.csv, row 2",
         ),
-        (ROW, "number in a column 'repetition'"),
         (f'"{ROW}', "this is no CSV"),
         (ROW.replace("insert", "a\0b"), "."),
     ],

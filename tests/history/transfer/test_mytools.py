@@ -80,11 +80,9 @@ def test_two_builds_of_one_version_are_variants(tmp_path: Path) -> None:
     [
         ("qps", "100\t200\t", "100\t", "line 5"),
         ("qps", "100\t200\t", "100\tfast\t", "line 5"),
-        ("qps", "pg181", "ma1011", "line 5"),
         ("per_op", "0.5\t100", "0.5\tfast", "line 4"),
         ("per_op", "\tdbms", "", "line 3"),
         ("per_op", "3.0\t0\t0", "3.0\t0", "line 5"),
-        ("per_op", "pg181_b.pk1\n---", "what_b.pk1\n---", "line 4"),
     ],
 )
 def test_a_line_that_is_not_understood_is_named(
@@ -96,6 +94,19 @@ def test_a_line_that_is_not_understood_is_named(
     with pytest.raises(TransferError) as refused:
         take_in(tmp_path / "h.db", path, given=Given(cores=4))
     assert f"{path.name}, {said}" in refused.value.where
+
+
+def test_a_column_that_names_no_version_refuses_no_other(tmp_path: Path) -> None:
+    """A commit names no version in a short name; a prerelease is a tag."""
+    commit, beta = "ma1011_240723_c944cd6e_ilwas", "pg18beta2_o2nofp.x10b"
+    (path,) = mytools(tmp_path, qps=QPS.replace("pg1222_a.pk1", commit))[:1]
+    with open_store(tmp_path / "h.db") as store:
+        incoming = open_files([path], Given(), store)
+        merge(store, incoming.sources)
+    assert {key[0] for key in values(tmp_path / "h.db")} == {"postgres@18.1"}
+    assert any(commit in note for note in incoming.notes)
+    take_in(tmp_path / "beta.db", *mytools(tmp_path, qps=QPS.replace("pg1222_a.pk1", beta))[:1])
+    assert {key[0] for key in values(tmp_path / "beta.db")} == {"postgres@REL_18_BETA2", "postgres@18.1"}
 
 
 # --- as the tables are published, with names that say no machine

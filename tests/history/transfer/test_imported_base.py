@@ -1,0 +1,130 @@
+"""The base of an imported table: a person names it, every text names it, and nothing is judged without it."""
+
+import json
+import random
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from build.home import Home
+from history.open import open_reader
+from history.series.series import list_environments, without_base
+from runners.cli import main
+from tests.history.transfer.test_merging import execute
+
+HEAD = "machine,suite,step,version,metric,value,when"
+FIRST, NIGHTS, CHANGE = date(2026, 8, 1), 80, 50
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def rows(nights: range, *, metric: str = "qps", base: str = "postgres@17.11") -> list[str]:
+    """A base that stays, and a master that loses 8 % in night CHANGE."""
+    rng = random.Random(nights.start)
+    found = []
+    for night in nights:
+        for version in (base, "postgres@master"):
+            loss = 0.92 if version == "postgres@master" and night >= CHANGE else 1.0
+            when = FIRST + timedelta(days=night)
+            found.append(f"box,s,insert,{version},{metric},{1000 * loss * rng.gauss(1, 0.01):.2f},{when}")
+    return found
+
+
+def table(name: str, lines: list[str]) -> str:
+    Path(name).write_text("\n".join([HEAD, *lines]) + "\n")
+    return name
+
+
+def history(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(["history", *words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_nothing_is_judged_until_the_base_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """17.11 sorts before master here, and master before 17.11 by age: neither says which one is the base."""
+    whole = table("whole.csv", rows(range(NIGHTS)))
+    _, out, _ = history(capsys, "import", whole)
+    assert "not judged" in out
+    code, out, err = history(capsys, "judge")
+    assert (code, "improvement" in out, "regression" in out) == (2, False, False)
+    assert "--base BRANCH, one of postgres@17, postgres@master" in err
+    _, out, _ = history(capsys, "import", whole, "--base", "postgres@17")
+    assert "box, s, imported unknown: judged against postgres@17" in out
+    code, out, err = history(capsys, "judge")
+    assert (code, err) == (1, "")
+    assert "open regression, postgres@master against postgres@17, s" in out
+    _, out, _ = history(capsys, "changes", "--format", "json")
+    assert json.loads(out)[0]["base"] == "postgres@17"
+    assert history(capsys, "import", whole)[0] == 0, "the same table without the option says nothing else"
+
+
+def test_a_base_can_be_replaced_and_holds_for_later_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    early, late = table("early.csv", rows(range(70))), table("late.csv", rows(range(70, NIGHTS)))
+    history(capsys, "import", early, "--base", "postgres@master")
+    history(capsys, "import", early, "--base", "pg1711")
+    _, out, _ = history(capsys, "import", late)
+    assert "judged against postgres@17" in out
+    code, out, _ = history(capsys, "judge")
+    assert (code, out.count("open regression, postgres@master against postgres@17")) == (1, 1)
+    _, out, _ = history(capsys, "show")
+    assert "postgres@17.11 (base)" in out
+
+
+def test_a_base_that_no_table_has_is_refused_with_those_that_they_have(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = history(capsys, "import", table("x.csv", rows(range(3))), "--base", "postgres@16")
+    assert code == 2
+    assert "name one of their branches: postgres@17, postgres@master" in err
+    with open_reader(home / "history.db") as reader, reader.database.reading() as connection:
+        assert not list_environments(connection)
+    both = [*rows(range(3)), *rows(range(3), base="postgres@17.10")]
+    code, _, err = history(
+        capsys, "import", table("y.csv", list(dict.fromkeys(both))), "--base", "postgres@17"
+    )
+    assert code == 2
+    assert "--base postgres@17 is any of postgres@17.11, postgres@17.10" in err
+
+
+@pytest.mark.parametrize("metric", ["tps", "NOPM", "ops"])
+def test_any_unit_of_throughput_is_followed(metric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    history(capsys, "import", table("x.csv", rows(range(NIGHTS), metric=metric)), "--base", "postgres@17")
+    code, out, _ = history(capsys, "judge")
+    assert (code, "insert qps" in out) == (1, metric == "ops")
+    assert "regression, postgres@master against postgres@17" in out
+
+
+def test_transactions_have_no_series_beside_queries(capsys: pytest.CaptureFixture[str]) -> None:
+    both = [*rows(range(NIGHTS)), *rows(range(NIGHTS), metric="tps")]
+    history(capsys, "import", table("x.csv", both), "--base", "postgres@17")
+    _, out, _ = history(capsys, "judge")
+    assert out.endswith("1 series: 1 new, 0 back, 0 gone; 1 open\n")
+
+
+def test_a_row_that_is_there_twice_is_one_row(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = rows(range(3))
+    code, out, _ = history(capsys, "import", table("x.csv", [*lines, lines[0], lines[3]]))
+    assert code == 0
+    assert "x.csv: 2 rows repeat earlier ones: left out, such as row 8" in out
+    other = lines[0].replace(lines[0].split(",")[5], "5")
+    code, _, err = history(capsys, "import", table("y.csv", [*lines, other]))
+    assert code == 2
+    assert "y.csv, row 2" in err
+    assert "y.csv, row 8" in err
+
+
+def test_a_guess_of_an_older_tidemark_is_withdrawn(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    history(capsys, "import", table("x.csv", rows(range(3))))
+    execute(home / "history.db", "UPDATE nights SET is_base = 1 WHERE branch = 'postgres@17'")
+    execute(home / "history.db", "DELETE FROM schema_migrations WHERE number >= 14")
+    assert history(capsys, "migrate")[0] == 0
+    with open_reader(Home(home).history) as reader, reader.database.reading() as connection:
+        assert [branches for _, branches in without_base(connection)] == [("postgres@17", "postgres@master")]
