@@ -27,6 +27,7 @@ from history.comparison.compare import CompareOptions, compare
 from history.comparison.pairs import noise_of
 from history.comparison.verdict import Verdict
 from history.open import open_store
+from history.series.variants import TWIN
 from history.store.records import Run, RunRecord, RunStatus, SessionStart, SessionStatus
 from history.store.writer import Store
 from runners.console import Lines
@@ -34,7 +35,6 @@ from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import run_session
-from runners.measuring.variants import TWIN
 from suites.definition import load_suite
 from suites.durability import Durability
 from suites.generators.client_limits import require_clients

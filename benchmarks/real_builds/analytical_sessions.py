@@ -17,11 +17,12 @@ from history.comparison.beside.plans import DECIDED, changed_plans
 from history.comparison.compare import CompareOptions, compare
 from history.comparison.result import ContenderComparison
 from history.open import open_store
+from history.series.variants import TWIN
 from history.store.records import PLANS, Run, RunStatus
 from runners.console import Lines
 from runners.measuring.request import Request
 from runners.measuring.session import ActiveSession, SessionDriver, run_session
-from runners.measuring.variants import TWIN, Variant
+from runners.measuring.variants import Variant
 from suites.definition import load_suite
 from suites.generators.load import Generator
 from suites.generators.queries.sessions import SESSIONS

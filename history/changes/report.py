@@ -6,19 +6,18 @@ Issue texts, summaries of nights, listings and pages are adapters on it, which n
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from history.changes import confirmation, repository
 from history.changes.confirmation import Confirmation
 from history.changes.repository import Change, Member
 from history.comparison.profile_diff import FunctionChange, differential
-from history.errors import stored_options, stored_version
 from history.series.environment_changes import changes_between
 from history.series.series import Night, Point, base_branch, nights_of, read_series
-from history.series.variants import definition_in, option_words
 from history.store.bisects import Bisect, of_change
 from history.store.profiles import profiles_of
-from history.store.schema import sessions
+from history.store.records import Session
+from history.store.session_reads import session_of
 from suites.metrics import PRIMARY
 
 MOST_FUNCTIONS = 5
@@ -64,8 +63,8 @@ class ChangeReport:
     bisect: Bisect | None
     """The latest bisect that looked for it and has a verdict."""
 
-    variant_options: tuple[str, ...] = ()
-    """The words of a command line that define its variant; empty for a branch of plain versions."""
+    session: Session
+    """The session of the first night with it."""
 
     @property
     def main_series(self) -> Member:
@@ -108,17 +107,8 @@ def _report(connection: Connection, change: Change) -> ChangeReport:
         gained=_gained(connection, change, main),
         environment=tuple(_environment(connection, change)),
         bisect=next(iter(of_change(connection, change.fingerprint)), None),
-        variant_options=tuple(_variant_options(connection, change.first_after)),
+        session=session_of(connection, change.first_after.session_id),
     )
-
-
-def _variant_options(connection: Connection, night: Night) -> list[str]:
-    name = stored_version(night.version).variant
-    if not name:
-        return []
-    query = select(sessions.c.options).where(sessions.c.id == night.session_id)
-    options = stored_options(connection.execute(query).scalar_one())
-    return option_words(name, definition_in(options, name))
 
 
 def _later(connection: Connection, member: Member, base: str | None) -> tuple[Point, ...]:

@@ -8,6 +8,8 @@ from build.version import Version
 VARIANTS = "variants"
 """The option of a session with the definitions of its variants, by name."""
 
+TWIN = "twin"
+"""The variant that needs no definition: the same build a second time, which shows the noise."""
 
 PLURALS = {"index": "indexes", "companion": "companions"}
 """Option of a command line -> key of a definition with all that it was given."""
@@ -28,19 +30,23 @@ def definition_in(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def option_words(name: str, definition: Mapping[str, Any]) -> list[str]:
-    """Return the words of a command line that define a variant, such as `--set mem:work_mem=8MB`."""
+    """Return the words of a command line that define a variant, such as `--set mem:work_mem=8MB`.
+
+    An empty name defines what every version gets.
+    """
     words: list[str] = []
+    of = f"{name}:" if name else ""
     settings, build, patches = (definition.get(key) for key in ("settings", "build", "patches"))
     if isinstance(settings, dict):
-        words += [word for key, value in settings.items() for word in ("--set", f"{name}:{key}={value}")]
+        words += [word for key, value in settings.items() for word in ("--set", f"{of}{key}={value}")]
     if isinstance(build, dict):
         for key, value in build.items():
             for each in value if isinstance(value, list) else [value]:
-                words += ["--build", f"{name}:{key}={each}"]
+                words += ["--build", f"{of}{key}={each}"]
     for option, key in PLURALS.items():
         its = definition.get(key)
         if isinstance(its, list):
-            words += [word for each in its for word in (f"--{option}", f"{name}:{each}")]
+            words += [word for each in its for word in (f"--{option}", f"{of}{each}")]
     if isinstance(patches, list):
         words += [word for patch in patches for word in ("--patch", f"{name}={patch}")]
     return words

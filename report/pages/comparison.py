@@ -2,12 +2,12 @@
 
 import csv
 import io
-import shlex
 from datetime import datetime
 
 import htpy as h
 
 from history.comparison.result import Comparison, ContenderComparison
+from history.rendering.commands import COUNTED, DECIDED, quoted, run_again
 from history.rendering.csv_text import render_csv
 from history.rendering.notes import notes
 from report.charts.intervals import IntervalRow, interval_figure
@@ -92,14 +92,15 @@ def _contender(comparison: Comparison, one: ContenderComparison, heading: str) -
 def _commands(comparison: Comparison) -> list[str]:
     lines = []
     for one in comparison.contenders:
-        both = f"{shlex.quote(str(one.base))} {shlex.quote(str(one.contender))}"
-        suite = f"--suite {shlex.quote(one.session.suite)} --profile {shlex.quote(one.session.profile)}"
+        both = [str(one.base), str(one.contender)]
         if not one.session.is_imported:
-            layouts = f" --layouts {one.session.layouts}" if one.session.layouts else ""
-            lines.append(f"./tidemark run {suite} --until-decided{layouts} {both}")
+            is_counted = one.session.only_counted or comparison.metric.is_counted
+            how = COUNTED if is_counted else DECIDED
+            lines += run_again(one.session, both, [step.step for step in one.steps], how)
         since = comparison.options.since
-        chosen = f"--since {since:%Y-%m-%d}" if since else f"--session {shlex.quote(one.session.uid)}"
-        lines.append(f"./compare.py {both} {chosen} --costs")
+        chosen = ["--since", f"{since:%Y-%m-%d}"] if since else ["--session", one.session.uid]
+        metric = ["--metric", comparison.metric.name]
+        lines.append(quoted(["./compare.py", *both, *chosen, *metric, "--costs"]))
     return list(dict.fromkeys(lines))
 
 

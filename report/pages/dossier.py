@@ -1,15 +1,14 @@
 """A change as one page: what, how sure, where, since when, which commit, and how to see it again."""
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 
 import htpy as h
 
 from build.engines import ENGINES
-from build.version import Version
 from history.changes.repository import Change
 from history.errors import stored_version
+from history.rendering.commands import change_again, change_search
 from history.rendering.confirmations import counted_rounds
 from history.store.records import ChangeStatus
 from report import addresses
@@ -67,7 +66,7 @@ def dossier_page(
         _environment(dossier, catalog),
         _others(dossier, catalog, root, linked),
         _members(dossier, catalog, root, linked),
-        commands(_commands(dossier)),
+        commands(lines) if (lines := _commands(dossier, catalog.clearance)) else None,
         None if linked else tab_separated(dossier, catalog),
     ]
     last = (
@@ -343,33 +342,13 @@ def _members(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.N
     )
 
 
-def _commands(dossier: Dossier) -> Sequence[str]:
-    change, main = dossier.report.change, dossier.report.main_series
-    old, new = (shlex.quote(night.version) for night in (change.last_before, change.first_after))
-    profile = shlex.quote(main.key.environment.configuration.split()[0])
-    what = f"--suite {shlex.quote(change.suite)} --profile {profile} --step {shlex.quote(main.key.step)}"
-    defined = "".join(f"{shlex.quote(word)} " for word in dossier.report.variant_options)
-    lines = [
-        f"./tidemark run {defined}{what} --until-decided {old} {new}",
-        f"./compare.py {old} {new} {what} --costs",
-    ]
-    if change.status is ChangeStatus.OPEN and old != new:
-        engine = stored_version(change.first_after.version).engine
-        good, bad = (
-            _ref(stored_version(night.version), commit)
-            for commit, night in zip(
-                dossier.report.commits, (change.last_before, change.first_after), strict=True
-            )
-        )
-        lines.append(
-            f"./tidemark bisect {defined}--engine {engine} --good {shlex.quote(good)} "
-            f"--bad {shlex.quote(bad)} {what} --metric {main.key.metric}"
-        )
-    return lines
-
-
-def _ref(version: Version, commit: str | None) -> str:
-    return (commit[:12] if commit else version.ref) + (f"#{version.variant}" if version.variant else "")
+def _commands(dossier: Dossier, clearance: Clearance) -> Sequence[str]:
+    report = dossier.report
+    lines = change_again(report)
+    if report.change.status is ChangeStatus.OPEN:
+        lines += change_search(report)
+    # What the versions got may say more of the house than their names.
+    return lines if not clearance.is_public else [line for line in lines if line.startswith("./compare.py")]
 
 
 def tab_separated(dossier: Dossier, catalog: Catalog) -> h.Node:

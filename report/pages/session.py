@@ -1,12 +1,12 @@
 """The page of a session: what it measured, its verdicts as `compare` prints them, its warnings."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 import htpy as h
 
 from history.comparison.result import Comparison, ContenderComparison
+from history.rendering.commands import quoted, run_again
 from history.rendering.summary import sentence
 from history.stats.estimators import geometric_mean
 from report import addresses
@@ -211,12 +211,11 @@ def _single(values: SessionPage, root: str | None) -> h.Node:
 
 def _reproduce(values: SessionPage, clearance: Clearance) -> h.Node:
     session, entry = values.session, values.entry
-    if session.is_imported or len(entry.versions) < 2:
+    if session.is_imported or not entry.versions:
         return None
-    both = " ".join(shlex.quote(one) for one in entry.versions[:2])
-    suite = f"--suite {shlex.quote(session.suite)} --profile {shlex.quote(session.profile)}"
-    lines = [f"./compare.py {both} --session {shlex.quote(entry.uid)} --costs"]
+    lines = []
     if not clearance.is_public:
-        layouts = f" --layouts {session.layouts}" if session.layouts else ""
-        lines.insert(0, f"./tidemark run {suite}{layouts} {both}")
-    return commands(lines)
+        lines = run_again(session, entry.versions, [step.step for step in values.steps])
+    if values.comparison is not None:
+        lines.append(quoted(["./compare.py", *entry.versions, "--session", entry.uid, "--costs"]))
+    return commands(lines) if lines else None

@@ -9,6 +9,7 @@ from build.home import locate_for_writing
 from history.comparison.compare import CONFIDENCE, THRESHOLD, CompareOptions, Comparison, compare
 from history.comparison.pairs import noise_of
 from history.comparison.verdict import Verdict
+from history.series.variants import TWIN
 from history.spool.opening import open_recorded
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design, smallest_visible
@@ -18,7 +19,7 @@ from runners.commands.run import RequestError
 from runners.console import progress, say_problems
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
-from runners.measuring.variants import TWIN, require_defined, variants_of
+from runners.measuring.variants import require_defined, variants_of
 from runners.occupancy.waiting import machine_awaited
 from runners.values import history_of
 from suites.definition import load_suite

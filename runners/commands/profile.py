@@ -9,9 +9,10 @@ from build.inferno import provide_inferno
 from build.version import Version
 from history.comparison.compare import ComparisonError
 from history.comparison.profile_diff import Rounds, costs, differential, total
-from history.comparison.remedies import remedy, run_command
+from history.comparison.remedies import remedy
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader
+from history.rendering.commands import COUNTED, SAMPLED, run_again
 from history.rendering.plain_table import standard_output
 from history.rendering.profiles import differential_json, render_costs, render_differential
 from history.store.reader import Reader
@@ -145,16 +146,10 @@ def _rounds(
 
 def _with_profile(store: Reader, session: Session, version: Version, arguments: argparse.Namespace) -> str:
     """Return the command that records the profile; for a step that there is not, the steps that have one."""
-    command = run_command(
-        [version],
-        session.suite,
-        session.profile,
-        steps=[arguments.step],
-        options=_how(arguments, 1),
-        measured=[str(version)],
-    )
+    how = COUNTED if arguments.exact else SAMPLED
+    command = run_again(session, [str(version)], [arguments.step], how)[-1]
     steps = ", ".join(sorted(store.profiled_steps(session.id))) or "none"
-    return command or f"steps of this session with CPU profiles: {steps}"
+    return command if command.startswith("./") else f"steps of this session with CPU profiles: {steps}"
 
 
 def _how(arguments: argparse.Namespace, versions: int) -> list[str]:

@@ -13,6 +13,7 @@ from build.progress import Progress
 from build.version import Version
 from history.changes.confirmation import METRIC_CONFIDENCE
 from history.comparison.compare import CONFIDENCE, THRESHOLD
+from history.series.variants import TWIN
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design
 from history.store.reader import Reader
@@ -22,7 +23,7 @@ from runners.measuring.layouts import require_layouts
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
-from runners.measuring.variants import TWIN, definition_of
+from runners.measuring.variants import definition_of
 from suites.additions.registry import kind_of
 from suites.capabilities import SettingError, require_engine
 from suites.counting.engines import COUNTED

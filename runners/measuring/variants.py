@@ -10,11 +10,9 @@ from build import host
 from build.errors import TidemarkError
 from build.recipes.choices import PLAIN, BuildChoices
 from build.version import Version, is_variant
+from history.series.variants import TWIN
 from suites.additions.indexes import parse_index
 from suites.additions.registry import require_companions
-
-TWIN = "twin"
-"""The variant that needs no definition: the same build a second time, which shows the noise."""
 
 
 class VariantError(TidemarkError):

@@ -75,7 +75,7 @@ def test_one_version(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["diff", BASE, "postgres@9.6"], "to do: ./tidemark history show lists what was measured"),
         (["diff", BASE, "postgres@13.23"], "to do: ./tidemark run --perf --suite write-heavy --profile "),
         (["show", BASE, "--step", "delete"], "has no profile of postgres@18.5 on delete"),
-        (["show", BASE, "--step", "delete"], "--step delete postgres@18.5\n"),
+        (["show", BASE, "--step", "delete"], "--step delete --perf --alone postgres@18.5\n"),
         (["show", BASE, "--step", "update-inde"], f"steps of this session with CPU profiles: {STEP}"),
         (["show", BASE, "--role", "purge"], "its roles: checkpointer, client backend, walwriter"),
         (["show", BASE, "--history", "/nowhere/history.db"], "there is no history yet"),

@@ -1,6 +1,5 @@
 """Titles and bodies of the issues of changes, from ChangeReports: what is known, and what to do next."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 
 from build.engines import ENGINES
@@ -11,6 +10,7 @@ from history.changes.report import ChangeReport
 from history.changes.repository import Change, Member
 from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown, code_block, code_span, columns, document, link, md, row
+from history.rendering.commands import change_again, change_search
 from history.rendering.confirmations import counted_rounds, interval, occasion, series_name
 from history.rendering.profiles import named_functions
 from history.series.series import Night
@@ -19,7 +19,7 @@ from report import addresses
 from runners.bisect.report.render import result
 from runners.bisect.report.state import BisectState
 from runners.bisect.run.event_log import answered
-from suites.metrics import METRICS, PRIMARY, label_of, moved_by
+from suites.metrics import label_of, moved_by
 
 MOST_ROWS = 30
 """Series in the table of an issue; the history has all of them."""
@@ -216,30 +216,12 @@ def _bisect(report: ChangeReport) -> Iterator[str]:
 
 
 def _by_hand(report: ChangeReport) -> Iterator[str]:
-    change, member = report.change, report.main_series
-    old, new = _word(change.last_before.version), _word(change.first_after.version)
-    suite, step = _word(change.suite), _word(member.key.step)
-    profile = _word(member.key.environment.configuration.split()[0])
-    counted = METRICS[member.key.metric].is_counted
-    how = "--exact-only" if counted else "--until-decided"
-    shown = f"--metric {member.key.metric}" if counted else "--costs"
-    defined = "".join(f"{_word(word)} " for word in report.variant_options)
-    what = f"--suite {suite} --profile {profile} --step {step}"
-    run = f"./tidemark run {defined}{what} {how} {old} {new}"
-    compare = f"./compare.py {old} {new} --suite {suite} --profile {profile} --step {step} {shown}"
-    yield "By hand:"
-    yield ""
-    yield code_block([*([] if defined else [f"./tidemark build {old} {new}"]), run, compare], "sh")
-    yield ""
-    yield "To find the commit:"
-    yield ""
-    engine = parse_version(change.first_after.version).engine
-    good, bad = _ref(change.last_before, report.commits[0]), _ref(change.first_after, report.commits[1])
-    metric = "" if member.key.metric == PRIMARY else f" --metric {member.key.metric}"
-    what = f"--suite {suite} --profile {profile} --step {step}{metric}"
-    search = f"./tidemark bisect {defined}--engine {engine} --good {good} --bad {bad} {what}"
-    yield code_block([search], "sh")
-    yield ""
+    for heading, lines in (
+        ("By hand:", change_again(report)),
+        ("To find the commit:", change_search(report)),
+    ):
+        if lines:
+            yield from (heading, "", code_block(lines, "sh"), "")
 
 
 def _muting() -> Iterator[str]:
@@ -247,16 +229,6 @@ def _muting() -> Iterator[str]:
         "Nobody wants to hear of it again? Close it as not planned, or label it `acknowledged` or"
         " `not-a-regression`. Closed as completed, it is opened again when later nights still show it."
     )
-
-
-def _word(text: str) -> str:
-    """One word of a shell, that cannot end the block of code it stands in."""
-    return shlex.quote(one_line(text).replace("`", "'"))
-
-
-def _ref(night: Night, commit: str | None) -> str:
-    version = parse_version(night.version)
-    return (commit[:HASH] if commit else version.ref) + (f"#{version.variant}" if version.variant else "")
 
 
 def _moved(member: Member) -> str:

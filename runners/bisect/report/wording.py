@@ -1,9 +1,12 @@
 """Verdicts in words, with what to do next."""
 
-import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
+from build.version import parse_revision
+from history.rendering.commands import COUNTED, DECIDED, patch_notes, quoted
 from history.rendering.numbers import percent
+from history.series.variants import option_words
 from runners.bisect.domain.rules import SearchVerdict
 from runners.bisect.report.state import BisectState
 
@@ -31,18 +34,19 @@ def changed(size: float, interval: tuple[float, float]) -> str:
 
 
 def reproduce(state: BisectState) -> Iterator[str]:
-    """Yield the three shell commands that measure the change again."""
-    question = state.log.question
-    old, new = map(str, state.pair())
-    git = f" --git {_word(question.git)}" if question.git else ""
-    source = f"TIDEMARK_GIT_{question.engine.upper()}={_word(question.git)} " if question.git else ""
-    where = (
-        f"--suite {_word(question.suite)} --profile {_word(question.profile)} --step {_word(question.step)}"
-    )
-    how = "--exact-only" if state.metric.is_counted else "--until-decided"
-    yield f"./tidemark build{git} {old} {new}"
-    yield f"{source}./tidemark run {where} {how} {old} {new}"
-    yield f"./compare.py {old} {new} {where} --metric {question.metric}"
+    """Yield lines for a shell that measure the change again: comments, and two commands."""
+    question, counted = state.log.question, state.metric.is_counted
+    # The definition holds what every position got, which here is a variant of that name, or all versions.
+    name = parse_revision(f"{question.engine}@{question.good}").variant
+    versions = [str(replace(version, variant=name)) for version in state.pair()]
+    where = ["--suite", question.suite, "--profile", question.profile, "--step", question.step]
+    seconds = ["--seconds", f"{question.seconds:g}"] if question.seconds and not counted else []
+    how = COUNTED if counted else DECIDED
+    yield from patch_notes(question.variant)
+    source = f"TIDEMARK_GIT_{question.engine.upper()}={quoted([question.git])} " if question.git else ""
+    run = ["./tidemark", "run", *option_words(name, question.variant), *where, *seconds, *how, *versions]
+    yield f"{source}{quoted(run)}"
+    yield quoted(["./compare.py", *versions, *where, "--metric", question.metric])
 
 
 def merge_hint(state: BisectState) -> str:
@@ -55,8 +59,8 @@ def merge_hint(state: BisectState) -> str:
     if not side:
         return ""
     last = side[-1]["commit"]
-    part = f"$(git merge-base {_word(blamed[0].commit)}^1 {_word(last)})"
-    return f"It is a merge of {len(side)} commits; to search them: --good {part} --bad {_word(last)}"
+    part = f"$(git merge-base {quoted([blamed[0].commit])}^1 {quoted([last])})"
+    return f"It is a merge of {len(side)} commits; to search them: --good {part} --bad {quoted([last])}"
 
 
 def smaller_step_hint(state: BisectState) -> str:
@@ -68,7 +72,7 @@ def smaller_step_hint(state: BisectState) -> str:
     return (
         f"In addition, something between {low} and {high} changes {_what(state)} by "
         f"{changed(rest.size, rest.interval)}, too little for the same search to locate. To search for it: "
-        f"--good {_word(low)} --bad {_word(high)}"
+        f"--good {quoted([low])} --bad {quoted([high])}"
     )
 
 
@@ -131,8 +135,3 @@ def _what(state: BisectState) -> str:
 
 def _signed(ratio: float) -> str:
     return f"{ratio - 1:+.1%}"
-
-
-def _word(text: str) -> str:
-    """Quote a word for a shell so that it cannot end the code block that it stands in."""
-    return shlex.quote(" ".join(text.split()).replace("`", "'"))

@@ -89,7 +89,7 @@ def test_the_issue_of_a_change_that_was_confirmed_and_went_away(commits: Commits
     (change,) = commits.judge().new
     (issue,) = told(commits.store)
     assert issue.fingerprint == change.fingerprint
-    assert "./tidemark build postgres@git:000000000003 postgres@git:000000000004\n" in issue.body
+    assert " --until-decided postgres@git:000000000003 postgres@git:000000000004\n" in issue.body
     commits.more(1)
     commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
     commits.judge()

@@ -1,0 +1,258 @@
+"""Command lines that measure something again, from what the history stores about it.
+
+What is printed is a whole block for a shell: comments say what is not stored and has to be added by hand, and
+where no command would be accepted, a comment says why instead.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from build.errors import TidemarkError
+from build.version import Version
+from history.changes.level_shift import Direction, direction_between
+from history.changes.report import ChangeReport
+from history.comparison.beside.curves import LEVELS
+from history.errors import stored_version
+from history.escaping.characters import one_line
+from history.series.variants import TWIN, definition_in, option_words
+from history.stats.estimators import MINIMUM_REPETITIONS
+from history.store.records import EXACT, HELD, LAYOUTS, ONLY, Session
+from suites.keys.levels import LEVEL
+from suites.metrics import METRICS, PRIMARY
+
+if TYPE_CHECKING:
+    from suites.definition import Suite
+    from suites.keys.profile import Profile
+
+DECIDED = ("--until-decided",)
+COUNTED = ("--exact-only",)
+SAMPLED = ("--perf",)
+
+_SEARCHED = {
+    Direction.REGRESSION: [],
+    Direction.IMPROVEMENT: ["--direction", "better"],
+    Direction.SHIFT: ["--direction", "either"],
+}
+_DIGITS = 12
+"""The hex digits of a commit."""
+
+COUNTED_ALONE = (ONLY, "driven")
+"""The values of `when` in sessions that only counted."""
+
+_EVERY = ("settings", "build", "indexes", "companions")
+"""The options of a session with what every version got."""
+
+
+class _NoCommandError(TidemarkError):
+    """No command line asks for what was stored."""
+
+
+def run_again(
+    session: Session,
+    versions: Sequence[str] = (),
+    steps: Sequence[str] = (),
+    how: Sequence[str] | None = None,
+) -> list[str]:
+    """Return lines for a shell that measure what a session measured: comments, then the command.
+
+    `versions` and `steps` are those to measure, by default all of the session; `steps` are named as in its
+    runs. `how` replaces the stored number of rounds, counting and sampling: DECIDED, COUNTED or SAMPLED.
+    """
+    names = list(versions) or _stored_versions(session)
+    try:
+        words = _words(session, tuple(map(stored_version, dict.fromkeys(names))), steps, how)
+    except TidemarkError as error:
+        return [f"# No command measures this again: {one_line(error.what)}."]
+    return [*_notes(session, names), quoted(words)]
+
+
+def change_again(report: ChangeReport) -> list[str]:
+    """Return lines for a shell that measure the versions before and after a change, and compare them."""
+    change, member = report.change, report.main_series
+    names, step = [change.last_before.version, change.first_after.version], member.key.step
+    if len({*names}) == 1:
+        return [f"# Both nights measured {one_line(names[0])}: there are no two versions to compare."]
+    is_counted = METRICS[member.key.metric].is_counted
+    words = ["./compare.py", *names, "--suite", report.session.suite, "--profile", report.session.profile]
+    words += ["--step", step, *(["--metric", member.key.metric] if is_counted else ["--costs"])]
+    return [*run_again(report.session, names, [step], COUNTED if is_counted else DECIDED), quoted(words)]
+
+
+def change_search(report: ChangeReport) -> list[str]:
+    """Return lines for a shell that search for the commit behind a change; none within one version."""
+    change, member, session = report.change, report.main_series, report.session
+    old, new = (stored_version(night.version) for night in (change.last_before, change.first_after))
+    try:
+        defined = _defined(session, (new,))
+    except TidemarkError as error:
+        return [f"# No command searches for it: {one_line(error.what)}."]
+    good, bad = map(_ref, (old, new), report.commits)
+    words = ["./tidemark", "bisect", "--engine", new.engine, "--good", good, "--bad", bad]
+    words += ["--suite", session.suite, "--profile", session.profile, "--step", member.key.step]
+    words += [] if member.key.metric == PRIMARY else ["--metric", member.key.metric]
+    words += _SEARCHED[direction_between(member.key.metric, 1, member.ratio)]
+    return [] if good == bad else [*_notes(session, [str(new)]), quoted([*words, *defined])]
+
+
+def patch_notes(definition: Mapping[str, Any]) -> list[str]:
+    """Return the comment on patches, of which the history knows the names of the files."""
+    patches = definition.get("patches")
+    names = ", ".join(one_line(str(patch)) for patch in patches) if isinstance(patches, list) else ""
+    return [f"# Start it in the folder with {names}: the history does not keep patches."] if names else []
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Return words for a shell, as one line that cannot end the block in which it stands."""
+    return " ".join(shlex.quote(one_line(str(word)).replace("`", "'")) for word in words)
+
+
+def _stored_versions(session: Session) -> list[str]:
+    versions = session.options.get("versions")
+    return list(map(str, versions)) if isinstance(versions, list) else []
+
+
+def _notes(session: Session, names: Sequence[str]) -> Iterator[str]:
+    versions = [stored_version(name) for name in names]
+    for name in dict.fromkeys(version.variant for version in versions):
+        yield from patch_notes(definition_in(session.options, name))
+    for engine in dict.fromkeys(version.engine for version in versions if not version.is_release):
+        yield f"# Commits that are not upstream's: TIDEMARK_GIT_{engine.upper()} names their repository."
+
+
+def _defined(session: Session, versions: Sequence[Version]) -> list[str]:
+    """Return the options that define what every version got, and the variants among `versions`."""
+    options = session.options
+    if options.get("patches"):
+        raise _NoCommandError("the history keeps no patch of every version")
+    words = option_words("", {key: options[key] for key in _EVERY if key in options})
+    for name in dict.fromkeys(version.variant for version in versions):
+        definition = definition_in(options, name)
+        if name not in ("", TWIN) and not definition:
+            raise _NoCommandError(f"how #{name} is defined is not stored")
+        words += option_words(name, definition) if name else []
+    return words
+
+
+def _words(
+    session: Session, versions: tuple[Version, ...], steps: Sequence[str], how: Sequence[str] | None
+) -> list[str]:
+    """Return the words of the command. Raises TidemarkError if none would do what was stored."""
+    if session.is_imported:
+        raise _NoCommandError("it was imported")
+    if not versions:
+        raise _NoCommandError("its versions are not stored")
+    suite, profile = _suite_of(session)
+    calibrates = how is None and _is_calibration(session, versions, profile)
+    words = ["./tidemark", "calibrate" if calibrates else "run"]
+    words += ["--suite", session.suite, "--profile", session.profile]
+    words += _steps(session, suite, steps, calibrates)
+    words += _defined(session, versions[:1] if calibrates else versions)
+    if calibrates:
+        return [*words, "--rounds", str(session.repetitions), str(versions[0])]
+    words += _durations(session, profile)
+    words += _rounds(session, profile) if how is None else _chosen(session, how, len(versions))
+    words += ["--durability", session.durability] if session.durability != "relaxed" else []
+    words += ["--alone"] if len(versions) == 1 else []
+    return words + [str(version) for version in versions]
+
+
+def _suite_of(session: Session) -> "tuple[Suite, Profile]":
+    from suites.definition import load_suite, suite_names  # loaded only where a command is shown
+
+    if session.suite not in suite_names():
+        raise _NoCommandError(f"the suite {session.suite} is in a folder of its own, which is not stored")
+    suite = load_suite(session.suite)
+    return suite, suite.profile(session.profile)
+
+
+def _is_calibration(session: Session, versions: Sequence[Version], profile: "Profile") -> bool:
+    """Return whether `calibrate` measures the same: a version and its twin, as the profile has it."""
+    if len(versions) != 2 or session.repetitions < MINIMUM_REPETITIONS:
+        return False
+    version, twin = versions
+    name = f"{version.variant}-{TWIN}" if version.variant else TWIN
+    others = (EXACT, "perf", LAYOUTS, "bisect")
+    is_plain = session.durability == "relaxed" and not any(session.options.get(each) for each in others)
+    as_profile = not _durations(session, profile) and not _is_until_decided(session)
+    return twin == replace(version, variant=name) and is_plain and as_profile
+
+
+def _durations(session: Session, profile: "Profile") -> list[str]:
+    options, words = session.options, []
+    if options.get("mode", profile.mode) != profile.mode:
+        words += ["--mode", str(options["mode"])]
+    if options.get("seconds", profile.seconds) != profile.seconds:
+        words += ["--seconds", f"{options['seconds']}"]
+    return words
+
+
+def _rounds(session: Session, profile: "Profile") -> list[str]:
+    """Return the options with the number of rounds, counted passes and samples as they are stored."""
+    exact, perf = session.options.get(EXACT), session.options.get("perf")
+    counts = str(exact.get("when")) if isinstance(exact, dict) else ""
+    layouts = ["--layouts", str(session.layouts)] if session.layouts else []
+    if counts in COUNTED_ALONE:
+        return [*COUNTED, "--repetitions", str(session.repetitions)]
+    decided = _is_until_decided(session)
+    usual = max(profile.repetitions, session.layouts, MINIMUM_REPETITIONS if decided else 1)
+    words = [*(DECIDED if decided else ()), *layouts]
+    words += ["--repetitions", str(session.repetitions)] if session.repetitions != usual else []
+    has_levels = bool(session.options.get(LEVELS) or session.options.get(HELD))
+    words += ["--no-exact"] if profile.counted_passes and not (counts or has_levels) else []
+    if isinstance(perf, dict):
+        words.append("--perf-during" if perf.get("when") == "during" else "--perf")
+    return words
+
+
+def _chosen(session: Session, how: Sequence[str], versions: int) -> list[str]:
+    """Return `how` without what would be refused, and the layouts if rounds are measured."""
+    if tuple(how) == COUNTED:
+        return list(how)
+    layouts = ["--layouts", str(session.layouts)] if session.layouts else []
+    is_long = session.options.get("mode") == "long"
+    return [*(() if tuple(how) == DECIDED and (versions == 1 or is_long) else how), *layouts]
+
+
+def _is_until_decided(session: Session) -> bool:
+    rounds = session.options.get("rounds")
+    return isinstance(rounds, dict) and rounds.get("until_decided") is True
+
+
+def _steps(session: Session, suite: "Suite", names: Sequence[str], calibrates: bool) -> list[str]:
+    """Return the options that select steps and levels of clients, the shortest that select the same.
+
+    Raises _NoCommandError if the suite does not have them any more.
+    """
+    held = _held(session)
+    wanted = {name: held.get(name, ()) for name in names or [*_levels(session), *held]}
+    if not wanted:
+        return []
+    plain = list(dict.fromkeys(name.partition(LEVEL)[0] for name in wanted))
+    levels = sorted({int(level) for name in wanted if (level := name.partition(LEVEL)[2]).isdecimal()})
+    clients = tuple(levels) or next((held[name] for name in wanted if name in held), ())
+    for chosen, several in (((), ()), ((), clients), (plain, ()), (plain, clients), (list(wanted), ())):
+        try:
+            steps = suite.select(tuple(chosen), session.profile, several)
+        except TidemarkError:
+            continue
+        kept = [step for step in steps if not (calibrates and step.is_open)]
+        if {step.name: step.clients if step.level is None else () for step in kept} == wanted:
+            words = [word for name in chosen for word in ("--step", name)]
+            return words + (["--clients", ",".join(map(str, several))] if several else [])
+    raise _NoCommandError(f"the suite {session.suite} has other steps now, or other levels of clients")
+
+
+def _levels(session: Session) -> list[str]:
+    levels = session.options.get(LEVELS)
+    return list(map(str, levels)) if isinstance(levels, dict) else []
+
+
+def _held(session: Session) -> dict[str, tuple[int, ...]]:
+    held = session.options.get(HELD)
+    return {str(step): tuple(clients) for step, clients in held.items()} if isinstance(held, dict) else {}
+
+
+def _ref(version: Version, commit: str | None) -> str:
+    return (commit[:_DIGITS] if commit else version.ref) + (f"#{version.variant}" if version.variant else "")

@@ -1,0 +1,210 @@
+"""What is printed to measure a session again, parsed as the command line parses it."""
+
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from build.errors import TidemarkError
+from build.recipes.relinking import LINKER
+from history.rendering.commands import COUNTED, DECIDED, run_again
+from history.store.records import Machine, Session, SessionStatus
+from runners.cli import parser
+from runners.commands import calibrate, run
+from runners.measuring.request import Exact, Request
+from runners.measuring.session_description import describe_session
+from suites.counting.tool import Callgrind
+from suites.profiling.perf import Perf
+from suites.profiling.profiler import Profiling
+from suites.sizing import Hardware, sizes
+
+MACHINE = Machine("0", "db1", "A processor", 4, 2**34, "6.1", "Debian 13")
+CALLGRIND = Callgrind("valgrind", "valgrind-3.24.0")
+
+
+def request_of(words: Sequence[str]) -> Request:
+    """Return what the real parser, and the command after it, make of words."""
+    arguments = parser().parse_args(list(words))
+    if arguments.command == "calibrate":
+        return calibrate.request_of(arguments)
+    return run.request_of(arguments)
+
+
+def stored(request: Request) -> Session:
+    """Return the session of a request as the history keeps it."""
+    perf = None if request.perf is None else Profiling(Perf("perf", "cycles"), Path(), 2, 1)
+    counting = CALLGRIND if request.passes else None
+    start = describe_session(
+        request,
+        "uid",
+        sizes(request.suite, request.profile, Hardware(4, 2**34), request.steps),
+        "sysbench",
+        {},
+        MACHINE,
+        perf,
+        counting,
+    )
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    return Session(
+        **{name: getattr(start, name) for name in start.__dataclass_fields__},
+        id=1,
+        status=SessionStatus.FINISHED,
+        started_at=at,
+        ended_at=at,
+    )
+
+
+def asked(request: Request) -> dict[str, object]:
+    """Return what a request asks for, without how it is asked for."""
+    return {
+        "versions": request.versions,
+        "suite": request.suite.name,
+        "profile": request.profile,
+        "steps": request.steps,
+        "rounds": (request.least_rounds, request.most_rounds, request.until_decided),
+        "perf": request.perf,
+        "passes": request.passes,
+        "only": request.exact is Exact.ONLY,
+        "durability": request.durability,
+        "layouts": request.layouts,
+        "variants": {name: variant.to_json() for name, variant in request.variants.items()},
+    }
+
+
+def printed(session: Session, request: Request) -> list[str]:
+    """Return the words that are printed to measure a session again, without the program."""
+    *comments, line = run_again(session, steps=[step.name for step in request.steps])
+    assert all(comment.startswith("# ") for comment in comments)
+    program, *words = shlex.split(line)
+    assert program == "./tidemark"
+    return words
+
+
+PLAIN = "postgres@18.6"
+PATCHES = ("fix.patch", "it's a fix.patch")
+TEXT = st.text("abz09 _.'\"$;&|<>()*?~!#%\\=:/-", min_size=1, max_size=12).map(str.split).map(" ".join)
+
+
+@st.composite
+def definitions(draw: st.DrawFn, name: str) -> list[str]:
+    """Draw the options that define the variant called `name`, or what every version gets."""
+    of, words = f"{name}:" if name else "", []
+    if value := draw(TEXT):
+        words += ["--set", f"{of}application_name={value}"]
+    if flags := draw(st.sampled_from(["", "-O3", "-O3 -g"])):
+        words += ["--build", f"{of}CFLAGS={flags}"]
+    for option in draw(st.sets(st.sampled_from(["--with-llvm", "--enable-nls=de"]))):
+        words += ["--build", f"{of}configure={option}"]
+    if draw(st.booleans()):
+        words += ["--index", f"{of}sbtest*(id) INCLUDE (c, pad)"]
+    if name:
+        words += [
+            word for file in draw(st.sets(st.sampled_from(PATCHES))) for word in ("--patch", f"{name}={file}")
+        ]
+    return words
+
+
+@st.composite
+def command_lines(draw: st.DrawFn) -> list[str]:
+    """Draw a command line of `run`, most of which are accepted."""
+    suite = draw(st.sampled_from(["write-heavy", "write-heavy", "oltp-sweep", "connections"]))
+    words = ["--suite", suite, "--profile", draw(st.sampled_from(["smoke", "short"]))]
+    if suite == "write-heavy":
+        chosen = draw(st.sets(st.sampled_from(["insert", "delete", "update-index@3"])))
+        words += [word for step in chosen for word in ("--step", step)]
+    for option, values in (
+        ("--clients", ["1", "2,8"]),
+        ("--seconds", ["7.5"]),
+        ("--durability", ["full"]),
+        ("--repetitions", ["1", "5"]),
+        ("--mode", ["long", "rounds"]),
+    ):
+        value = draw(st.sampled_from(["", *values]))
+        words += [option, value] if value else []
+    words += [draw(st.sampled_from(["--until-decided", "--exact-only", "--no-exact", "--keep-disturbed"]))]
+    words += draw(st.sampled_from([[], [], ["--perf"], ["--perf-during"]]))
+    names = [PLAIN, "postgres@17.11", "mariadb@11.8.6", "postgres@git:5bf748b86b"][: draw(st.integers(1, 4))]
+    words += draw(definitions(""))
+    for name in draw(st.sets(st.sampled_from(["mem", "b-2"]))):
+        names.append(f"{PLAIN}#{name}")
+        words += [*draw(definitions(name)), "--set", f"{name}:work_mem={len(names)}MB"]
+    return ["run", *words, *(["--alone"] if len(names) == 1 else []), *names]
+
+
+@pytest.fixture
+def in_folder_with_patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work where the patches are, as the comment above a command says."""
+    for name in PATCHES:
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("in_folder_with_patches")
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(command_lines())
+def test_what_is_printed_asks_for_the_same_again(words: list[str]) -> None:
+    try:
+        request = request_of(words)
+    except TidemarkError:
+        reject()
+    session = stored(request)
+    again = request_of(printed(session, request))
+    assert asked(again) == asked(request)
+    # What is measured to confirm is the same but for its rounds and counts.
+    for how in (DECIDED, COUNTED):
+        first = [str(version) for version in request.versions[:2]]
+        *_, line = run_again(session, first, [request.steps[0].name], how)
+        if how == DECIDED or not (request.steps[0].clients or request.profile.mode == "long"):
+            other = request_of(shlex.split(line)[1:])
+            assert [str(version) for version in other.versions] == first
+            assert other.steps == request.steps[:1]
+            assert other.settings_of(other.versions[0]) == request.settings_of(request.versions[0])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [PLAIN, "--rounds", "4"],
+        [f"{PLAIN}#mem", "--set", "mem:work_mem=8MB", "--profile", "short", "--step", "insert"],
+        [PLAIN, "--suite", "oltp-sweep", "--clients", "4,16", "--build", "CFLAGS=-O3"],
+    ],
+)
+def test_a_calibration_is_one_again(words: list[str]) -> None:
+    request = request_of(["calibrate", *words])
+    again = printed(stored(request), request)
+    assert again[0] == "calibrate"
+    assert asked(request_of(again)) == asked(request)
+
+
+@pytest.mark.skipif(shutil.which(LINKER) is None, reason=f"{LINKER} is not installed")
+def test_layouts_are_asked_for_again() -> None:
+    request = request_of(["run", "--layouts", "8", "--until-decided", PLAIN, "postgres@17.11"])
+    assert asked(request_of(printed(stored(request), request))) == asked(request)
+
+
+@pytest.mark.usefixtures("in_folder_with_patches")
+def test_what_is_not_stored_is_said() -> None:
+    request = request_of(["run", "--patch", "mem=fix.patch", "postgres@master", "postgres@master#mem"])
+    session = stored(request)
+    assert run_again(session)[:-1] == [
+        "# Start it in the folder with fix.patch: the history does not keep patches.",
+        "# Commits that are not upstream's: TIDEMARK_GIT_POSTGRES names their repository.",
+    ]
+    for change, said in (
+        ({"suite": "mine"}, "the suite mine is in a folder of its own, which is not stored"),
+        ({"options": {**session.options, "variants": {}}}, "how #mem is defined is not stored"),
+        ({"options": {**session.options, "versions": []}}, "its versions are not stored"),
+        ({"options": {**session.options, "imported": True}}, "it was imported"),
+        ({"profile": "tiny"}, "suite write-heavy has no profile 'tiny'"),
+    ):
+        assert run_again(replace(session, **change)) == [f"# No command measures this again: {said}."]
+    assert run_again(session, steps=["gone"]) == [
+        "# No command measures this again: the suite write-heavy has other steps now, or other levels of "
+        "clients."
+    ]
