@@ -22,6 +22,7 @@ from history.changes.level_shift import (
     group_shifts,
     shift_outcomes,
 )
+from history.changes.refutation import weighed
 from history.changes.repository import Change, Member
 from history.series.environment_changes import markers
 from history.series.matrix import SeriesMatrix, judged_matrices
@@ -70,6 +71,9 @@ class DetectionReport:
     notes: tuple[BoxNote, ...] = ()
     """What changed about the noise of the boxes: no changes of a branch."""
 
+    explained: tuple[Change, ...] = ()
+    """Changes that are explained now, and were not, or not known, before: nobody is alerted to them."""
+
 
 def judge(database: Database, clock: Callable[[], datetime] = now) -> DetectionReport:
     """Detect change points in every series, and update the stored changes.
@@ -106,6 +110,11 @@ def judge(database: Database, clock: Callable[[], datetime] = now) -> DetectionR
         open=_with_status(ChangeStatus.OPEN, after, {change.id for change in after}),
         series=counted,
         notes=notes,
+        explained=_with_status(
+            ChangeStatus.EXPLAINED,
+            after,
+            {change.id for change in after if before.get(change.id) is not ChangeStatus.EXPLAINED},
+        ),
     )
 
 
@@ -131,7 +140,9 @@ def _events(
     """Return the shifts that the watch raises and those that were confirmed, in the order of the nights."""
     shifts = confirmed_shifts(matrix, confirmed, WINDOW)
     raised = without_confirmed(shifts_of(connection, matrix, false_share, shifts.levels), shifts.events)
-    return sorted([*raised, *shifts.events], key=lambda event: event.first_after.started_at)
+    return sorted(
+        [*weighed(raised, confirmed), *shifts.events], key=lambda event: event.first_after.started_at
+    )
 
 
 def confirmed_shifts(matrix: SeriesMatrix, confirmed: Iterable[Confirmation], window: int) -> ConfirmedShifts:
@@ -251,6 +262,8 @@ def _shift(matrix: SeriesMatrix, row: int, point: ChangePoint, marked: Mapping[i
 def _reconcile(
     connection: Connection, cluster: Sequence[ShiftOutcome], unmatched: list[Change], when: datetime
 ) -> None:
+    refuted = [outcome.shift.series_id for outcome in cluster if outcome.shift.refuted]
+    cluster = [outcome for outcome in cluster if not outcome.shift.refuted] or cluster
     direction = direction_of(outcome.shift for outcome in cluster)
     status, reason = _status_and_reason(cluster)
     same = next((change for change in unmatched if _is_same(change, cluster)), None)
@@ -262,11 +275,13 @@ def _reconcile(
         status, reason = same.status, same.reason
     if (same.direction, same.status, same.reason) != (direction, status, reason):
         repository.update_change(connection, same.id, direction, status, reason, when)
-    repository.replace_members(connection, same.id, cluster)
+    repository.replace_members(connection, same.id, cluster, refuted)
     unmatched.remove(same)
 
 
 def _status_and_reason(cluster: Sequence[ShiftOutcome]) -> tuple[ChangeStatus, str | None]:
+    if all(outcome.shift.refuted for outcome in cluster):
+        return ChangeStatus.EXPLAINED, cluster[0].shift.refuted
     if all(outcome.shift.explained for outcome in cluster):
         return ChangeStatus.EXPLAINED, cluster[0].shift.explained
     gone = [outcome.gone for outcome in cluster if outcome.gone is not None]

@@ -69,6 +69,9 @@ class Shift:
     explained: str = ""
     """What else changed between the two nights: machine, base, suite or tools; empty if nothing did."""
 
+    refuted: str = ""
+    """The measurement side by side that leaves it no commits to have happened between; empty without one."""
+
     @property
     def log_size(self) -> float:
         """ln(after / before)."""
@@ -204,11 +207,11 @@ def _clusters(group: Sequence[ShiftOutcome]) -> list[tuple[ShiftOutcome, ...]]:
     return clusters
 
 
-def _most_certain_first(outcome: ShiftOutcome) -> tuple[bool, float, float, int]:
-    """Return the sort key: confirmed shifts first, because their nights are exact, not estimated."""
+def _most_certain_first(outcome: ShiftOutcome) -> tuple[bool, bool, float, float, int]:
+    """Return the sort key: confirmed shifts first, because their nights are exact, and refuted ones last."""
     shift = outcome.shift
     width = (shift.first_after.started_at - shift.last_before.started_at).total_seconds()
-    return not shift.confirmed, -shift.confidence, width, shift.series_id
+    return bool(shift.refuted), not shift.confirmed, -shift.confidence, width, shift.series_id
 
 
 def direction_of(shifts: Iterable[Shift]) -> Direction:

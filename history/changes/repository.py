@@ -149,9 +149,11 @@ def update_change(
     connection.execute(update(changes).where(changes.c.id == change_id).values(values))
 
 
-def replace_members(connection: Connection, change_id: int, courses: Sequence[ShiftOutcome]) -> None:
-    """Insert members of a change, replacing those of the same series."""
-    ids = [course.shift.series_id for course in courses]
+def replace_members(
+    connection: Connection, change_id: int, courses: Sequence[ShiftOutcome], without: Sequence[int] = ()
+) -> None:
+    """Insert members of a change, replacing those of the same series; delete those of series `without`."""
+    ids = [*(course.shift.series_id for course in courses), *without]
     connection.execute(
         delete(change_series).where(
             change_series.c.change_id == change_id, change_series.c.series_id.in_(ids)

@@ -34,7 +34,9 @@ def judge_(arguments: argparse.Namespace) -> int:
     with open_to_judge(existing_history(arguments.history), locate()) as store:
         report = judge(store.database)
         with store.database.reading() as connection:
-            news = report_changes(connection, (*report.new, *report.reopened, *report.closed))
+            news = report_changes(
+                connection, (*report.new, *report.reopened, *report.closed, *report.explained)
+            )
             not_judged = without_base(connection)
     _print(news, arguments.format)
     if arguments.format == "terminal":
@@ -106,7 +108,8 @@ def _print_notes(notes: Sequence[BoxNote]) -> None:
 
 
 def _summary(report: DetectionReport) -> str:
+    explained = f", {len(report.explained)} explained" if report.explained else ""
     return (
         f"{report.series} series: {len(report.new)} new, {len(report.reopened)} back, "
-        f"{len(report.closed)} gone; {len(report.open)} open"
+        f"{len(report.closed)} gone{explained}; {len(report.open)} open"
     )

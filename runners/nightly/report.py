@@ -50,6 +50,9 @@ class NightReport:
     notes: tuple[BoxNote, ...] = ()
     """What changed about the noise of the boxes: no changes, and no issue is opened for them."""
 
+    explained: tuple[ChangeReport, ...] = ()
+    """Changes that something else explains since tonight: no issue is opened for them either."""
+
     problems: list[str] = field(default_factory=list)
     """Of delivery and copying; what was measured is safe all the same."""
 
@@ -65,11 +68,13 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
         return NightReport(0, (), (), (), 0, problems=problems)
     detected = judge(store.database)
     with store.database.reading() as connection:
-        new, reopened, closed = (
+        new, reopened, closed, explained = (
             report_changes(connection, changes)
-            for changes in (detected.new, detected.reopened, detected.closed)
+            for changes in (detected.new, detected.reopened, detected.closed, detected.explained)
         )
-    night = NightReport(detected.series, new, reopened, closed, len(detected.open), notes=detected.notes)
+    night = NightReport(
+        detected.series, new, reopened, closed, len(detected.open), notes=detected.notes, explained=explained
+    )
     update_outbox(store.database, plan.regression_percent / 100, plan.site.address or "")
     try:
         night.delivered = deliver(plan, home, store, night.problems)

@@ -79,6 +79,10 @@ def _changes(report: NightReport) -> Iterator[str]:
     )
     for heading, changes in (("new", report.new), ("back", report.reopened), ("gone", report.closed)):
         yield from (md("- {}: {}", heading, _change(change)) for change in changes)
+    yield from (
+        md("- explained, not alerted: {}: {}", _change(each), each.change.reason or "")
+        for each in report.explained
+    )
     yield from (md("- machine: {}", line) for line in box_note_lines(report.notes))
     delivered = report.delivered
     if delivered is not None:
