@@ -3,11 +3,12 @@
 The series are a year long, with noise of 2 % and steps of 0.75 to 5 standard deviations
 (simulation/detection_series.py). Every tool is applied to finished series, and every night to the nights so
 far. Years of noise that changes or has odd tails (simulation/odd_noise.py) are only watched night by night.
-`$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), odd, speed, finished (short and drifting ones,
+`$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), odd, scale (teams of up to 3,000 series whose
+suspects are confirmed, simulation/many_series.py), speed, finished (short and drifting ones,
 rivals/finished_series.py), and `$TIDEMARK_BENCH_KINDS`, a pattern, the noise of odd by its names. The part
 shares, false changes at smaller shares, runs only when it is named. Seeds are fixed: (kind, 0) without steps,
 (kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the index of the kind, (ODD_SEED, kind)
-for odd noise, and (SHARES_SEED, kind) for shares.
+for odd noise, (SCALE_SEED, kind) and more for scale, and (SHARES_SEED, kind) for shares.
 """
 
 import math
@@ -42,6 +43,7 @@ from benchmarks.simulation.detection_series import (
     one_step,
     several_steps,
 )
+from benchmarks.simulation.many_series import BOX_SERIES, confirmed_share, delays, false_suspects
 from benchmarks.simulation.odd_noise import BOX, NOT_TUNED_ON, SHARED, TUNED_ON
 from build.home import locate
 from history.stats.change_points import (
@@ -53,7 +55,7 @@ from history.stats.change_points import (
     watch_many,
 )
 
-PARTS = ("own", "rivals", "odd", "speed", "finished")
+PARTS = ("own", "rivals", "odd", "scale", "speed", "finished")
 
 QUIET_SERIES = 5_000
 """Series without a step per kind: the standard error of a rate of 2 % is 0.2 %."""
@@ -82,6 +84,20 @@ SHARES_SERIES = 20_000
 """Quiet years of each kind at each of the SHARES."""
 
 SHARES_OF_BOUND = {"gaussian": 1.3, "t3": 1.6}
+
+SCALE_SEED = 9950
+SCALES = (40, 300, 1000, 3000)
+"""Series of a team: those of a box up to BOX_SERIES, else of several boxes."""
+
+SCALE_SERIES = 600
+SCALE_LIMITS = {2.0: 12.0, 3.0: 6.0}
+"""Nights within which a step of so many standard deviations is to be confirmed, on average."""
+
+TEAM = 3000
+MOST_FALSE_ISSUES = 1.0
+CONFIRMING_SESSIONS = 100_000
+LASTING = 7
+"""Nights after which a regression of 3 sigma is fixed."""
 
 LEAST_SPEED = 1.0
 """Target in million nights per second."""
@@ -112,6 +128,8 @@ def main() -> int:
         figures += finished_figures()
     if "odd" in parts:
         figures += odd_figures()
+    if "scale" in parts:
+        figures += scale_figures()
     if "shares" in parts:
         figures += share_figures()
     if {"own", "rivals"} & set(parts):
@@ -202,6 +220,31 @@ def odd_figures() -> Iterator[Figure]:
         stepped = one_step(KINDS["gaussian"], (0, 1, round(100 * size)), STEPPED_SERIES, size)
         delay = delay_of(stepped.steps, _nightly(stepped.values, JUDGED_SHARE)).mean
         yield Figure(f"gaussian: delay of {size:g} sigma, as judged", delay, "nights")
+
+
+def scale_figures() -> Iterator[Figure]:
+    """Yield how late steps are confirmed in teams of 40 to 3,000 series, and how many false issues a year."""
+    kinds = {"gaussian": KINDS["gaussian"], "t3": KINDS["t3"], "AR(1)": KINDS["AR(1)"], **OTHER_KINDS}
+    wrong = confirmed_share(0.0, (SCALE_SEED, 0), CONFIRMING_SESSIONS)
+    for seed, (name, kind) in enumerate(kinds.items()):
+        note = "not tuned on" if name in OTHER_KINDS else ""
+        for series in SCALES:
+            box = min(series, BOX_SERIES)
+            for size, limit in SCALE_LIMITS.items():
+                nights = delays(kind, (SCALE_SEED, seed, round(100 * size)), SCALE_SERIES, size, box)
+                at_most = limit if name == "gaussian" else None
+                title = f"{name}: {size:g} sigma, {series} series, confirmed"
+                yield Figure(title, float(nights.mean()), "nights", at_most=at_most, note=note)
+        seen = delays(kind, (SCALE_SEED, seed, 7), SCALE_SERIES, 3.0, BOX_SERIES, LASTING) <= LASTING
+        yield Figure(f"{name}: 3 sigma for {LASTING} nights, confirmed", 100 * float(seen.mean()), "%")
+        a_night = false_suspects(kind, (SCALE_SEED, seed, 0), SCALE_SERIES, BOX_SERIES)
+        yield Figure(f"{name}: suspects of a quiet night of a box", a_night, "", note=note)
+        quiet = kind(np.random.default_rng((SCALE_SEED, seed, 1)), (SHARES_SERIES, NIGHTS))
+        raised = float(np.mean([bool(changes) for changes in watch_many(quiet, 0.5 / TEAM)]))
+        issues = a_night * TEAM / BOX_SERIES * NIGHTS * wrong + raised * TEAM
+        note = f"{wrong:.2g} of sessions, {raised * TEAM:.2g} by nights alone; {note}".rstrip("; ")
+        most = MOST_FALSE_ISSUES if name in KINDS else None
+        yield Figure(f"{name}: false issues a year of {TEAM}", issues, "", at_most=most, note=note)
 
 
 def share_figures() -> Iterator[Figure]:

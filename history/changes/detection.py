@@ -11,7 +11,9 @@ from history.series.matrix import SeriesMatrix
 from history.stats.change_points import (
     ChangePoint,
     Known,
+    StepEvidence,
     StepRule,
+    evidence_tonight,
     step_probabilities,
     tail_probabilities,
     watch_many,
@@ -107,6 +109,15 @@ def tonight(metrics: Sequence[str], logs: Array, known: Sequence[Known]) -> Arra
     found = np.full(len(logs), np.nan)
     for metric, rows in rows_by_rule(metrics):
         found[rows] = rule_of(metric).tonight(logs[rows], metric, _within(rows, known))
+    return found
+
+
+def evidence(metrics: Sequence[str], logs: Array, known: Sequence[Known]) -> list[StepEvidence | None]:
+    """Return the evidence of the latest nights in each row, as `tonight`; None by a rule without noise."""
+    found: list[StepEvidence | None] = [None] * len(logs)
+    rows = [row for row, metric in enumerate(metrics) if rule_of(metric).by_noise]
+    for row, its_evidence in zip(rows, evidence_tonight(logs[rows], _within(rows, known)), strict=True):
+        found[row] = its_evidence
     return found
 
 

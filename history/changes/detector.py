@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,7 +24,7 @@ from history.changes.level_shift import (
 )
 from history.changes.refutation import weighed
 from history.changes.repository import Change, Member
-from history.series.environment_changes import markers
+from history.series.marker_effects import MarkerEffects
 from history.series.matrix import SeriesMatrix, judged_matrices
 from history.stats.change_points import FALSE_SHARE, ChangePoint, Known
 from history.store.database import Database
@@ -197,9 +197,9 @@ def shifts_of(
     points = watched(matrix, without_shared(matrix), false_share, levels)
     if not any(points):
         return []
-    marked = markers(connection, matrix)
+    effects = MarkerEffects(connection, matrix)
     return [
-        _shift(matrix, row, point, marked) for row, its_points in enumerate(points) for point in its_points
+        _shift(matrix, row, point, effects) for row, its_points in enumerate(points) for point in its_points
     ]
 
 
@@ -237,9 +237,8 @@ def _stored_outcome(change: Change, member: Member) -> ShiftOutcome:
     return ShiftOutcome(shift, member.gone)
 
 
-def _shift(matrix: SeriesMatrix, row: int, point: ChangePoint, marked: Mapping[int, str]) -> Shift:
+def _shift(matrix: SeriesMatrix, row: int, point: ChangePoint, effects: MarkerEffects) -> Shift:
     series_id, step, metric = matrix.series[row]
-    explained = [text for position, text in marked.items() if point.first < position <= point.last]
     assert point.raised is not None  # the watch returns only change points that it has raised
     return Shift(
         series_id,
@@ -255,7 +254,7 @@ def _shift(matrix: SeriesMatrix, row: int, point: ChangePoint, marked: Mapping[i
         low=math.exp(point.low),
         high=math.exp(point.high),
         confidence=point.confidence,
-        explained="; ".join(explained),
+        explained=effects.explanation(row, point.first, point.last, point.size),
     )
 
 

@@ -137,5 +137,5 @@ def _environment(connection: Connection, change: Change) -> Iterable[Environment
             continue
         since = nights_of(connection, environment, change.branch, change.last_before.started_at)
         nights = [night for night in since if night.started_at <= change.first_after.started_at]
-        for position, text in changes_between(connection, nights, base).items():
-            yield EnvironmentChange(environment.box, nights[position], text)
+        for position, marker in changes_between(connection, nights, base).items():
+            yield EnvironmentChange(environment.box, nights[position], str(marker))

@@ -1,4 +1,4 @@
-"""Suspects: series of a branch whose value of the last night is improbable enough to measure it again.
+"""Suspects: series of a branch whose last night, or latest nights together, are worth measuring again.
 
 A false suspect costs an hour of a machine, but nobody's time, so that the threshold is low. Additional rounds
 decide about every suspect (history/changes/confirm.py).
@@ -11,13 +11,16 @@ from itertools import takewhile
 
 from sqlalchemy import Connection, func, select
 
+from history.changes import confirmation
 from history.changes.anomaly_score import BranchLogRatios, RoundNoise, tonight_probabilities
 from history.changes.confirm import HALF
-from history.changes.detection import rule_of
+from history.changes.confirmation import Confirmation, ConfirmationRequest
+from history.changes.detection import evidence, rule_of
 from history.changes.repository import Change, Member
 from history.comparison.result import groups_of
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import Night, base_branch
+from history.stats.change_points import Known
 from history.store.records import ChangeStatus, Environment
 from history.store.schema import series
 from history.store.session_reads import session_of
@@ -26,6 +29,12 @@ from suites.metrics import PRIMARY, judged_metrics
 
 FALSE_SUSPECTS_A_NIGHT = 0.3
 """The mean number of false suspects in a quiet night of a box."""
+
+WAYS = 2
+"""In which a series becomes one: by the last night alone, and by the latest nights together."""
+
+TOGETHER_FROM = 40
+"""The nights of a series from which on its latest nights together tell anything."""
 
 LOOKED_BACK = 200
 """The nights from which a level and its noise are estimated."""
@@ -100,18 +109,69 @@ def find_suspects(
     matrix = _without_earlier_nights(matrix, len(last))
     returned = tuple(_returned(matrix, changes))
     returned_steps = {step for change in returned for step in change.steps}
-    confirmed = _confirmed(changes, matrix.nights[-1])
+    reported = _confirmed(changes, matrix.nights[-1])
     groups = groups_of(session_of(connection, matrix.nights[-1].session_id))
     ratios = BranchLogRatios(matrix, changes, groups)
     limit = FALSE_SUSPECTS_A_NIGHT / max(1, series_count(connection, environment.box))
     noise = RoundNoise(connection, matrix)
+    known = confirmation.load(connection, [series_id for series_id, _, _ in matrix.series])
+    found = [
+        *_suspects(ratios, noise, limit, least),
+        *_gathered(ratios, [*ratios.earlier_levels(), *_examined(ratios, known)], limit / WAYS, least),
+    ]
     suspects = [
         suspect
-        for suspect in _suspects(ratios, noise, limit, least)
-        if suspect.step not in returned_steps and (suspect.step, suspect.before) not in confirmed
+        for suspect in found
+        if suspect.step not in returned_steps and not _is_reported(suspect, reported)
     ]
     suspects.sort(key=lambda suspect: suspect.probability)
     return ScreenedNight(matrix.nights[-1], tuple(suspects), returned, last)
+
+
+def _is_reported(suspect: Suspect, reported: set[tuple[str, Night]]) -> bool:
+    return any(
+        step == suspect.step and suspect.before.started_at <= before.started_at for step, before in reported
+    )
+
+
+def _examined(ratios: BranchLogRatios, confirmed: Sequence[Confirmation]) -> Iterator[Known]:
+    """Yield the rows and nights up to which commits were measured side by side, as levels that went on.
+
+    What the nights until then looked like was asked, and answered as far as rounds can tell: only later ones
+    are evidence. Of a group all of its series must have been measured.
+    """
+    column = {night.session_id: number for number, night in enumerate(ratios.matrix.nights)}
+    measured: dict[int, set[int]] = {}
+    for one in confirmed:
+        if one.question is ConfirmationRequest.NEW and one.after.session_id in column:
+            measured.setdefault(column[one.after.session_id], set()).add(one.series_id)
+    for night, series_ids in measured.items():
+        for row, scored in enumerate(ratios.rows):
+            if series_ids.issuperset(scored.series_ids):
+                yield Known(row, night + 1, math.nan)
+
+
+def _gathered(
+    ratios: BranchLogRatios, known: Sequence[Known], limit: float, least: float
+) -> Iterator[Suspect]:
+    """Iterate over the suspects by the latest nights together: steps too small for one night to show."""
+    nights = ratios.matrix.nights
+    metrics = [row.metric for row in ratios.rows]
+    for row, its_evidence in enumerate(evidence(metrics, ratios.logs, known)):
+        if its_evidence is None or not math.isfinite(ratios.logs[row, -1]):
+            continue
+        _, distance = rule_of(metrics[row]).suspect(metrics[row], limit, least)
+        before = _last_built(nights, its_evidence.first)
+        if its_evidence.probability > limit or abs(its_evidence.size) <= distance or before is None:
+            continue
+        for step in ratios.steps_of(row):
+            yield Suspect(step, metrics[row], before, its_evidence.probability, its_evidence.size)
+
+
+def _last_built(nights: Sequence[Night], last: int) -> Night | None:
+    """Return the last night up to a column with a version that was built, and is not the last one."""
+    built = (night for night in reversed(nights[: last + 1]) if night.build_id is not None)
+    return next((night for night in built if night.version != nights[-1].version), None)
 
 
 def _confirmed(changes: Sequence[Change], tonight: Night) -> set[tuple[str, Night]]:
@@ -149,7 +209,8 @@ def _suspects(ratios: BranchLogRatios, noise: RoundNoise, limit: float, least: f
     for row, probability in enumerate(tonight_probabilities(ratios, noise)):
         level, tonight = ratios.level(row), float(ratios.logs[row, -1])
         metric = ratios.rows[row].metric
-        most, distance = rule_of(metric).suspect(metric, limit, least)
+        ways = WAYS if len(ratios.columns(row)) >= TOGETHER_FROM else 1
+        most, distance = rule_of(metric).suspect(metric, limit / ways, least)
         if level is None or not (probability <= most and abs(tonight - level) > distance):
             continue
         for step in ratios.steps_of(row):

@@ -1,6 +1,7 @@
-"""Changes of machine, base, suite or tools from one night to the next, which explain shifts of that night."""
+"""Changes of machine, base, suite or tools from a night to the next, which may explain a shift of it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
@@ -17,15 +18,41 @@ SETTINGS = "settings"
 _FACTS = ("cpu_model", "cores", "memory_bytes", "kernel", "operating_system")
 _TOOLS = ("generator",)
 
+MEMORY_TOLERANCE = 0.01
+"""The share by which the memory of a machine may differ: what a kernel keeps for itself differs by boot."""
 
-def markers(connection: Connection, matrix: SeriesMatrix) -> Mapping[int, str]:
+
+@dataclass(frozen=True)
+class Marker:
+    """What changed since the night before."""
+
+    box: tuple[str, ...] = ()
+    """Of the machine and the tools: whatever it moves, it moves in all series of the box."""
+
+    base: tuple[str, ...] = ()
+    """Of the base: it shows in the base's own values."""
+
+    work: tuple[str, ...] = ()
+    """Of what is measured, the suite or the variant: it may be in a single series."""
+
+    def __str__(self) -> str:
+        """Return all of it as text."""
+        return "; ".join((*self.box, *self.base, *self.work))
+
+
+def markers(connection: Connection, matrix: SeriesMatrix) -> Mapping[int, Marker]:
     """Return what changed since the night before, by position of the night in the matrix."""
     return changes_between(connection, matrix.nights, matrix.base)
 
 
+def is_same_memory(before: int, now: int) -> bool:
+    """Return whether two sizes of memory, in bytes, are of the same machine as far as they tell."""
+    return abs(before - now) <= MEMORY_TOLERANCE * max(before, now)
+
+
 def changes_between(
     connection: Connection, branch_nights: Sequence[Night], base: str | None
-) -> Mapping[int, str]:
+) -> Mapping[int, Marker]:
     """Return what changed since the night before, by position of the night.
 
     `branch_nights` are nights of one branch in one environment, in order; `base` is their base branch.
@@ -43,10 +70,14 @@ def changes_between(
         if now is None:
             continue  # a night without the base has no ratio, and therefore no shift
         if before is not None:
-            texts = [*_machine_changes(before, now, machine_rows), *_other_changes(before, now)]
-            texts += _definition_change(definitions.get(before["id"]), definitions.get(session_id))
-            if texts:
-                changes[position] = "; ".join(texts)
+            definition = _definition_change(definitions.get(before["id"]), definitions.get(session_id))
+            marker = Marker(
+                (*_machine_changes(before, now, machine_rows), *_tool_changes(before, now)),
+                tuple(_base_changes(before, now)),
+                (*_suite_changes(before, now), *definition),
+            )
+            if marker != Marker():
+                changes[position] = marker
         before = now
     return changes
 
@@ -99,7 +130,12 @@ def _machine_changes(
 ) -> list[str]:
     if before["machine_id"] == now["machine_id"]:
         return []
-    old, new = (_properties(machine_rows[session["machine_id"]]) for session in (before, now))
+    rows = [machine_rows[session["machine_id"]] for session in (before, now)]
+    old, new = map(_properties, rows)
+    if is_same_memory(*(row["memory_bytes"] for row in rows)):
+        old["memory bytes"] = new["memory bytes"]
+        if old == new and rows[0]["memory_bytes"] != rows[1]["memory_bytes"]:
+            return []
     names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     text = ", ".join(f"{name} {old.get(name, 'unknown')} -> {new.get(name, 'unknown')}" for name in names)
     return [f"the machine changed: {text or 'its fingerprint'}"]
@@ -112,19 +148,23 @@ def _properties(machine: RowMapping) -> dict[str, Any]:
     return {name.replace("_", " "): machine[name] for name in _FACTS} | dict(settings)
 
 
-def _other_changes(before: RowMapping, now: RowMapping) -> list[str]:
-    texts = []
+def _base_changes(before: RowMapping, now: RowMapping) -> list[str]:
     if before["version"] != now["version"]:
-        texts.append(f"the base changed: {before['version']} -> {now['version']}")
-    elif before["build_id"] != now["build_id"] and stored_version(now["version"]).is_release:
+        return [f"the base changed: {before['version']} -> {now['version']}"]
+    if before["build_id"] != now["build_id"] and stored_version(now["version"]).is_release:
         # A base branch is another build after every commit, which does not explain a shift.
-        texts.append(f"the base {now['version']} is another build")
-    if before["suite_digest"] != now["suite_digest"]:
-        texts.append("the suite's files changed")
+        return [f"the base {now['version']} is another build"]
+    return []
+
+
+def _suite_changes(before: RowMapping, now: RowMapping) -> list[str]:
+    return ["the suite's files changed"] if before["suite_digest"] != now["suite_digest"] else []
+
+
+def _tool_changes(before: RowMapping, now: RowMapping) -> list[str]:
     old, new = stored_object(before["tools"]), stored_object(now["tools"])
-    texts += [
+    return [
         f"{name} changed: {old[name]} -> {new[name]}"
         for name in _TOOLS
         if name in old and name in new and old[name] != new[name]
     ]
-    return texts

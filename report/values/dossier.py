@@ -119,7 +119,11 @@ def _series(connection: Connection, member: Member) -> MemberSeries:
     nights = nights_of(connection, key.environment, key.branch, since)
     notes = changes_between(connection, nights, base) if base is not None else {}
     return MemberSeries(
-        member, base, points, tuple((nights[at], text) for at, text in sorted(notes.items())), None
+        member,
+        base,
+        points,
+        tuple((nights[at], str(marker)) for at, marker in sorted(notes.items(), key=lambda each: each[0])),
+        None,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from history.series.environment_changes import is_same_memory
 from history.store.records import Machine
 from runners.fitness.kernel import Kernel
 from runners.fitness.settings import CPUINFO, settings, surroundings
@@ -15,6 +16,9 @@ from suites.sizing import this_machine
 
 FACTS = ("cpu_model", "cores", "memory_bytes", "kernel", "operating_system")
 """The fields of a Machine whose changes are reported, in addition to its settings."""
+
+GIBIBYTE = 2**30
+"""To which memory is rounded for the fingerprint: what a kernel keeps for itself differs by boot."""
 
 
 def describe(home: Path, kernel: Kernel | None = None) -> Machine:
@@ -31,7 +35,7 @@ def describe(home: Path, kernel: Kernel | None = None) -> Machine:
         "hostname": platform.node(),
         "cpu_model": _cpu_model(kernel),
         "cores": facts.cores,
-        "memory_bytes": facts.memory_bytes,
+        "memory_bytes": round(facts.memory_bytes / GIBIBYTE) * GIBIBYTE,
         "kernel": platform.release(),
         "operating_system": _operating_system(),
         "settings": chosen,
@@ -62,6 +66,10 @@ def changes(before: Machine | None, now: Machine) -> list[str]:
     if before is None or before.fingerprint == now.fingerprint:
         return []
     old, new = _known(before), _known(now)
+    if is_same_memory(before.memory_bytes, now.memory_bytes):
+        old["memory bytes"] = new["memory bytes"]
+        if old == new and before.memory_bytes != now.memory_bytes:
+            return []
     changed = [
         f"{name}: {old[name]} -> {new[name]}" for name in new if name in old and old[name] != new[name]
     ]

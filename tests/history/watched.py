@@ -34,13 +34,15 @@ class Nights:
         self.count = 0
         self.machine: Machine = MACHINE
 
-    def more(self, count: int, factor: float = 1.0, fails: bool = False) -> None:
-        """So many nights in which the contender's insert runs at `factor` of its speed."""
+    def more(
+        self, count: int, factor: float = 1.0, fails: bool = False, delete: float = 1.0, base: str = BASE
+    ) -> None:
+        """So many nights in which the contender's insert runs at `factor` of its speed, and its delete."""
         for _ in range(count):
             rates = {
                 step: {
-                    BASE: [1000.0 * self._noise()],
-                    NEW: [0.0 if fails else 950.0 * self._noise() * (factor if step == "insert" else 1.0)],
+                    base: [1000.0 * self._noise()],
+                    NEW: [0.0 if fails else 950.0 * self._noise() * (factor if step == "insert" else delete)],
                 }
                 for step in STEPS
             }

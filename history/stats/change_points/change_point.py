@@ -58,4 +58,4 @@ class Known:
     """The first with the new level."""
 
     level: float
-    """The new level, in the units of the values."""
+    """The new level, in the units of the values; nan where the level is known to be the old one."""

@@ -7,14 +7,13 @@ that the series has shown. docs/detection.md has the whole method, and what it p
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from history.stats.change_points.baseline import FIRST_NIGHTS, NEAR, Baseline
-from history.stats.change_points.change_point import ChangePoint, Known
+from history.stats.change_points.change_point import ChangePoint
 from history.stats.change_points.localization import located
 from history.stats.change_points.second_look import BaselineNoise, WatchedSteps, still_steps
 from history.stats.change_points.tails import MOST_DEGREES
@@ -180,7 +179,13 @@ class Watchers:
         return always, max(min(STRICTER_AT_FIRST * stricter, SURE_OVER_LARGER) - always, 0.0)
 
     def begin_level(self, column: int, level: float) -> None:
-        """The next night begins another level, as is known: it is not raised, and all sums begin anew."""
+        """The next night begins another level, as is known: it is not raised, and all sums begin anew.
+
+        With nan as level only the sums do: it is known that nothing has changed.
+        """
+        if math.isnan(level):
+            self._evidence[:, column], self._run[:, column] = _NONE, 0.0
+            return
         if self._seen[column] < FIRST_NIGHTS:
             if self._seen[column]:
                 self._latest[:, column] += level - float(np.nanmedian(self._latest[:, column]))
@@ -204,6 +209,22 @@ class Watchers:
             distance = abs(float(residual[column] / spread[column]))
             found[column] = 2 * student_tail(distance, float(base.degrees[column]))
         return found
+
+    @property
+    def levels(self) -> Array:
+        """The present level of each series."""
+        return self._baseline.level
+
+    @property
+    def excess(self) -> Array:
+        """The nats by which the evidence exceeds what a change has to bring, [series]; mostly far below 0."""
+        known = self._baseline.noise_nights >= LEAST_NIGHTS
+        return np.where(known, self._fair.max(axis=0), _NONE)
+
+    def describe(self, column: int) -> ChangePoint:
+        """Return the change for which the evidence of the latest nights is strongest, raised or not."""
+        change, _ = self._located(column, self._false_share, None)
+        return change
 
     def _start(self, columns: Columns) -> None:
         self._baseline.start(columns, self._latest[: self._night + 1, columns])
@@ -294,6 +315,16 @@ class Watchers:
 
     def _raise(self, column: int, excess: float) -> ChangePoint:
         """The change that the present night raised, and a new segment from it on."""
+        chance = self._false_share * math.exp(-max(excess, 0.0) / STRICTER)
+        change, values = self._located(column, chance, self._night)
+        self._restart(column, change, len(values), float(values[-1]))
+        # Earlier nights are kept as if they had the new level: what they show of the noise still counts.
+        earlier = np.delete(np.arange(MEMORY), np.arange(change.index, self._night + 1) % MEMORY)
+        self._latest[earlier, column] += change.size
+        return change
+
+    def _located(self, column: int, chance: float, raised: int | None) -> tuple[ChangePoint, Array]:
+        """Return the likeliest change in the latest nights, and their values from it on."""
         base = self._baseline
         run = int(self._run[self._fair[:, column].argmax(), column])
         oldest = max(int(self._since[column]), self._night - LOOKED_BACK + 1)
@@ -301,7 +332,7 @@ class Watchers:
         values = self._latest[nights % MEMORY, column]
         nights, values = nights[np.isfinite(values)], values[np.isfinite(values)]
         found = located(values, run, base, column)
-        change = ChangePoint(
+        return ChangePoint(
             index=int(nights[found.position]),
             first=int(nights[found.first]),
             last=int(nights[found.last]),
@@ -309,14 +340,9 @@ class Watchers:
             after=found.after,
             low=found.low,
             high=found.high,
-            confidence=1 - self._false_share * math.exp(-max(excess, 0.0) / STRICTER),
-            raised=self._night,
-        )
-        self._restart(column, change, len(values) - found.position, float(values[-1]))
-        # Earlier nights are kept as if they had the new level: what they show of the noise still counts.
-        earlier = np.delete(np.arange(MEMORY), np.arange(change.index, self._night + 1) % MEMORY)
-        self._latest[earlier, column] += change.size
-        return change
+            confidence=1 - chance,
+            raised=raised,
+        ), values[found.position :]
 
     def _restart(self, column: int, change: ChangePoint, nights: int, value: float) -> None:
         base = self._baseline
@@ -328,58 +354,3 @@ class Watchers:
     def _begin(self, column: int, since: int, learnt_from: int) -> None:
         self._evidence[:, column], self._run[:, column] = _NONE, 0.0
         self._since[column], self._next[column] = since, learnt_from
-
-
-class SeriesWatch:
-    """One series, watched from its first night on; `false_share` as of Watchers."""
-
-    def __init__(self, false_share: float = FALSE_SHARE) -> None:
-        self._watchers = Watchers(1, false_share)
-
-    def take(self, value: float) -> ChangePoint | None:
-        """Take in the next night's value, nan for a gap; the change that it raises, if any."""
-        for _, change in self._watchers.take(np.array([value], dtype=np.float64)):
-            return change
-        return None
-
-
-def watch_many(
-    matrix: Array, false_share: float = FALSE_SHARE, known: Sequence[Known] = ()
-) -> list[tuple[ChangePoint, ...]]:
-    """What a Watch of each row of `matrix` [series, nights] raises night by night; nan for gaps.
-
-    `known` changes are not raised: from their nights on the series goes on at their levels.
-    """
-    found: list[list[ChangePoint]] = [[] for _ in matrix]
-    for start in range(0, len(matrix), BLOCK):
-        block = np.ascontiguousarray(matrix[start : start + BLOCK].T, dtype=np.float64)
-        watchers = Watchers(block.shape[1], false_share)
-        levels = _by_night(each for each in known if start <= each.row < start + BLOCK)
-        for night, values in enumerate(block):
-            for each in levels[night]:
-                watchers.begin_level(each.row - start, each.level)
-            for column, change in watchers.take(values):
-                found[start + column].append(change)
-    return [tuple(changes) for changes in found]
-
-
-def tail_probabilities(matrix: Array, known: Sequence[Known] = ()) -> Array:
-    """How probable the last night of each row of `matrix` [series, nights] is after the nights before it.
-
-    As Watchers.tail_probability has it.
-    """
-    watchers = Watchers(len(matrix))
-    levels = _by_night(known)
-    for night, values in enumerate(matrix[:, :-1].T):
-        for each in levels[night]:
-            watchers.begin_level(each.row, each.level)
-        for _ in watchers.take(np.ascontiguousarray(values)):
-            pass  # what is raised begins another level
-    return watchers.tail_probability(np.ascontiguousarray(matrix[:, -1]))
-
-
-def _by_night(known: Iterable[Known]) -> defaultdict[int, list[Known]]:
-    found: defaultdict[int, list[Known]] = defaultdict(list)
-    for each in known:
-        found[each.night].append(each)
-    return found

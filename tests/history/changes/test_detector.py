@@ -108,14 +108,31 @@ def test_what_was_acknowledged_is_never_told_again(nights: Nights) -> None:
 def test_a_shift_with_the_machine_is_explained_and_not_told(nights: Nights) -> None:
     nights.more(QUIET)
     nights.machine = replace(MACHINE, fingerprint="beef", kernel="6.9")
-    nights.more(6, 0.9)
+    nights.more(6, 0.9, delete=0.94)
     report = nights.judge()
     assert (report.new, report.open) == ((), ())
+    assert len(report.explained) == 1
+    assert not nights.judge().explained
     (change,) = every_change(nights.store)
     assert (change.status, change.reason) == (
         ChangeStatus.EXPLAINED,
         "the machine changed: kernel 6.8.0-55 -> 6.9",
     )
+
+
+def test_a_marker_explains_no_shift_that_the_others_beside_it_do_not_show(nights: Nights) -> None:
+    nights.more(QUIET)
+    nights.machine = replace(MACHINE, fingerprint="beef", kernel="6.9")
+    nights.more(6, 0.9)
+    (change,) = nights.judge().new
+    assert {each.key.step for each in change.members} == {"insert"}
+
+
+def test_a_base_release_whose_own_values_did_not_move_explains_nothing(nights: Nights) -> None:
+    nights.more(QUIET)
+    nights.more(6, 0.9, base="postgres@17.12")
+    (change,) = nights.judge().new
+    assert change.direction is Direction.REGRESSION
 
 
 def test_a_change_that_lies_before_the_window_can_still_go_away(

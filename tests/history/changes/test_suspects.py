@@ -20,7 +20,7 @@ from history.stats.repeated_intervals import Design
 from history.store.records import Environment
 from tests.history.commits import BRANCH, Commits, commit
 from tests.history.handmade import NIGHT
-from tests.history.watched import dated
+from tests.history.watched import dated, night
 
 PLACE = Environment("db1", "write-heavy", "short relaxed")
 SLOW = {"insert": 0.93}
@@ -94,6 +94,28 @@ def test_a_night_that_nothing_confirmed_is_passed_over(commits: Commits) -> None
     found = tonight(commits)
     assert found is not None
     assert {each.before.version for each in found.suspects} == {commit(6)}
+
+
+def test_a_step_too_small_for_one_night_is_suspected_within_a_week(commits: Commits) -> None:
+    """Two standard deviations, on a box with so many series that one night would have to be at four."""
+    with commits.store.database.writing() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO series (box, suite, configuration, branch, step, metric, step_position)"
+            " WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)"
+            " SELECT 'db1', 'other', 'short', 'x', i, 'qps', i FROM n"
+        )
+    commits.more(150)
+    nights = 0
+    while "insert" not in suspected(commits):
+        commits.more(1, {"insert": 0.984})
+        nights += 1
+        assert nights <= 9
+    found = tonight(commits)
+    assert found is not None
+    assert {each.before.started_at <= night(150) for each in found.suspects} == {True}
+    commits.confirm()  # as fast as before: the same nights are no reason to measure it again
+    commits.more(1, {"insert": 0.984})
+    assert "insert" not in suspected(commits)
 
 
 def test_after_a_change_the_new_level_counts(commits: Commits) -> None:

@@ -28,7 +28,7 @@ def matrix(store: Store, base: str = "postgres@17", last: int = 100) -> SeriesMa
 def found(store: Store, base: str = "postgres@17") -> Mapping[int, str]:
     its_matrix = matrix(store, base)
     with store.database.reading() as connection:
-        return markers(connection, its_matrix)
+        return {position: str(marker) for position, marker in markers(connection, its_matrix).items()}
 
 
 def another(**changed: object) -> Machine:
@@ -71,6 +71,14 @@ def test_machine_suite_and_tools(store: Store) -> None:
     }
 
 
+def test_memory_that_differs_by_what_a_kernel_keeps_is_the_same_machine(store: Store) -> None:
+    night(store, session_start("one"))
+    night(store, replace(session_start("two"), machine=another(memory_bytes=MACHINE.memory_bytes + 4096)))
+    night(store, replace(session_start("three"), machine=another(memory_bytes=2 * MACHINE.memory_bytes)))
+    sizes = f"{MACHINE.memory_bytes + 4096} -> {2 * MACHINE.memory_bytes}"
+    assert found(store) == {2: f"the machine changed: memory bytes {sizes}"}
+
+
 def test_another_base_release_is_a_marker(store: Store) -> None:
     night(store, session_start("one"), base="postgres@17.10")
     night(store, session_start("two"))
@@ -105,7 +113,9 @@ def test_another_definition_of_a_variant_is_a_marker(store: Store) -> None:
     with store.database.reading() as connection:
         its_matrix = read_matrix(connection, PLACE, variant, "postgres@17", ("qps",), 100)
         changed = markers(connection, its_matrix)
-    assert changed == {2: "the variant changed: work_mem = 4MB -> work_mem = 8MB"}
+    assert {position: str(marker) for position, marker in changed.items()} == {
+        2: "the variant changed: work_mem = 4MB -> work_mem = 8MB"
+    }
     assert found(store) == {}
 
 

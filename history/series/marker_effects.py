@@ -1,0 +1,118 @@
+"""What a marker explains: a shift that all series show which share it, or that the base's own values show."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from history.series.environment_changes import Marker, markers
+from history.series.matrix import SeriesMatrix, read_matrix
+
+Array = NDArray[np.float64]
+
+BEFORE, SINCE = 30, 15
+"""The nights before a marker, and from it on, whose medians are compared."""
+
+LEAST_BEFORE = 3
+"""Nights without which nothing can be compared, and a marker explains what is dated near it."""
+
+NEARBY = 3
+"""The nights by which the range of a shift may miss a marker that moved most series."""
+
+MOVED = 1.5
+"""Standard errors by which a series moved with a marker at least."""
+
+MOST = 0.5
+"""The share of the series of a metric of which more have to have moved."""
+
+OF_BASE = 0.5
+"""The share of a shift that has to be in the base's own values."""
+
+_DEVIATION = 1.4826
+_MEDIAN_ERROR = 1.25
+"""Standard deviation of normal values over their median deviation; that of a median over that of a mean."""
+
+
+class MarkerEffects:
+    """The markers of a matrix, and what each of them explains."""
+
+    def __init__(self, connection: Connection, matrix: SeriesMatrix) -> None:
+        self._connection, self._matrix = connection, matrix
+        self._marked: Mapping[int, Marker] = markers(connection, matrix)
+        self._logs = matrix.log_ratios()
+        self._shared: dict[tuple[int, str], bool] = {}
+        self._of_base: dict[tuple[str, str], Array] | None = None
+
+    def explanation(self, row: int, first: int, last: int, size: float) -> str:
+        """Return the markers that explain a shift of a row by `size`, a logarithm; empty when none does.
+
+        `first` and `last` are the nights that surely are before and after it.
+        """
+        return "; ".join(
+            str(marker)
+            for position, marker in self._marked.items()
+            if first - NEARBY < position <= last + NEARBY
+            and self._explains(position, marker, row, size, first < position <= last)
+        )
+
+    def _explains(self, position: int, marker: Marker, row: int, size: float, is_within: bool) -> bool:
+        if is_within and marker.work:
+            return True
+        if marker.box and self._moved_most(position, row):
+            return True
+        return bool(is_within and marker.base) and self._is_of_base(position, row, size)
+
+    def _moved_most(self, position: int, row: int) -> bool:
+        """Return whether most series of a row's metric moved with a marker."""
+        metric = self._matrix.series[row][2]
+        if (position, metric) not in self._shared:
+            rows = [number for number, (_, _, other) in enumerate(self._matrix.series) if other == metric]
+            errors = _standard_errors(self._logs[rows], position)
+            self._shared[position, metric] = not len(errors) or float(np.mean(errors >= MOVED)) > MOST
+        return self._shared[position, metric]
+
+    def _is_of_base(self, position: int, row: int, size: float) -> bool:
+        """Return whether the base's own values moved by most of a shift, the other way."""
+        if self._of_base is None:
+            self._of_base = self._read_base()
+        _, step, metric = self._matrix.series[row]
+        values = self._of_base.get((step, metric))
+        if values is None:
+            return True
+        before, since = _around(values[np.newaxis], position)
+        if min(np.isfinite(before).sum(), np.isfinite(since).sum()) < 1:
+            return True
+        moved = float(np.nanmedian(since) - np.nanmedian(before))
+        return -moved * math.copysign(1.0, size) >= OF_BASE * abs(size)
+
+    def _read_base(self) -> dict[tuple[str, str], Array]:
+        """Return the logarithms of the base's own values in the nights of the matrix, by step and metric."""
+        matrix, base = self._matrix, self._matrix.base
+        assert base is not None  # only branches beside a base are judged
+        metrics = sorted({metric for _, _, metric in matrix.series})
+        own = read_matrix(self._connection, matrix.environment, base, None, metrics)
+        column = {night.session_id: number for number, night in enumerate(own.nights)}
+        logs = np.hstack([own.log_ratios(), np.full((len(own.series), 1), np.nan)])
+        columns = [column.get(night.session_id, -1) for night in matrix.nights]
+        return {(step, metric): logs[row, columns] for row, (_, step, metric) in enumerate(own.series)}
+
+
+def _around(logs: Array, position: int) -> tuple[Array, Array]:
+    return logs[:, max(0, position - BEFORE) : position], logs[:, position : position + SINCE]
+
+
+def _standard_errors(logs: Array, position: int) -> Array:
+    """Return by how many standard errors series moved at a night, [series that tell]; without a sign."""
+    before, since = _around(logs, position)
+    nights_before, nights_since = np.isfinite(before).sum(axis=1), np.isfinite(since).sum(axis=1)
+    told = (nights_before >= LEAST_BEFORE) & (nights_since > 0)
+    before, since = before[told], since[told]
+    if not len(before):
+        return np.zeros(0)
+    level = np.nanmedian(before, axis=1)
+    spread = _DEVIATION * np.nanmedian(np.abs(before - level[:, np.newaxis]), axis=1)
+    spread = np.maximum(np.maximum(spread, np.median(spread) / 2), np.finfo(np.float64).eps)
+    error = _MEDIAN_ERROR * spread * np.sqrt(1 / nights_before[told] + 1 / nights_since[told])
+    return np.asarray(np.abs(np.nanmedian(since, axis=1) - level) / error)
