@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -102,8 +102,11 @@ class LocalServer:
     CRASH: ClassVar[re.Pattern[str] | None] = None
     """Matches a line about a process that crashed, which is group 1; None for a server of one process."""
 
-    def __init__(self, build: Build, sizes: Sizes, folder: Path, address: Address) -> None:
+    def __init__(
+        self, build: Build, sizes: Sizes, folder: Path, address: Address, chosen: Mapping[str, str]
+    ) -> None:
         self.build = build
+        self.chosen = chosen
         self.cores = sizes.workers
         self.folder = folder
         self.data = folder / "data"

@@ -47,7 +47,25 @@ class Instrument:
     """The words before those of the server's own command line."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Server settings that override all others."""
+    """Server settings that override those of the template, but none that was chosen for the session."""
+
+    def settings_beside(self, chosen: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the settings that the `chosen` ones do not have; names are compared as servers do."""
+        names = {_plain(name) for name in chosen}
+        return {name: value for name, value in self.settings.items() if _plain(name) not in names}
+
+    def replaced_by(self, chosen: Mapping[str, str]) -> list[tuple[str, str, str]]:
+        """Return the settings that are `chosen` with another value: name, value, and its own."""
+        own = {_plain(name): value for name, value in self.settings.items()}
+        return [
+            (name, value, own[_plain(name)])
+            for name, value in chosen.items()
+            if own.get(_plain(name), value).casefold() != value.casefold()
+        ]
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("-", "_")
 
 
 class Server(Protocol):
@@ -60,6 +78,10 @@ class Server(Protocol):
     @property
     def address(self) -> Address:
         """The address for clients."""
+
+    @property
+    def chosen(self) -> Mapping[str, str]:
+        """The settings that were chosen for the session: those of `--set` and of a variant."""
 
     @property
     def pid(self) -> int:

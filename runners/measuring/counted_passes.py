@@ -120,4 +120,5 @@ def _with(measurement: Measurement, counted: CountedPass | TidemarkError) -> Mea
     if isinstance(counted, TidemarkError):
         return replace(measurement, warnings=[*measurement.warnings, f"no exact count: {counted}"])
     values = {**measurement.values, **counted.values}
-    return replace(measurement, values=values, counted=counted.profile)
+    warnings = [*measurement.warnings, *counted.notes]
+    return replace(measurement, values=values, warnings=warnings, counted=counted.profile)

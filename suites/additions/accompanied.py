@@ -56,6 +56,11 @@ class AccompaniedServer(Server):
         addresses = [companion.address for companion in self._companions]
         return next((address for address in addresses if address is not None), self._server.address)
 
+    @property
+    def chosen(self) -> Mapping[str, str]:
+        """The settings that were chosen for the session."""
+        return self._server.chosen
+
     def death(self) -> str | None:
         """Return None while server and companions run, else how one of them ended."""
         ended = self._server.death()

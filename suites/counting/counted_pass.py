@@ -47,6 +47,9 @@ class CountedPass:
     profile: StepProfile | None
     """The instructions by stack, with the calls of each function; None when stacks were not kept apart."""
 
+    notes: Sequence[str] = ()
+    """Which settings of the session stood in place of those of a pass."""
+
 
 def count(
     server: Server, generator: Generator, step: Step, sizes: Sizes, callgrind: Callgrind, *, stacks: bool
@@ -62,11 +65,12 @@ def count(
     warm = min(MOST_WARM, MOST_WARM_SHARE * step.counted, WARM_PER_TABLE * tables)
     work = CountedWork(step.counted, warm, engine.mark, PASS_SECONDS)
     command = callgrind.command(folder, engine.mark_function, engine.options, stacks=stacks)
+    instrument = Instrument(command, engine.settings)
     try:
         server.restore(is_timed=False)
         _empty(folder)
         try:
-            server.start(Instrument(command, engine.settings))
+            server.start(instrument)
             with server.keeping_row_versions():
                 queries = generator.count(server.address, step, work)
         except TidemarkError as error:
@@ -80,7 +84,14 @@ def count(
     if instructions <= 0:
         raise CallgrindError(f"callgrind counted no instruction of {step.name} beyond those of a mark")
     profile = _profile(between, whole, engine, operations) if stacks else None
-    return CountedPass({INSTRUCTIONS: instructions / operations}, profile)
+    return CountedPass({INSTRUCTIONS: instructions / operations}, profile, _notes(instrument, server.chosen))
+
+
+def _notes(instrument: Instrument, chosen: Mapping[str, str]) -> list[str]:
+    return [
+        f"instructions were counted with {name} = {value}, as chosen, not with {usual} as in other sessions"
+        for name, value, usual in instrument.replaced_by(chosen)
+    ]
 
 
 def counted(profile: InstructionProfile, waits: Sequence[str]) -> int:

@@ -69,9 +69,10 @@ class InnodbServer(LocalServer):
         settings: Mapping[str, str] | None = None,
     ) -> None:
         socket = folder / self.SOCKET
-        super().__init__(build, sizes, folder, Address(build.version.engine, socket, NAME, NAME, NAME))
+        address = Address(build.version.engine, socket, NAME, NAME, NAME)
+        super().__init__(build, sizes, folder, address, settings or {})
         self.limits = reset.ResetLimits()
-        self._configuration = self.render(build, sizes, durability, folder, settings or {})
+        self._configuration = self.render(build, sizes, durability, folder, self.chosen)
 
     @classmethod
     def render(
@@ -158,7 +159,8 @@ class InnodbServer(LocalServer):
         self._log.begin()
         command, bound_to = self.command(), self._bound_to
         if instrument is not None:
-            settings = (f"--{name}={value}" for name, value in instrument.settings.items())
+            beside = instrument.settings_beside(self.chosen)
+            settings = (f"--{name}={value}" for name, value in beside.items())
             command, bound_to = [*instrument.command, *command, *settings], None
         argv = as_server_user(command, dies_by="TERM")
         self._process = start(

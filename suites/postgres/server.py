@@ -63,8 +63,8 @@ class PostgresServer(LocalServer):
         overrides: Mapping[str, str] | None = None,
     ) -> None:
         address = Address(Engine.POSTGRES, folder / SOCKET, NAME, NAME)
-        super().__init__(build, sizes, folder, address)
-        self._configuration = render(build, sizes, durability, folder, overrides or {})
+        super().__init__(build, sizes, folder, address, overrides or {})
+        self._configuration = render(build, sizes, durability, folder, self.chosen)
 
     def create(self, data: Path | None = None) -> None:
         """Run initdb with data checksums, the C locale and trust authentication; write the configuration.
@@ -91,7 +91,8 @@ class PostgresServer(LocalServer):
         """Start the postmaster and wait until it answers."""
         command: list[str | Path] = [self.build.program("postgres"), "-D", self.data]
         if instrument is not None:
-            settings = (("-c", f"{name}={value}") for name, value in instrument.settings.items())
+            beside = instrument.settings_beside(self.chosen)
+            settings = (("-c", f"{name}={value}") for name, value in beside.items())
             command = [*instrument.command, *command, *itertools.chain.from_iterable(settings)]
         bound_to = self._bound_to if instrument is None else None
         self._log.begin()

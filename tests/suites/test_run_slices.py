@@ -36,6 +36,7 @@ class FakeServer:
         self.calls = calls
         self.address = Address(Engine.POSTGRES, Path(f"/{release}/.s.PGSQL.5432"), "someone", "somewhere")
         self.pid, self.cores = NOBODY, 1
+        self.chosen: dict[str, str] = {}
         self.totals = iter([1000.0, 51_000.0])
         self.fails: dict[str, Exception] = {}
         self.dies_after = 10**9

@@ -52,6 +52,7 @@ class FakeServer:
         self.build, self.journal = build, journal
         self.address = Address(Engine.POSTGRES, Path("/nowhere/.s.PGSQL.5432"), "tidemark", build.release)
         self.pid, self.cores, self.starts, self.dead = 1, 1, 0, False
+        self.chosen: dict[str, str] = {}
 
     def _say(self, what: str) -> None:
         self.journal.lines.append(f"{what} {self.build.release}")

@@ -18,7 +18,7 @@ from suites.generators.sysbench import Sysbench
 from suites.keys.step import Step
 from suites.metrics import INSTRUCTIONS
 from suites.processes import processes_in
-from suites.server import Server
+from suites.server import Instrument, Server
 from tests.new_servers.data_directories import create
 from tests.suites.servers import small
 
@@ -95,3 +95,30 @@ def test_a_server_that_does_not_start_under_valgrind_is_told(server: Server) -> 
     with pytest.raises(TidemarkError, match="did not start: exit status 1"):
         count(server, Sysbench(SUITE, ROOM), step("delete", 10), ROOM, unknown, stacks=False)
     assert (server.address.socket.parent / "loaded").is_dir(), "what was loaded is there for the next round"
+
+
+def test_a_setting_that_was_chosen_is_not_overridden_by_the_instrument(
+    server_folder: Path, postgres_18: Build, mysql_9: Build
+) -> None:
+    """The instrument here is none: `env` runs the server as it is."""
+    cases = [
+        (postgres_18, {"JIT": "on"}, {"jit": "off", "autovacuum": "off"}),
+        (
+            mysql_9,
+            {"innodb-stats-auto-recalc": "ON"},
+            {"innodb_stats_auto_recalc": "OFF", "autocommit": "off"},
+        ),
+    ]
+    for build, chosen, own in cases:
+        server = make_server(build, ROOM, Durability.RELAXED, server_folder / build.version.engine, chosen)
+        try:
+            create(server, ROOM)
+            server.start()
+            server.keep()
+            server.restore(is_timed=False)
+            server.start(Instrument(("env",), own))
+            settings = {name: value.casefold() for name, value in server.settings().items()}
+        finally:
+            server.destroy()
+        first, second = own
+        assert (settings[first], settings[second]) == ("on", own[second])

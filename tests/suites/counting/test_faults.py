@@ -47,6 +47,7 @@ class PretendedServer:
         self.says = ""
         self.left = 0
         self.keeps = False
+        self.chosen: dict[str, str] = {}
 
     def restore(self, *, is_timed: bool = True) -> None:
         assert not is_timed, "a flush to disk takes a second"
@@ -112,6 +113,12 @@ def test_what_is_counted_is_the_work_without_a_mark(server: PretendedServer) -> 
     assert values[INSTRUCTIONS] * DELETE.counted == 1760 - 5
     assert server.left == 1
     assert not (server.address.socket.parent / "counts").exists()
+
+
+def test_settings_that_were_chosen_are_counted_with_and_said(server: PretendedServer) -> None:
+    server.chosen = {"JIT": "on", "fsync": "OFF", "work_mem": "8MB"}
+    said = "instructions were counted with JIT = on, as chosen, not with off as in other sessions"
+    assert counting(server, writing(1, 2, 3, 4)).notes == [said]
 
 
 def test_an_unknown_instruction_is_told_in_valgrind_s_words(server: PretendedServer) -> None:
