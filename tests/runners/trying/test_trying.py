@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from build.build import Build
 from build.errors import TidemarkError
-from build.home import ROOT
+from build.home import ROOT, Home
 from build.sources.commits import commit_range
 from build.sources.git import mirror
-from build.version import Engine
+from build.version import Engine, Version
 from history.open import open_store
 from runners.bisect.run import builds as bisect_builds
 from runners.cli import main
+from runners.measuring import session
 from runners.measuring.request import Request
 from runners.trying import trial
 from runners.trying.answer import TryAnswer, markdown
@@ -56,9 +58,10 @@ def branched(lab: Lab) -> tuple[str, str]:
     return base, tip
 
 
-def tried(lab: Lab, sides: Sides, minutes: float = 30.0) -> tuple[TryAnswer, str]:
+def tried(lab: Lab, sides: Sides, minutes: float = 30.0, layouts: int = 0) -> tuple[TryAnswer, str]:
     suite = load_suite("write-heavy")
-    asked = TrialRequest(sides, suite, "smoke", suite.select(STEPS, "smoke"), minutes * 60)
+    steps = suite.select(STEPS, "smoke")
+    asked = TrialRequest(sides, suite, "smoke", steps, minutes * 60, layouts=layouts)
     with open_store(history_of_tries(lab.home)) as store:
         outcome = run_trial(asked, lab.home, store, lab.progress, clock=lambda: lab.minutes * 60)
         answer = answer_of(store, sides, outcome)
@@ -124,6 +127,32 @@ def test_a_file_that_is_no_patch_is_told_from_a_ref(
         assert caught.value.what == f"no tag, branch or commit '{what}'{there}"
     with pytest.raises(TidemarkError, match=rf"'{what}'.* file"):
         commit_range(mirror(str(lab.source), Engine.POSTGRES, lab.home), Engine.POSTGRES, what, "master")
+
+
+def test_a_try_over_layouts(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    branched(lab)
+    linked: list[int] = []
+    compiled: list[object] = []
+
+    def link(request: Request, *_: object) -> dict[str, object]:
+        linked.append(request.layouts)
+        return {}
+
+    def provide(version: Version, home: Home, progress: object, *, relinks: bool, **_: object) -> Build:
+        compiled.append(relinks)
+        return lab.provide(version, home, progress)
+
+    monkeypatch.setattr(session, "link_layouts", link)
+    monkeypatch.setattr(bisect_builds, "provide", provide)
+    sides = sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home)
+    answer, _ = tried(lab, sides, layouts=5)
+    assert (linked, compiled) == ([0, 5], [True, True]), "instructions are counted without layouts"
+    assert "interleaved rounds, in 5 layouts a side, of write-heavy" in markdown(answer, "page.html")
+    monkeypatch.setenv("TIDEMARK_HOME", str(lab.home.path))
+    assert main(["try", "topic", "--git", str(lab.source), "--layouts", "2"]) == 2
+    assert "2 layouts do not show how much layouts differ" in capsys.readouterr().err
 
 
 def test_more_instructions_are_told_and_no_series_gets_a_point(lab: Lab) -> None:
