@@ -108,6 +108,15 @@ def scattering(factor: float) -> Kind:
     return kind
 
 
+def laid_out(luck: float) -> Kind:
+    """Gaussian rounds of equal sources: each step has the luck of one layout a side, deviating by `luck`."""
+
+    def kind(rng: np.random.Generator, shape: Shape) -> Array:
+        return np.asarray(gaussian(rng, shape) + rng.normal(0, luck * np.sqrt(2), (*shape[:2], 1)))
+
+    return kind
+
+
 def bursts(rng: np.random.Generator, shape: Shape) -> Array:
     """Noise whose size is log-normal (0.5) by round, the same for all steps, and follows itself (0.7)."""
     size = rng.normal(0, 0.5, (shape[0], 1, shape[2]))
@@ -164,6 +173,8 @@ CONTRARY: Mapping[str, Kind] = {
     "contender slow in 15 % of rounds": slow_rounds(0.15, -1),
     "base slow in 15 % of rounds": slow_rounds(0.15, 1),
     "contender scatters 3 times as much": scattering(3.0),
+    "luck of layout of 0.5 % a side": laid_out(0.005),
+    "luck of layout of 1 % a side": laid_out(0.01),
 }
 """Kinds of which the mean is not steady, or of which few rounds do not show it."""
 
