@@ -113,6 +113,9 @@ class Metric:
     noun: str = ""
     """What there is more or fewer of, as in `4.9 % more instructions`; empty if the label says it."""
 
+    subject: str = ""
+    """What of a step is slower or faster by a duration, as in `reset of insert`; empty for other metrics."""
+
     column: str = ""
     """The narrow heading of its column in the table of verdicts; empty for a metric without a column."""
 

@@ -192,7 +192,7 @@ _ROWS = (
            "length of the history list, which InnoDB had yet to purge", engines=_INNODB, beside=True,
            label="purge debt"),
     Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
-           followed=True, judged=True, most=_YEARS),
+           followed=True, judged=True, subject="reset", most=_YEARS),
     Metric("reset_vacuum_seconds", "s", _LOWER, _RESET, "VACUUM (ANALYZE) of all tables after the step",
            engines=_POSTGRES, most=_YEARS),
     Metric("reset_checkpoint_seconds", "s", _LOWER, _RESET, "CHECKPOINT after the vacuum", engines=_POSTGRES,
@@ -273,12 +273,18 @@ def beside_verdict(engines: Collection[Engine] = tuple(Engine), primary: str = P
 def moved_by(name: str, ratio: float) -> str:
     """Return how a metric moved, to follow its size: `slower`, `more instructions per query`."""
     metric = METRICS.get(name)
-    if metric is not None and metric.role is Role.THROUGHPUT:
-        return "slower" if ratio < 1 else "faster"
+    if metric is not None and (metric.role is Role.THROUGHPUT or metric.subject):
+        return "slower" if (ratio < 1) is (metric.better is Better.HIGHER) else "faster"
     noun = metric.noun if metric is not None else ""
     per_query = " per query" if metric is not None and metric.unit.endswith("/query") else ""
     few = "fewer" if noun else "less"
     return f"{few if ratio < 1 else 'more'} {noun or label_of(name)}{per_query}"
+
+
+def subject_of(name: str, steps: str) -> str:
+    """Return what moved by a metric, to precede how: `insert`, `reset of insert and 3 more`."""
+    subject = METRICS[name].subject if name in METRICS else ""
+    return f"{subject} of {steps}" if subject else steps
 
 
 def label_of(name: str) -> str:

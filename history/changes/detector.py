@@ -15,11 +15,13 @@ from history.changes.box_notes import BoxNote, box_notes, without_shared
 from history.changes.confirmation import Confirmation, latest_by_nights
 from history.changes.detection import rule_of, watched
 from history.changes.level_shift import (
+    Direction,
     LevelReturn,
     Shift,
     ShiftOutcome,
     direction_of,
     group_shifts,
+    leads,
     shift_outcomes,
 )
 from history.changes.refutation import weighed
@@ -264,7 +266,7 @@ def _reconcile(
     refuted = [outcome.shift.series_id for outcome in cluster if outcome.shift.refuted]
     cluster = [outcome for outcome in cluster if not outcome.shift.refuted] or cluster
     direction = direction_of(outcome.shift for outcome in cluster)
-    status, reason = _status_and_reason(cluster)
+    status, reason = _status_and_reason(cluster, direction)
     same = next((change for change in unmatched if _is_same(change, cluster)), None)
     if same is None:
         name = fingerprint(cluster[0].shift)
@@ -278,13 +280,17 @@ def _reconcile(
     unmatched.remove(same)
 
 
-def _status_and_reason(cluster: Sequence[ShiftOutcome]) -> tuple[ChangeStatus, str | None]:
+def _status_and_reason(
+    cluster: Sequence[ShiftOutcome], direction: Direction
+) -> tuple[ChangeStatus, str | None]:
+    """Return the status of a change and why, by the series that moved as it did."""
     if all(outcome.shift.refuted for outcome in cluster):
         return ChangeStatus.EXPLAINED, cluster[0].shift.refuted
     if all(outcome.shift.explained for outcome in cluster):
         return ChangeStatus.EXPLAINED, cluster[0].shift.explained
-    gone = [outcome.gone for outcome in cluster if outcome.gone is not None]
-    if len(gone) == len(cluster):
+    leading = [outcome for outcome in cluster if leads(outcome.shift.direction, direction)] or cluster
+    gone = [outcome.gone for outcome in leading if outcome.gone is not None]
+    if len(gone) == len(leading):
         last = max(gone, key=lambda night: night.started_at)
         return ChangeStatus.CLOSED, f"back at the old level since {last.started_at:%Y-%m-%d} ({last.version})"
     return ChangeStatus.OPEN, None

@@ -38,6 +38,14 @@ def direction_between(metric: str, before: float, after: float) -> Direction:
     return Direction.IMPROVEMENT if (after > before) is (better is Better.HIGHER) else Direction.REGRESSION
 
 
+def leads(direction: Direction, change: Direction) -> bool:
+    """Return whether a series that moved in a direction decides what a change is.
+
+    It does if it moved as the change did; in a mixed change those decide that got worse.
+    """
+    return direction is (Direction.REGRESSION if change is Direction.MIXED else change)
+
+
 @dataclass(frozen=True)
 class Shift:
     """A change of level in one series. Levels are values over the base's of the same night."""

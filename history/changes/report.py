@@ -3,7 +3,8 @@
 Issue texts, summaries of nights, listings and pages are adapters on it, which never access a database.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -18,7 +19,8 @@ from history.store.bisects import Bisect, of_change
 from history.store.profiles import profiles_of
 from history.store.records import Session
 from history.store.session_reads import session_of
-from suites.metrics import PRIMARY
+from suites.metric import Role
+from suites.metrics import METRICS, moved_by, subject_of
 
 MOST_FUNCTIONS = 5
 """The functions in a report at most."""
@@ -68,14 +70,32 @@ class ChangeReport:
 
     @property
     def main_series(self) -> Member:
-        """The series that is shown first: throughput before costs, then the largest change."""
+        """The series that is shown first, of those that moved as the change did: the largest throughput."""
         return main_series(self.change)
 
     @property
+    def headline(self) -> str:
+        """What the change is: `insert and 3 more 7.0% slower`.
+
+        Of a trade what got worse, then what got better: `reset of insert 29.0% slower; insert 12.0% faster`.
+        """
+        parts = (self.change.leading, self.change.opposite)
+        return "; ".join(_moved(members) for members in parts if members)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The series of the change, those first that moved as it did."""
+        leading = self.change.leading
+        return (*leading, *(member for member in self.change.members if member not in leading))
+
+    @property
     def confirmation(self) -> Confirmation | None:
-        """The confirmation in its first night; of several, throughput before costs, then the largest."""
-        confirmed = [member.confirmed for member in self.change.members if member.confirmed is not None]
-        return max(confirmed, key=lambda one: (one.key.metric == PRIMARY, abs(one.ratio - 1)), default=None)
+        """The confirmation in its first night; of several, that of the series that is shown first."""
+        return next((one.confirmed for one in sorted(self.members, key=self._order) if one.confirmed), None)
+
+    def _order(self, member: Member) -> tuple[bool, tuple[bool, float]]:
+        is_throughput, size = _prominence(member)
+        return member not in self.change.leading, (not is_throughput, -size)
 
     @property
     def return_confirmation(self) -> Confirmation | None:
@@ -84,8 +104,24 @@ class ChangeReport:
 
 
 def main_series(change: Change) -> Member:
-    """Return the series of a change that is shown first: throughput before costs, then the largest change."""
-    return max(change.members, key=lambda member: (member.key.metric == PRIMARY, abs(member.ratio - 1)))
+    """Return the series of a change that is shown first, of those that moved as the change did.
+
+    Throughput comes before costs, then the largest change.
+    """
+    return max(change.leading, key=_prominence)
+
+
+def _prominence(member: Member) -> tuple[bool, float]:
+    return METRICS[member.key.metric].role is Role.THROUGHPUT, abs(math.log(member.ratio))
+
+
+def _moved(members: Sequence[Member]) -> str:
+    """Return how some series moved that moved alike, by the most prominent one."""
+    main = max(members, key=_prominence)
+    more = len({member.key.step for member in members}) - 1
+    steps = f"{main.key.step} and {more} more" if more > 0 else main.key.step
+    metric = main.key.metric
+    return f"{subject_of(metric, steps)} {abs(main.ratio - 1):.1%} {moved_by(metric, main.ratio)}"
 
 
 def report_changes(connection: Connection, changes: Iterable[Change]) -> tuple[ChangeReport, ...]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from history.changes import confirmation
 from history.changes.acknowledgements import Acknowledgement, load_acknowledgements
 from history.changes.confirmation import Confirmation
-from history.changes.level_shift import Direction, ShiftOutcome
+from history.changes.level_shift import Direction, ShiftOutcome, direction_between, leads
 from history.series.series import Night, SeriesKey, key_of, night_of
 from history.store.records import ChangeStatus
 from history.store.schema import builds, change_series, changes, nights, series, sessions
@@ -43,6 +43,11 @@ class Member:
         """The level after over the level before."""
         return self.level_after / self.level_before
 
+    @property
+    def direction(self) -> Direction:
+        """Whether it is a regression or an improvement, by the better direction of its metric."""
+        return direction_between(self.key.metric, self.level_before, self.level_after)
+
 
 @dataclass(frozen=True)
 class Change:
@@ -64,14 +69,26 @@ class Change:
     """What people decided about it, the latest last."""
 
     @property
+    def leading(self) -> tuple[Member, ...]:
+        """The members that it is told by: those that moved as it did, of a mixed one those that got worse."""
+        leading = tuple(member for member in self.members if leads(member.direction, self.direction))
+        return leading or self.members
+
+    @property
+    def opposite(self) -> tuple[Member, ...]:
+        """The members that got better in a mixed change: the other half of a trade."""
+        is_mixed = self.direction is Direction.MIXED
+        return tuple(one for one in self.members if is_mixed and one.direction is Direction.IMPROVEMENT)
+
+    @property
     def last_before(self) -> Night:
-        """The latest night before it in any series, where a bisect starts."""
-        return max((member.last_before for member in self.members), key=_start)
+        """The latest night before it in any leading series, where a bisect starts."""
+        return max((member.last_before for member in self.leading), key=_start)
 
     @property
     def first_after(self) -> Night:
-        """The earliest night after it in any series, where a bisect ends."""
-        return min((member.first_after for member in self.members), key=_start)
+        """The earliest night after it in any leading series, where a bisect ends."""
+        return min((member.first_after for member in self.leading), key=_start)
 
 
 def load(

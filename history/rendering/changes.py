@@ -8,6 +8,7 @@ from history.changes.acknowledgements import Acknowledgement
 from history.changes.box_notes import BoxNote, NoiseChange, SharedNight
 from history.changes.confirmation import Confirmation
 from history.changes.hindsight import LevelChange, SearchedSeries
+from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
 from history.rendering.confirmations import measurement, occasion, series_name
@@ -132,6 +133,8 @@ def _lines(report: ChangeReport) -> Iterator[str]:
     against = f" against {report.base}" if report.base else ""
     head = f"{change.fingerprint}  {change.status} {change.direction}, {change.branch}{against}"
     yield f"{head}, {change.suite}"
+    if change.direction is Direction.MIXED:
+        yield f"    {report.headline}"
     yield f"    {_range(report)}; found {change.found_at:%Y-%m-%d}"
     if change.reason and not (change.status is ChangeStatus.ACKNOWLEDGED and change.acknowledgements):
         yield f"    {change.reason}"
@@ -139,7 +142,7 @@ def _lines(report: ChangeReport) -> Iterator[str]:
     confirmed = report.confirmation
     if confirmed is not None:
         yield f"    {occasion(confirmed)}, {series_name(confirmed)}: {measurement(confirmed)}"
-    for member in change.members[:SHOWN_SERIES]:
+    for member in report.members[:SHOWN_SERIES]:
         yield f"    {_member(member)}"
     more = len(change.members) - SHOWN_SERIES
     if more > 0:
@@ -181,6 +184,7 @@ def _json(report: ChangeReport) -> dict[str, Any]:
         "fingerprint": change.fingerprint,
         "status": change.status,
         "direction": change.direction,
+        "headline": report.headline,
         "branch": change.branch,
         "base": report.base,
         "suite": change.suite,

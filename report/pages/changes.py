@@ -65,7 +65,6 @@ def change_rows(reports: Sequence[ChangeReport], clearance: Clearance, root: str
     for report in reports:
         change, main = report.change, report.main_series
         boxes = sorted({clearance.box(member.key.environment.box) for member in change.members})
-        others = len({member.key.step for member in change.members}) - 1
         yield h.tr(
             data_status=str(change.status), data_branch=change.branch, data_direction=str(change.direction)
         )[
@@ -75,7 +74,7 @@ def change_rows(reports: Sequence[ChangeReport], clearance: Clearance, root: str
                 ]
             ],
             h.td[h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch]],
-            h.td[main.key.step, h.span(".quiet")[f" and {others} more"] if others > 0 else None],
+            h.td[headline(report)],
             h.td(".n")[f"{percent(main.ratio)} ", h.span(".quiet")[label_of(main.key.metric)]],
             h.td[f"{day(change.last_before.started_at)} to {day(change.first_after.started_at)}"],
             h.td[change.suite],
@@ -101,6 +100,11 @@ def direction_sign(direction: Direction) -> h.Node:
     return [h.span(class_=f"sign {class_}", aria_hidden="true")[sign], h.span(".hidden")[str(direction)]]
 
 
+def headline(report: ChangeReport) -> str:
+    """Return what a change is: `insert and 3 more 12.3 % slower`."""
+    return report.headline.replace("%", " %")
+
+
 def moved(member: Member) -> str:
     """Return how a series moved: `12.3 % slower`, `4.5 % more CPU time`."""
     return f"{100 * abs(member.ratio - 1):.1f} % {moved_by(member.key.metric, member.ratio)}"
@@ -121,10 +125,12 @@ def change_sentence(report: ChangeReport) -> str:
     )
     steps = len({member.key.step for member in change.members})
     boxes = len({member.key.environment.box for member in change.members})
+    against = f" against {report.base}" if report.base else ""
     where = f"{counted(steps, 'step')} on {counted(boxes, 'box', 'boxes')}"
+    size = f"{span(main.ratio_low, main.ratio_high)}, confidence {sure}"
     return (
-        f"{main.key.step} of {change.branch} became {moved(main)} ({span(main.ratio_low, main.ratio_high)}, "
-        f"confidence {sure}) {nights}; it shows in {counted(len(change.members), 'series', 'series')}, "
+        f"{change.branch}{against}: {headline(report)} ({size}) {nights}; it shows in "
+        f"{counted(len(change.members), 'series', 'series')}, "
         f"{where}."
     )
 

@@ -24,7 +24,7 @@ from report.pages.changes import (
     commits_text,
     confidence,
     direction_sign,
-    moved,
+    headline,
     replication,
 )
 from report.pages.setup import differences
@@ -74,15 +74,14 @@ def dossier_page(
         if any(one.points for one in dossier.series)
         else change.updated_at
     )
-    main = report.main_series
     return Page(
         path,
-        f"{main.key.step} {moved(main)}: {change.branch}",
+        f"{headline(report)}: {change.branch}",
         body,
         last,
         heading=[
             direction_sign(change.direction),
-            f" {main.key.step} {moved(main)} ",
+            f" {headline(report)} ",
             h.span(".quiet")[change.branch],
         ],
         crumbs=(("Changes", addresses.CHANGES),),

@@ -95,8 +95,8 @@ def _changes(report: NightReport) -> Iterator[str]:
 
 def _change(report: ChangeReport) -> str:
     change = report.change
-    steps = ", ".join(sorted({member.key.step for member in change.members}))
-    line = f"{change.direction} of {change.branch} in {steps} ({change.fingerprint})"
+    against = f" against {report.base}" if report.base else ""
+    line = f"{change.direction}, {change.branch}{against}: {report.headline} ({change.fingerprint})"
     if report.confirmation is None:
         return line
     return f"{line}, {occasion(report.confirmation)}: {measurement(report.confirmation)}"

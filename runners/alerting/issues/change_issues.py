@@ -31,7 +31,7 @@ def needs_issue(change: Change, smallest: float, told: Collection[str]) -> bool:
         return True
     is_worse = change.direction in (Direction.REGRESSION, Direction.MIXED)
     is_large = any(
-        abs(member.ratio - 1) >= METRICS[member.key.metric].threshold(smallest) for member in change.members
+        abs(member.ratio - 1) >= METRICS[member.key.metric].threshold(smallest) for member in change.leading
     )
     return is_worse and is_large and change.status is ChangeStatus.OPEN
 

@@ -7,7 +7,7 @@ from build.version import parse_version
 from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
-from history.changes.repository import Change, Member
+from history.changes.repository import Change
 from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown, code_block, code_span, columns, document, link, md, row
 from history.rendering.commands import change_again, change_search
@@ -19,7 +19,7 @@ from report import addresses
 from runners.bisect.report.render import result
 from runners.bisect.report.state import BisectState
 from runners.bisect.run.event_log import answered
-from suites.metrics import label_of, moved_by
+from suites.metrics import label_of, moved_by, subject_of
 
 MOST_ROWS = 30
 """Series in the table of an issue; the history has all of them."""
@@ -37,7 +37,7 @@ def title(group: Sequence[ChangeReport]) -> str:
     change = group[0].change
     also = [_other(report.change, change) for report in group[1:]]
     named = f", also {', '.join(dict.fromkeys(also))}" if also else ""
-    return one_line(f"{_branch(change)}: {_steps(group[0])} ({change.suite}){named}")
+    return one_line(f"{_branch(change)}: {group[0].headline} ({change.suite}){named}")
 
 
 def body(group: Sequence[ChangeReport], site: str = "") -> Markdown:
@@ -55,13 +55,13 @@ def _parts(group: Sequence[ChangeReport], site: str) -> Iterator[Iterator[str]]:
     yield _what(main)
     yield _decisions(main)
     yield _page(main, site)
-    yield _table(main.change)
+    yield _table(main)
     for report in group[1:]:
         yield _heading(report)
         yield _what(report)
         yield _decisions(report)
         yield _page(report, site)
-        yield _table(report.change)
+        yield _table(report)
     yield _functions(main)
     yield _commits(main)
     yield _bisect(next((report for report in group if report.bisect is not None), main))
@@ -76,7 +76,7 @@ def _members(group: Sequence[ChangeReport]) -> Iterator[str]:
     yield columns(heads, heads)
     for report in group:
         change = report.change
-        cells = (change.branch, change.suite, _steps(report), str(change.status))
+        cells = (change.branch, change.suite, report.headline, str(change.status))
         yield row((code_span(change.fingerprint), *cells))
     yield ""
 
@@ -100,8 +100,8 @@ def _what(report: ChangeReport) -> Iterator[str]:
     name = label_of(member.key.metric)
     yield md(
         "**{}** {}: {} is {:.3f} times what it was ({:.3f} to {:.3f}), relative to {} in the same nights.",
-        member.key.step,
-        _moved(member),
+        subject_of(member.key.metric, member.key.step),
+        f"{abs(member.ratio - 1):.1%} {moved_by(member.key.metric, member.ratio)}",
         name,
         member.ratio,
         member.ratio_low,
@@ -123,7 +123,7 @@ def _what(report: ChangeReport) -> Iterator[str]:
             yield md("Confirmed that night by {}.", _measurement(report.return_confirmation))
     if change.direction is Direction.MIXED:
         yield ""
-        yield "Some series got worse and others better in the same range."
+        yield md("Some series got worse and others better between the same nights: {}.", report.headline)
     yield ""
 
 
@@ -162,10 +162,10 @@ def _measurement(confirmed: Confirmation) -> Markdown:
     )
 
 
-def _table(change: Change) -> Iterator[str]:
+def _table(report: ChangeReport) -> Iterator[str]:
     yield md("| box | step | metric | before | after | change | interval |")
     yield md("|:--|:--|:--|--:|--:|--:|--:|")
-    for member in change.members[:MOST_ROWS]:
+    for member in report.members[:MOST_ROWS]:
         cells = (
             member.key.environment.box,
             member.key.step,
@@ -176,11 +176,12 @@ def _table(change: Change) -> Iterator[str]:
             f"{member.ratio_low - 1:+.1%} to {member.ratio_high - 1:+.1%}",
         )
         yield row(cells)
-    more = len(change.members) - MOST_ROWS
+    more = len(report.members) - MOST_ROWS
     if more > 0:
         yield md("| and {} more series | | | | | | |", more)
     yield ""
-    yield "Before and after are ratios to the base; costs are per query, and less of them is better."
+    base = report.base or "the base"
+    yield md("Before and after are ratios to {}; costs are per query, and less of them is better.", base)
     yield ""
 
 
@@ -229,17 +230,6 @@ def _muting() -> Iterator[str]:
         "Nobody wants to hear of it again? Close it as not planned, or label it `acknowledged` or"
         " `not-a-regression`. Closed as completed, it is opened again when later nights still show it."
     )
-
-
-def _moved(member: Member) -> str:
-    return f"{abs(member.ratio - 1):.1%} {moved_by(member.key.metric, member.ratio)}"
-
-
-def _steps(report: ChangeReport) -> str:
-    """The main series' step and how many others, and by how much."""
-    member = report.main_series
-    more = len({other.key.step for other in report.change.members}) - 1
-    return f"{member.key.step}{f' and {more} more' if more > 0 else ''} {_moved(member)}"
 
 
 def _branch(change: Change) -> str:

@@ -87,7 +87,7 @@ def test_a_change_comes_back_as_it_went_in(store: Store) -> None:
 
 def test_the_range_is_where_all_series_agree(store: Store) -> None:
     narrow = course(4)
-    narrow = replace(narrow, shift=replace(narrow.shift, last_before=night(2)))
+    narrow = replace(narrow, shift=replace(narrow.shift, last_before=night(2), after=1.1))
     write(store, course(), narrow)
     (change,) = load(store)
     assert (change.last_before, change.first_after) == (night(2), night(3))
