@@ -14,6 +14,7 @@ from history.changes.acknowledgements import settle
 from history.changes.box_notes import BoxNote, box_notes, without_shared
 from history.changes.confirmation import Confirmation, latest_by_nights
 from history.changes.detection import rule_of, watched
+from history.changes.drifts import with_drifts_joined
 from history.changes.level_shift import (
     Direction,
     LevelReturn,
@@ -142,6 +143,7 @@ def _events(
     """Return the shifts that the watch raises and those that were confirmed, in the order of the nights."""
     shifts = confirmed_shifts(matrix, confirmed, WINDOW)
     raised = without_confirmed(shifts_of(connection, matrix, false_share, shifts.levels), shifts.events)
+    raised = with_drifts_joined(matrix, raised)
     return sorted(
         [*weighed(raised, confirmed), *shifts.events], key=lambda event: event.first_after.started_at
     )

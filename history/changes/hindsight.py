@@ -19,6 +19,7 @@ from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import Night, SeriesKey, base_beside, find_series
 from history.series.timeline import Timeline
 from history.stats.change_points import SHORTEST, ChangePoint, find_changes, find_changes_many
+from history.stats.change_points.gradual_drift import Drift, find_drift
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,22 @@ class LevelChange:
 
 
 @dataclass(frozen=True)
+class GradualChange:
+    """A drift of a finished series, beside its changes of level."""
+
+    first: Night
+    last: Night
+    ratio: float
+    """The end of the line through the series over its beginning."""
+
+    low: float
+    """The lower bound of the interval of `ratio`, which holds with 95 %."""
+
+    high: float
+    direction: Direction
+
+
+@dataclass(frozen=True)
 class SearchedSeries:
     """A series in which changes were searched for."""
 
@@ -58,6 +75,7 @@ class SearchedSeries:
     """The nights with a value."""
 
     changes: tuple[LevelChange, ...]
+    drift: GradualChange | None = None
 
     @property
     def is_long_enough(self) -> bool:
@@ -104,10 +122,24 @@ def _searched(
     nights = [matrix.nights[column] for column in columns]
     logs = matrix.log_ratios()[np.ix_(rows, columns)]
     counts = np.isfinite(logs).sum(axis=1)
-    for row, found, count in zip(rows, find_changes_many(logs), counts, strict=True):
+    for row, values, found, count in zip(rows, logs, find_changes_many(logs), counts, strict=True):
         _, step, metric = matrix.series[row]
         changes = tuple(_level_change(nights, metric, point) for point in found)
-        yield SearchedSeries(keys[step, metric], matrix.base, int(count), changes)
+        drift = find_drift(values, [point.index for point in found])
+        gradual = None if drift is None else _gradual_change(nights, metric, drift)
+        yield SearchedSeries(keys[step, metric], matrix.base, int(count), changes, gradual)
+
+
+def _gradual_change(nights: Sequence[Night], metric: str, drift: Drift) -> GradualChange:
+    ratio = math.exp(drift.size)
+    return GradualChange(
+        nights[drift.first],
+        nights[drift.last],
+        ratio,
+        math.exp(drift.low),
+        math.exp(drift.high),
+        direction_between(metric, 1.0, ratio),
+    )
 
 
 def _level_change(nights: Sequence[Night], metric: str, point: ChangePoint) -> LevelChange:

@@ -80,6 +80,9 @@ class Shift:
     refuted: str = ""
     """The measurement side by side that leaves it no commits to have happened between; empty without one."""
 
+    gradual: bool = False
+    """Whether the series drifted all the way between the two nights, with no step in between."""
+
     @property
     def log_size(self) -> float:
         """ln(after / before)."""
@@ -199,10 +202,12 @@ def group_shifts(outcomes: Iterable[ShiftOutcome]) -> tuple[tuple[ShiftOutcome, 
     greedily from the most certain shift, so that a wide range which overlaps two changes joins the more
     certain one instead of merging both.
     """
-    groups: defaultdict[tuple[str, str], list[ShiftOutcome]] = defaultdict(list)
+    groups: defaultdict[tuple[bool, str, str], list[ShiftOutcome]] = defaultdict(list)
     for outcome in outcomes:
-        groups[outcome.shift.branch, outcome.shift.environment.suite].append(outcome)
-    return tuple(cluster for group in groups.values() for cluster in _clusters(group))
+        shift = outcome.shift
+        groups[shift.gradual, shift.branch, shift.environment.suite].append(outcome)
+    # A drift lasts longer than most steps are apart: it belongs to none of them, and comes after them.
+    return tuple(cluster for key in sorted(groups) for cluster in _clusters(groups[key]))
 
 
 def _clusters(group: Sequence[ShiftOutcome]) -> list[tuple[ShiftOutcome, ...]]:

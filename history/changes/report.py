@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from history.changes import confirmation, repository
 from history.changes.confirmation import Confirmation
+from history.changes.drifts import drift_since
 from history.changes.repository import Change, Member
 from history.comparison.profile_diff import FunctionChange, differential
 from history.series.environment_changes import changes_between
@@ -68,6 +69,9 @@ class ChangeReport:
     session: Session
     """The session of the first night with it."""
 
+    drift_nights: int = 0
+    """The nights over which the main series drifted, with no step among them; 0 for a change of level."""
+
     @property
     def main_series(self) -> Member:
         """The series that is shown first, of those that moved as the change did: the largest throughput."""
@@ -80,7 +84,8 @@ class ChangeReport:
         Of a trade what got worse, then what got better: `reset of insert 29.0% slower; insert 12.0% faster`.
         """
         parts = (self.change.leading, self.change.opposite)
-        return "; ".join(_moved(members) for members in parts if members)
+        told = "; ".join(_moved(members) for members in parts if members)
+        return f"{told}, gradually over {self.drift_nights} nights" if self.drift_nights else told
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -143,6 +148,7 @@ def _report(connection: Connection, change: Change) -> ChangeReport:
         gained=_gained(connection, change, main),
         environment=tuple(_environment(connection, change)),
         bisect=next(iter(of_change(connection, change.fingerprint)), None),
+        drift_nights=_drift_nights(connection, main, base),
         session=session_of(connection, change.first_after.session_id),
     )
 
@@ -150,6 +156,12 @@ def _report(connection: Connection, change: Change) -> ChangeReport:
 def _later(connection: Connection, member: Member, base: str | None) -> tuple[Point, ...]:
     since = read_series(connection, member.key, base, member.first_after.started_at)
     return tuple(point for point in since if point.relative is not None and point.night != member.first_after)
+
+
+def _drift_nights(connection: Connection, member: Member, base: str | None) -> int:
+    since = read_series(connection, member.key, base, member.last_before.started_at)
+    inside = [point for point in since if point.night.started_at <= member.first_after.started_at]
+    return len(inside) if drift_since(inside, len(inside)) else 0
 
 
 def _gained(connection: Connection, change: Change, member: Member) -> tuple[FunctionChange, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 from history.changes.acknowledgements import Acknowledgement
 from history.changes.box_notes import BoxNote, NoiseChange, SharedNight
 from history.changes.confirmation import Confirmation
-from history.changes.hindsight import LevelChange, SearchedSeries
+from history.changes.hindsight import GradualChange, LevelChange, SearchedSeries
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
@@ -46,11 +46,12 @@ def changes_json(reports: Sequence[ChangeReport]) -> list[dict[str, Any]]:
 
 def render_change_points(searched: Sequence[SearchedSeries]) -> Iterator[str]:
     """Yield two lines for each change, by environment, and how many series there are."""
-    changed = [series for series in searched if series.changes]
+    changed = [series for series in searched if series.changes or series.drift]
     for environment, group in groupby(changed, key=lambda series: series.key.environment):
         yield f"{environment.box}: {environment.suite}, {environment.configuration}"
         for series in group:
             yield from (f"    {line}" for change in series.changes for line in _change_point(series, change))
+            yield from (f"    {line}" for line in _drift(series))
         yield ""
     yield searched_text(searched)
     if changed:
@@ -67,6 +68,9 @@ def searched_text(searched: Sequence[SearchedSeries]) -> str:
         changed = sum(bool(series.changes) for series in searched)
         of_them = f"{changes}, in {changed} of them" if changes else "none"
         said.append(f"change points in {_series(long_enough)} of {SHORTEST} or more nights: {of_them}")
+    drifting = sum(series.drift is not None for series in searched)
+    if drifting:
+        said.append(f"{_series(drifting)} drifting")
     if short:
         said.append(f"{_series(short)} of fewer than {SHORTEST} nights not searched")
     return "; ".join(said)
@@ -84,6 +88,7 @@ def change_points_json(searched: Sequence[SearchedSeries]) -> list[dict[str, Any
             "base": series.base,
             "nights": series.nights,
             "changes": [level_change_json(change) for change in series.changes],
+            "drift": _drift_json(series.drift),
         }
         for series in searched
     ]
@@ -106,6 +111,19 @@ def level_change_json(change: LevelChange) -> dict[str, Any]:
     }
 
 
+def _drift_json(drift: GradualChange | None) -> dict[str, Any] | None:
+    if drift is None:
+        return None
+    return {
+        "direction": drift.direction,
+        "ratio": rounded(drift.ratio),
+        "ratio_low": rounded(drift.low),
+        "ratio_high": rounded(drift.high),
+        "first": drift.first.started_at.isoformat(),
+        "last": drift.last.started_at.isoformat(),
+    }
+
+
 def level_change(change: LevelChange) -> str:
     """Return size and direction: `-9.1% (-9.8% to -8.3%), regression`."""
     size = f"{change.after / change.before - 1:+.1%} ({change.low - 1:+.1%} to {change.high - 1:+.1%})"
@@ -124,6 +142,17 @@ def _change_point(series: SearchedSeries, change: LevelChange) -> Iterator[str]:
     yield f"    {first}, confidence {_confidence(change.confidence)}"
 
 
+def _drift(series: SearchedSeries) -> Iterator[str]:
+    """Return that a series drifts, by how much and from when to when."""
+    if series.drift is None:
+        return
+    key, drift = series.key, series.drift
+    relative = f", relative to {series.base}" if series.base else ""
+    size = f"{drift.ratio - 1:+.1%} ({drift.low - 1:+.1%} to {drift.high - 1:+.1%})"
+    yield f"{key.step} {label_of(key.metric)}, {key.branch}: drifts by {size}, {drift.direction}{relative}"
+    yield f"    from {drift.first.started_at:%Y-%m-%d} to {drift.last.started_at:%Y-%m-%d}, in no step"
+
+
 def _series(count: int) -> str:
     return "1 series" if count == 1 else f"{count} series"
 
@@ -133,7 +162,7 @@ def _lines(report: ChangeReport) -> Iterator[str]:
     against = f" against {report.base}" if report.base else ""
     head = f"{change.fingerprint}  {change.status} {change.direction}, {change.branch}{against}"
     yield f"{head}, {change.suite}"
-    if change.direction is Direction.MIXED:
+    if change.direction is Direction.MIXED or report.drift_nights:
         yield f"    {report.headline}"
     yield f"    {_range(report)}; found {change.found_at:%Y-%m-%d}"
     if change.reason and not (change.status is ChangeStatus.ACKNOWLEDGED and change.acknowledgements):
