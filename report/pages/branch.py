@@ -90,6 +90,8 @@ def _place(
 ) -> h.Node:
     place = catalog.clearance.place(one.place)
     heading = f"{place.suite} on {place.box}"
+    if not one.matrix.nights or not one.matrix.series:
+        return section(heading, note(f"No night has a value of {metric_name(one.metric.name)} here."))
     return section(
         heading,
         strip_figure(_strip(branch, one, catalog, root)),

@@ -57,12 +57,11 @@ def read_branch(
             continue
         for metric in _metrics(connection, catalog, nights, branch, reports):
             matrix = read_matrix(connection, nights.place, branch, nights.base, [metric.name], NIGHTS)
-            if matrix.nights and matrix.series:
-                visible = sights.get((nights.place, metric.name), {})
-                threshold = catalog.threshold_of(metric.name)
-                if metric.is_counted:
-                    visible = {step: threshold for _, step, _ in matrix.series}
-                found.append(BranchPlace(nights.place, metric, nights.base, matrix, visible, threshold))
+            visible = sights.get((nights.place, metric.name), {})
+            threshold = catalog.threshold_of(metric.name)
+            if metric.is_counted:
+                visible = {step: threshold for _, step, _ in matrix.series}
+            found.append(BranchPlace(nights.place, metric, nights.base, matrix, visible, threshold))
     return tuple(found)
 
 
