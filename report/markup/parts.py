@@ -167,6 +167,11 @@ def heat_cell(heat: Heat, href: str | None = None, note: str = "") -> Markup:
     return _HEAT(heat.shade, value, _LINK(href, title, inner) if href else _TITLED(title, inner))
 
 
+def bare_heat_cell(heat: Heat) -> Markup:
+    """Return a cell with a ratio, its sign and its colour, in a row that says the rest."""
+    return _HEAT(heat.shade, "", heat.sign + ratio_text(heat.ratio))
+
+
 def cost_cell(metric: str, value: float | None, change: MetricChange, title: str = "") -> Markup:
     """Return the cell of a metric beside a verdict: its ratio, and by how it changed a colour and a sign."""
     better = METRICS[metric].better if metric in METRICS else Better.NEITHER

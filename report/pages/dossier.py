@@ -28,7 +28,7 @@ from report.pages.changes import (
     replication,
 )
 from report.pages.setup import differences
-from report.pages.verdicts import cost_rows
+from report.pages.verdicts import COST_HEADS, cost_rows
 from report.values.bisect_page import BisectPage
 from report.values.catalog import Catalog
 from report.values.clearance import Clearance
@@ -213,7 +213,7 @@ def _costs(dossier: Dossier, catalog: Catalog) -> h.Node:
     if dossier.confirmation is not None:
         step = next((one for one in dossier.confirmation.steps if one.step == main.step), None)
         if step is not None:
-            heads = ("metric", "unit", "before", "after", "ratio", "interval")
+            heads = (*COST_HEADS[:2], "before", "after", *COST_HEADS[4:])
             return section(
                 "Costs per query, side by side",
                 table(

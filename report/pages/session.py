@@ -121,16 +121,14 @@ def _parts(values: SessionPage, clearance: Clearance, root: str | None) -> Itera
     contenders = values.comparison.contenders
     metrics = dict.fromkeys(name for one in contenders for name in one.judged_metrics)
     for number, metric in enumerate(metrics if root is not None else list(metrics)[:1]):
-        make = partial(_beside, values, metric) if number else partial(_contender, values, clearance)
+        make = partial(_beside, metric) if number else partial(_contender, values, clearance)
         yield METRICS[metric], [make(one, root) for one in contenders]
 
 
-def _beside(values: SessionPage, metric: str, contender: ContenderComparison, root: str | None) -> h.Node:
-    def address(step: str) -> str:
-        return f"{root}{addresses.step(values.entry.uid, step)}#metric={metric}"
-
+def _beside(metric: str, contender: ContenderComparison, root: str | None) -> h.Node:
+    del root
     heading = f"{contender.contender} against {contender.base}"
-    return section(heading, table_beside(contender, metric, address))
+    return section(heading, table_beside(contender, metric))
 
 
 def _contender(

@@ -29,12 +29,12 @@ from report.markup.parts import (
     tone_of,
     verdict_badge,
 )
-from report.pages.verdicts import cost_rows
+from report.pages.verdicts import COST_HEADS, cost_rows
 from report.values.catalog import SessionEntry
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
 from suites.metric import Metric, Role
-from suites.metrics import METRICS, of_role
+from suites.metrics import METRICS, judged_metrics, of_role
 
 FUNCTIONS = 20
 
@@ -56,10 +56,11 @@ def step_page(values: SessionPage, step: StepRuns, clearance: Clearance, graphs:
     pairs = _pairs(values, step)
     metrics = dict.fromkeys(each.metric for both in pairs for each in _judged(both))
     body: list[h.Node] = [metric_choice([METRICS[name] for name in metrics])]
-    targets = set(metrics)
+    targets, in_rows = set(metrics), set(judged_metrics()) - metrics.keys()
     for both in pairs:
-        body.append(_contender(values, step, both, clearance, root, graphs, targets))
+        body.append(_contender(values, step, both, clearance, root, graphs, targets, in_rows))
         targets -= {each.metric for each in _judged(both)}
+        in_rows -= {each.metric for each in (both.step.beside if both.step else ()) if each.pairs}
     if not pairs:
         body.append(_alone(step, values.metric))
     body.append(_failures(step, clearance))
@@ -115,14 +116,15 @@ def _contender(
     root: str,
     graphs: FlameGraphs,
     targets: Collection[str],
+    in_rows: Collection[str],
 ) -> h.Node:
-    """Return what is known of a contender; links to a metric of `targets` lead here."""
+    """Return what is known of a contender; links to a metric of `targets` or `in_rows` lead here."""
     return section(
         f"{both.contender} against {both.base}",
         *(_by_metric(step, both, judged, targets) for judged in _judged(both)),
         _seconds(values, step, both, clearance),
         _percentiles(step, both),
-        _costs(both.step),
+        _costs(both.step, in_rows),
         _resets(step, both),
         _functions(values, step, both, root, graphs(step.step, both.contender)),
         id_=addresses.anchor(both.contender),
@@ -130,12 +132,12 @@ def _contender(
 
 
 def _judged(both: _Both) -> list[Judged]:
-    """Return a step as each metric judges it, that of the session first."""
+    """Return a step as the metric of the session judges it, and as counts do; other metrics are costs."""
     if both.step is None:
         return []
-    beside = [each.metric for each in both.step.beside if each.row.judged]
-    found = (both.step.by(name) for name in (both.step.judged.metric, *beside))
-    return [judged for judged in found if judged is not None]
+    found = (both.step.by(each.metric) for each in both.step.beside if each.row.judged)
+    beside = [each for each in found if each is not None and each.row.is_counted]
+    return [both.step.judged, *beside]
 
 
 def _by_metric(step: StepRuns, both: _Both, judged: Judged, targets: Collection[str]) -> h.Node:
@@ -235,16 +237,15 @@ def _percentiles(step: StepRuns, both: _Both) -> h.Node:
     return _metric_table(step, both, names, "Latency of a transaction") if names else None
 
 
-def _costs(step: StepComparison | None) -> h.Node:
+def _costs(step: StepComparison | None, targets: Collection[str]) -> h.Node:
     if step is None:
         return None
-    rows = [*cost_rows(step, Role.COST), *cost_rows(step, Role.VARIATION)]
+    rows = [*cost_rows(step, Role.COST, targets), *cost_rows(step, Role.VARIATION)]
     if not rows:
         return None
-    heads = ("metric", "unit", "base", "new", "ratio", "interval")
     return [
         h.h3["Costs per query, and variation"],
-        table(heads, rows, caption="Costs per query, and variation"),
+        table(COST_HEADS, rows, caption="Costs per query, and variation"),
     ]
 
 

@@ -1,6 +1,6 @@
 """The table of verdicts of a comparison, as a session's page and a mailed comparison have it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 import htpy as h
 from markupsafe import Markup
@@ -9,13 +9,16 @@ from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, verdict_of
 from report.charts.fingerprint import CostMark, fingerprint
 from report.charts.quadrant import DebtMark, quadrant_figure
-from report.markup.formats import DASH, amount, bounds, metric_name, percent, ratio_text
+from report.markup.formats import DASH, amount, bounds, metric_name, percent, ratio_text, share
 from report.markup.metrics import described
 from report.markup.parts import (
+    SIGNS,
+    bare_heat_cell,
     cell,
     cost_cell,
     heat_cell,
     heat_of,
+    numbers,
     numeric,
     row,
     table,
@@ -64,22 +67,25 @@ def _caption(contender: ContenderComparison, metric: str) -> str:
     return f"{contender.contender} against {contender.base}: {described(METRICS[metric])}"
 
 
-def table_beside(contender: ContenderComparison, metric: str, address: Address) -> h.Node:
+def table_beside(contender: ContenderComparison, metric: str) -> h.Node:
     """Return one row for each step as a metric beside the verdict judges it."""
     rows = [
         row(
-            h.a(href=href)[step.step] if (href := address(step.step)) else step.step,
-            numeric(amount(judged.base)),
-            numeric(amount(judged.contender)),
-            heat_cell(heat_of(judged)),
-            cell(bounds(judged.interval), "n interval"),
-            _verdict(judged),
+            step.step,
+            numbers((amount(judged.base), amount(judged.contender))),
+            bare_heat_cell(heat_of(judged)),
+            numbers([bounds(judged.interval)]),
+            cell(_plain_verdict(judged), f"verdict {tone_of(judged.verdict)}"),
         )
         for step in contender.steps
         if (judged := step.by(metric)) is not None
     ]
     heads = ("step", "base", "new", "ratio", "interval", "verdict")
-    return table(heads, rows, caption=_caption(contender, metric), sortable=True, class_="verdicts")
+    return table(heads, rows, caption=_caption(contender, metric), sortable=True, class_="verdicts numbers")
+
+
+def _plain_verdict(judged: Judged) -> str:
+    return f"{SIGNS[judged.verdict]} {judged.verdict}" if judged.verdict is not None else str(judged.gap)
 
 
 def _verdict(judged: Judged) -> Markup:
@@ -186,15 +192,22 @@ def _tone(ratio: Judged | None) -> str:
     return "plain" if better is Better.NEITHER else tone_of(verdict_of(ratio.change, better))
 
 
-def cost_rows(step: StepComparison, role: Role) -> Iterator[Markup]:
-    """Yield the rows of all metrics of a role, with both values, ratio and interval."""
+COST_HEADS = ("metric", "unit", "base", "new", "ratio", "interval", "threshold", "verdict")
+"""The columns of `cost_rows`."""
+
+
+def cost_rows(step: StepComparison, role: Role, targets: Container[str] = ()) -> Iterator[Markup]:
+    """Yield the rows of all metrics of a role; links to a metric of `targets` lead to its row."""
     for ratio in step.metrics:
         if METRICS[ratio.metric].role is role and ratio.pairs:
+            name = metric_name(ratio.metric)
             yield row(
-                metric_name(ratio.metric),
+                h.span(id=f"metric={ratio.metric}")[name] if ratio.metric in targets else name,
                 cell(METRICS[ratio.metric].unit, "quiet"),
                 numeric(amount(ratio.base)),
                 numeric(amount(ratio.contender)),
                 cost_cell(ratio.metric, ratio.value, ratio.change),
                 cell(bounds(ratio.interval), "n interval"),
+                numeric(share(ratio.threshold)),
+                cell(str(ratio.verdict or ratio.gap)),
             )
