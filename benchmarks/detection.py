@@ -17,6 +17,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -43,7 +44,13 @@ from benchmarks.simulation.detection_series import (
     one_step,
     several_steps,
 )
-from benchmarks.simulation.many_series import BOX_SERIES, confirmed_share, delays, false_suspects
+from benchmarks.simulation.many_series import (
+    BOX_SERIES,
+    confirmed_share,
+    delays,
+    false_suspects,
+    sizes,
+)
 from benchmarks.simulation.odd_noise import BOX, NOT_TUNED_ON, SHARED, TUNED_ON
 from build.home import locate
 from history.stats.change_points import (
@@ -87,11 +94,14 @@ SHARES_OF_BOUND = {"gaussian": 1.3, "t3": 1.6}
 
 SCALE_SEED = 9950
 SCALES = (40, 300, 1000, 3000)
-"""Series of a team: those of a box up to BOX_SERIES, else of several boxes."""
+"""Series of one box, which share its false suspects."""
 
 SCALE_SERIES = 600
 SCALE_LIMITS = {2.0: 12.0, 3.0: 6.0}
 """Nights within which a step of so many standard deviations is to be confirmed, on average."""
+
+LATER = (0, 10)
+"""Nights after the one that raised a step, in which its size is looked at."""
 
 TEAM = 3000
 MOST_FALSE_ISSUES = 1.0
@@ -229,12 +239,17 @@ def scale_figures() -> Iterator[Figure]:
     for seed, (name, kind) in enumerate(kinds.items()):
         note = "not tuned on" if name in OTHER_KINDS else ""
         for series in SCALES:
-            box = min(series, BOX_SERIES)
             for size, limit in SCALE_LIMITS.items():
-                nights = delays(kind, (SCALE_SEED, seed, round(100 * size)), SCALE_SERIES, size, box)
+                nights = delays(kind, (SCALE_SEED, seed, round(100 * size)), SCALE_SERIES, size, series)
                 at_most = limit if name == "gaussian" else None
                 title = f"{name}: {size:g} sigma, {series} series, confirmed"
                 yield Figure(title, float(nights.mean()), "nights", at_most=at_most, note=note)
+        for size, share, later in product(SCALE_LIMITS, (JUDGED_SHARE, 0.5 / TEAM), LATER):
+            seeds = (SCALE_SEED, seed, round(100 * size), 3)
+            ratio, held = sizes(kind, seeds, SCALE_SERIES, size, share, later)
+            title = f"{name}: {size:g} sigma, share {share:.2g}, {later} nights after it was raised"
+            yield Figure(f"{title}: size", ratio, "of the truth", note=note)
+            yield Figure(f"{title}: interval holds", 100 * held, "%", note=note)
         seen = delays(kind, (SCALE_SEED, seed, 7), SCALE_SERIES, 3.0, BOX_SERIES, LASTING) <= LASTING
         yield Figure(f"{name}: 3 sigma for {LASTING} nights, confirmed", 100 * float(seen.mean()), "%")
         a_night = false_suspects(kind, (SCALE_SEED, seed, 0), SCALE_SERIES, BOX_SERIES)

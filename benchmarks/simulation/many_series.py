@@ -14,12 +14,13 @@ from benchmarks.simulation.detection_series import CENSORED, NIGHTS, SIGMA, Arra
 from benchmarks.simulation.vectorised import IMPROVEMENT, REGRESSION, run_suites
 from history.changes.confirmation import METRIC_CONFIDENCE
 from history.changes.suspects import FALSE_SUSPECTS_A_NIGHT, WAYS
+from history.stats.change_points import measured_again, watch_many
 from history.stats.change_points.online_cusum import Watchers
 from history.stats.change_points.suspicion import chance_of
 from history.stats.repeated_intervals import Design
 
 BOX_SERIES = 300
-"""The series of a box at most: more series are more boxes."""
+"""The series of each of the ten boxes of a team of 3,000."""
 
 PRACTICAL = 0.02
 """The practical threshold, as a fraction: half of it is what a suspect differs by."""
@@ -28,6 +29,9 @@ SETTLED = 60
 """The first night whose suspects are counted: before it, series are too young to have any."""
 
 ROUNDS = (3, 20)
+
+NEARBY = 5
+"""Nights by which a change that is raised may miss the step that it is compared with."""
 
 
 @dataclass(frozen=True)
@@ -96,3 +100,25 @@ def delays(
                 found[row] = since + 1
                 break
     return found
+
+
+def sizes(
+    kind: Kind, seed: tuple[int, ...], series: int, size: float, false_share: float, later: int
+) -> tuple[float, float]:
+    """Return the mean size over the truth, and the share of intervals that hold it, of raised steps.
+
+    They are measured `later` nights after the one that raised them.
+    """
+    stepped = one_step(kind, seed, series, size)
+    ratios, held = [], []
+    for row, changes in enumerate(watch_many(stepped.values, false_share)):
+        for change in changes:
+            assert change.raised is not None
+            night = change.raised + later
+            if abs(change.index - stepped.steps[row][0]) > NEARBY or night >= NIGHTS:
+                continue
+            again = measured_again(stepped.values[row], change, 0, night)
+            truth = float(np.copysign(SIGMA * size, change.size))
+            ratios.append(again.size / truth)
+            held.append(again.low <= truth <= again.high)
+    return float(np.mean(ratios)), float(np.mean(held))

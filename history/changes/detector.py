@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from history.changes import confirmation, repository
 from history.changes.acknowledgements import settle
-from history.changes.box_notes import BoxNote, box_notes, without_shared
+from history.changes.box_notes import Array, BoxNote, box_notes, without_shared
 from history.changes.confirmation import Confirmation, latest_by_nights
 from history.changes.detection import rule_of, watched
 from history.changes.drifts import with_drifts_joined
@@ -29,7 +29,7 @@ from history.changes.refutation import weighed
 from history.changes.repository import Change, Member
 from history.series.marker_effects import MarkerEffects
 from history.series.matrix import SeriesMatrix, judged_matrices
-from history.stats.change_points import FALSE_SHARE, ChangePoint, Known
+from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, measured_again
 from history.store.database import Database
 from history.store.records import ChangeStatus
 from history.timestamps import now
@@ -198,13 +198,32 @@ def shifts_of(
     At most a share of `false_share` of quiet series-years has one. Nights on which most series moved together
     and came back are left out.
     """
-    points = watched(matrix, without_shared(matrix), false_share, levels)
+    logs = without_shared(matrix)
+    points = watched(matrix, logs, false_share, levels)
     if not any(points):
         return []
     effects = MarkerEffects(connection, matrix)
     return [
-        _shift(matrix, row, point, effects) for row, its_points in enumerate(points) for point in its_points
+        _shift(matrix, row, point, effects)
+        for row, its_points in enumerate(points)
+        for point in _sized(matrix, row, logs, its_points, levels)
     ]
+
+
+def _sized(
+    matrix: SeriesMatrix, row: int, logs: Array, points: Sequence[ChangePoint], levels: Sequence[Known]
+) -> Iterator[ChangePoint]:
+    """Iterate over the change points of a row, with sizes from all nights that now lie on both sides."""
+    if not rule_of(matrix.series[row][2]).by_noise:
+        yield from points
+        return
+    begun = sorted(each.night for each in levels if each.row == row)
+    for point in points:
+        starts = [*(other.last for other in points if other.index < point.index), *begun]
+        since = max((night for night in starts if night <= point.first), default=0)
+        ends = [*(other.first for other in points if other.index > point.index), *(n - 1 for n in begun)]
+        until = min((night for night in ends if night >= point.last), default=logs.shape[1] - 1)
+        yield measured_again(logs[row], point, since, until)
 
 
 def _earlier_outcomes(stored: Iterable[Change], shifts: Iterable[Shift]) -> list[ShiftOutcome]:

@@ -2,6 +2,7 @@
 
 from history.stats.change_points.change_point import ChangePoint, Known
 from history.stats.change_points.counted_steps import StepRule, step_probabilities, watch_steps
+from history.stats.change_points.localization import measured_again
 from history.stats.change_points.online_cusum import FALSE_SHARE
 from history.stats.change_points.segmentation import SHORTEST, find_changes, find_changes_many
 from history.stats.change_points.shared_nights import shared_moves
@@ -19,6 +20,7 @@ __all__ = [
     "evidence_tonight",
     "find_changes",
     "find_changes_many",
+    "measured_again",
     "shared_moves",
     "step_probabilities",
     "tail_probabilities",

@@ -1,14 +1,14 @@
 """When a change that was raised began, and how large it is."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
 from history.stats.change_points.baseline import Baseline
-from history.stats.change_points.change_point import COVERAGE
+from history.stats.change_points.change_point import COVERAGE, ChangePoint
 
 Array = NDArray[np.float64]
 
@@ -17,6 +17,20 @@ STANDARD_ERRORS = 1.96
 
 ROUNDS = 3
 """Of reweighting, after which a level of a few nights moves no more."""
+
+LEVEL_NIGHTS = 110
+"""Nights of a level, those nearest to the change, that its size is measured from."""
+
+LEAST_LEVEL = 3
+"""Nights of a level without which a size is left as it was when the change was raised."""
+
+NOT_SELECTED = 8
+"""Nights after the one that raised a change from which on they alone measure it: they did not raise it."""
+
+CUT = 3.0
+"""Standard deviations from the median at which a night is cut."""
+
+_DEVIATION = 1.4826
 
 
 @dataclass(frozen=True)
@@ -75,3 +89,35 @@ def location(values: Array, scale: float, degrees: float) -> float:
 
 def _log_density(residual: Array, scale: float, degrees: float) -> Array:
     return np.asarray(-(degrees + 1) / 2 * np.log(degrees + (residual / scale) ** 2))
+
+
+def measured_again(values: Array, change: ChangePoint, since: int, until: int) -> ChangePoint:
+    """Return a change that the watch raised with levels and interval from all nights on both sides of it.
+
+    `values` are those of all nights. The level before has lasted since night `since`, and the level after
+    until night `until`, inclusive. The nights that raised a change make it look larger than it is, so that
+    only later ones count as soon as there are enough.
+    """
+    assert change.raised is not None
+    before = values[max(since, change.first - LEVEL_NIGHTS + 1) : change.first + 1]
+    later = values[change.raised + 1 : until + 1]
+    after = later if np.isfinite(later).sum() >= NOT_SELECTED else values[change.last : until + 1]
+    before, after = before[np.isfinite(before)], after[np.isfinite(after)][:LEVEL_NIGHTS]
+    if min(len(before), len(after)) < LEAST_LEVEL:
+        return change
+    deviation = _DEVIATION * float(np.median(np.abs(before - np.median(before))))
+    levels, residuals = [], []
+    for nights in (before, after):
+        middle = np.median(nights)
+        cut = np.clip(nights, middle - CUT * deviation, middle + CUT * deviation) if deviation else nights
+        levels.append(float(cut.mean()))
+        residuals.append(cut - cut.mean())
+    spread = float(sum(each @ each for each in residuals)) / (len(before) + len(after) - 2)
+    beside = float(sum(each[1:] @ each[:-1] for each in residuals)) / (len(before) + len(after) - 2)
+    correlation = min(max(beside / spread, 0.0), 0.9) if spread > 0 else 0.0
+    inflation = (1 + correlation) / (1 - correlation)
+    margin = STANDARD_ERRORS * math.sqrt(spread * inflation * (1 / len(before) + 1 / len(after)))
+    size = levels[1] - levels[0]
+    if size * change.size <= 0:
+        return change
+    return replace(change, before=levels[0], after=levels[1], low=size - margin, high=size + margin)

@@ -182,7 +182,7 @@ def test_what_the_watch_raised_is_closed_the_night_it_is_gone(commits: Commits) 
     assert not any(each.confirmed for each in change.members)
     old = int(change.last_before.version.partition(":")[2], 16)
     commits.more(1)
-    commits.confirm(old=old, question=ConfirmationRequest.GONE, change=change.fingerprint)
+    commits.confirm(old=old, question=ConfirmationRequest.GONE, change=change.fingerprint, rounds=16)
     assert [each.fingerprint for each in commits.judge().closed] == [change.fingerprint]
     for _ in range(4):
         commits.more(4)

@@ -43,7 +43,7 @@ def the_report(store: Store) -> ChangeReport:
 def test_levels_nights_since_and_what_changed_besides(nights: Nights) -> None:
     nights.more(QUIET)
     nights.machine = replace(MACHINE, fingerprint="new", kernel="6.8.0-60")
-    nights.more(8, 0.93)
+    nights.more(8, 0.93, delete=0.96)
     nights.judge()
     report = the_report(nights.store)
     assert (report.main_series.key.step, report.main_series.key.metric) == ("insert", "qps")
