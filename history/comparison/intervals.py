@@ -81,12 +81,10 @@ class Intervals:
     def design(self, metric: str, rounds: int) -> Design:
         """Return the sequential design for a metric of a step with this number of rounds."""
         if self.looks is None:
-            first = last = rounds
-            sharing = self._sharers(metric)
-        else:
-            # The decision when to stop counts every step of the session, even if it has no interval yet.
-            first, last, sharing = self.looks[0], max(self.looks[1], rounds), len(self.steps)
-        return Design(steps=max(1, sharing), least=first, cap=last, confidence=self.confidence)
+            return Design.fixed(rounds, self._sharers(metric), self.confidence)
+        # The decision when to stop counts every step of the session, even if it has no interval yet.
+        first, last = self.looks[0], max(self.looks[1], rounds)
+        return Design(steps=max(1, len(self.steps)), least=first, cap=last, confidence=self.confidence)
 
     def smallest_visible(
         self, step: StepPairs, metric: Metric, threshold: float, noise: Noise | None

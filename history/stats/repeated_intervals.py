@@ -55,6 +55,11 @@ class Design:
         if not (self.steps >= 1 and MINIMUM_REPETITIONS <= self.least <= self.cap):
             raise ValueError(f"a design needs a step and {MINIMUM_REPETITIONS} <= least <= cap: {self}")
 
+    @classmethod
+    def fixed(cls, rounds: int, steps: int, confidence: float = FAMILY_CONFIDENCE) -> "Design":
+        """Return the design of a session whose number of rounds was fixed in advance: one look after them."""
+        return cls(steps=max(1, steps), least=rounds, cap=rounds, confidence=confidence)
+
     @property
     def step_error(self) -> float:
         """The error of one step over all looks: Bonferroni's share, which holds for dependent steps too."""

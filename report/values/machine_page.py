@@ -170,6 +170,8 @@ def _noise(connection: Connection, catalog: Catalog, box: str) -> tuple[NoiseEnt
         .where(machines.c.hostname == box)
         .order_by(sessions.c.started_at.desc(), noise.step)
     )
+    rows = [row for row in connection.execute(query) if row.metric == catalog.sessions[row.uid].judged_by]
+    steps = Counter(row.uid for row in rows)
     return tuple(
         NoiseEntry(
             row.suite,
@@ -179,16 +181,16 @@ def _noise(connection: Connection, catalog: Catalog, box: str) -> tuple[NoiseEnt
             from_text(row.started_at),
             row.sd,
             row.rounds,
-            _visible(METRICS[row.metric], Noise(row.sd, row.degrees_of_freedom), catalog),
+            _visible(METRICS[row.metric], Noise(row.sd, row.degrees_of_freedom), steps[row.uid], catalog),
             METRICS[row.metric],
         )
-        for row in connection.execute(query)
-        if row.metric == catalog.sessions[row.uid].judged_by
+        for row in rows
     )
 
 
-def _visible(metric: Metric, noise: Noise, catalog: Catalog) -> float:
-    less = smallest_visible(Design(), noise, Design().least, catalog.threshold_of(metric.name))
+def _visible(metric: Metric, noise: Noise, steps: int, catalog: Catalog) -> float:
+    rounds = Design().least
+    less = smallest_visible(Design.fixed(rounds, steps), noise, rounds, catalog.threshold_of(metric.name))
     return less if metric.better is Better.HIGHER else less / (1 - less)
 
 

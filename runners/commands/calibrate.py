@@ -12,7 +12,7 @@ from history.comparison.verdict import Verdict
 from history.series.variants import TWIN
 from history.spool.opening import open_recorded
 from history.stats.estimators import MINIMUM_REPETITIONS
-from history.stats.repeated_intervals import Design, smallest_visible
+from history.stats.repeated_intervals import VISIBLE_PROBABILITY, Design, smallest_visible
 from history.store.records import StepNoise
 from history.store.writer import Store
 from runners.commands.run import RequestError
@@ -122,20 +122,25 @@ def table(request: Request, noise: Mapping[str, StepNoise]) -> Iterator[str]:
     """Yield the noise of each step, and the smallest detectable changes in few and in the most rounds."""
     few = max(MINIMUM_REPETITIONS, request.profile.repetitions)
     most = max(request.profile.most_rounds, few)
-    design = Design(
-        steps=len(request.steps), least=MINIMUM_REPETITIONS, cap=most, confidence=CONFIDENCE / 100
-    )
+    steps, confidence = len(request.steps), CONFIDENCE / 100
+    designs = {
+        few: Design.fixed(few, steps, confidence),
+        most: Design(steps=steps, least=MINIMUM_REPETITIONS, cap=most, confidence=confidence),
+    }
     heads = ("step", "rounds", "noise", f"seen in {few}", f"in {most}")
     yield _row(heads)
     for step, measured in noise.items():
         visible = (
-            smallest_visible(design, measured.noise, rounds, THRESHOLD / 100) for rounds in (few, most)
+            smallest_visible(designs[rounds], measured.noise, rounds, THRESHOLD / 100)
+            for rounds in (few, most)
         )
         yield _row((step, str(measured.rounds), f"{measured.sd:.2%}", *(f"{share:.1%}" for share in visible)))
     yield (
         f"suite {request.suite.name}, profile {request.profile_name}; noise: standard deviation of a round's "
         f"ratio of {request.suite.primary};\n"
-        "seen: the smallest slowdown that is likely to be detected in so many rounds"
+        f"seen: the smallest slowdown that a step flags with {100 * VISIBLE_PROBABILITY:.0f} % probability, "
+        "as the column sees of a\n"
+        f"comparison says: in {few} rounds, or in {most} rounds of --until-decided"
     )
 
 

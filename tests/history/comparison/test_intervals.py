@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -17,7 +18,9 @@ from history.stats.contrary_evidence import Doubt
 from history.stats.estimators import ratio_interval
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, pooled_noise, sequential_interval
-from history.store.records import Run, RunStatus, Session, SessionStatus
+from history.store.records import Run, RunStatus, Session, SessionStatus, StepNoise
+from runners.cli import parser
+from runners.commands import calibrate
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from suites.metrics import METRICS
 from tests.history.handmade import NIGHT, session_start
@@ -232,6 +235,20 @@ def test_what_a_step_can_show_is_by_its_rounds_or_by_the_most() -> None:
     most = Intervals([ONE], 0.98, UNTIL_DECIDED).smallest_visible(ONE, QPS, 0.02, quiet)
     assert fixed == pytest.approx(0.0241, abs=1e-4)
     assert most == pytest.approx(0.0218, abs=1e-4)
+
+
+def test_a_calibration_says_the_same_of_as_many_rounds() -> None:
+    """It reckoned with looks after every round for a number of rounds that is fixed in advance."""
+    steps = [replace(step_of("one", [0.01, -0.02, 0.005]), step=name) for name in ("update-index", "delete")]
+    noise = {step.step: StepNoise(step.step, "qps", 0.01, 20.0, 21) for step in steps}
+    request = calibrate.request_of(parser().parse_args(["calibrate", "postgres@18.6", "--profile", "smoke"]))
+    selected = [step for step in request.steps if step.name in noise]
+    _, *rows = calibrate.table(replace(request, steps=tuple(selected)), noise)
+    few, most = (int(word) for word in re.findall(r"\d+(?= rounds)", rows[-1]))
+    assert (few, most) == (3, UNTIL_DECIDED[1])
+    for looks, column in ((FIXED, -2), (UNTIL_DECIDED, -1)):
+        visible = Intervals(steps, 0.98, looks).smallest_visible(steps[0], QPS, 0.02, noise["delete"].noise)
+        assert rows[0].split()[column] == f"{visible:.1%}"
 
 
 def test_what_cannot_be_known() -> None:
