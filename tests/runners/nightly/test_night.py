@@ -181,7 +181,7 @@ def test_a_regression_is_an_issue_once(
         assert len(alert_outbox.load(connection)) == 1
     told = summary(None, morning, [], night(0))
     assert "4 series: 1 new changes, 0 back, 0 gone, 1 open." in told
-    assert "- new: regression of postgres@REL_18_STABLE in insert" in told
+    assert "- new: regression, postgres@REL_18_STABLE against postgres@17: insert 6.7% slower" in told
 
 
 def test_the_site_is_renewed_and_the_issue_links_to_its_page(
