@@ -1,5 +1,6 @@
 """The commits of a branch with their places in its series: what a backfill can measure."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -7,11 +8,14 @@ from build.sources.commits import collapse, immaterial, read_commits
 from build.sources.git import GitError, Mirror
 from build.version import Engine
 from history.series.series import Night
+from history.timestamps import now
 from runners.nightly.past.filling import PastCommit
 from runners.nightly.work import COMMIT_DIGITS
 
 APART = timedelta(milliseconds=1)
 """The least time between the places of two commits: the history keeps no shorter one."""
+
+END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 def past_commits(source: Mirror, engine: Engine, branch: str, since: datetime) -> tuple[PastCommit, ...]:
@@ -21,7 +25,7 @@ def past_commits(source: Mirror, engine: Engine, branch: str, since: datetime) -
     cannot be reached, has no such branch, or is a shallow clone.
     """
     tip = source.fetch(branch).commit
-    placed = list(in_order(_dated(source, tip)))
+    placed = list(in_order(_dated(source, tip), now()))
     first = max((number for number, each in enumerate(placed) if each.stands_at <= since), default=0)
     if (source.path / "shallow").exists():
         raise GitError("the git source is a shallow clone: past commits are missing", where=source.shown)
@@ -31,12 +35,45 @@ def past_commits(source: Mirror, engine: Engine, branch: str, since: datetime) -
     return tuple(each for each in kept if each.commit in wanted)
 
 
-def in_order(dated: Iterable[tuple[str, datetime]]) -> Iterator[PastCommit]:
-    """Yield commits, oldest first, at their dates; one dated before its parent stands just after it."""
-    last: datetime | None = None
-    for commit, date in dated:
-        last = date if last is None else max(date, last + APART)
+def in_order(dated: Iterable[tuple[str, datetime]], present: datetime = END_OF_TIME) -> Iterator[PastCommit]:
+    """Yield commits, oldest first, at their dates, as far as these agree with the order of the branch.
+
+    The dates that are believed are the most that are in order, none of them later than the `present`: a
+    single wrong clock moves no other commit. A commit with another date stands just after its parent.
+    """
+    listed = list(dated)
+    believed = _in_order([date for _, date in listed], present)
+    first = min(believed, default=0)
+    start = min(listed[first][1], present) if listed else present
+    last = start - (first + 1) * APART
+    for number, (commit, date) in enumerate(listed):
+        last = max(date, last + APART) if number in believed else last + APART
         yield PastCommit(commit, last)
+
+
+def _in_order(dates: Sequence[datetime], present: datetime) -> set[int]:
+    """Return the positions of the longest part of some dates that never falls; of several the latest dates.
+
+    By patience sorting from the end, with the earliest date that each length can begin with (Fredman 1975).
+    """
+    begins: list[datetime] = []
+    positions: list[int] = []
+    following: dict[int, int | None] = {}
+    for number in reversed(range(len(dates))):
+        date = dates[number]
+        if date > present:
+            continue
+        # `begins` falls: a part that begins later leaves more room for what is before it.
+        length = bisect_left(begins, True, key=lambda begin: begin < date)
+        following[number] = positions[length - 1] if length else None
+        begins[length : length + 1] = [date]
+        positions[length : length + 1] = [number]
+    found: set[int] = set()
+    at = positions[-1] if positions else None
+    while at is not None:
+        found.add(at)
+        at = following[at]
+    return found
 
 
 def measurable(commits: Sequence[PastCommit], nights: Iterable[Night]) -> tuple[PastCommit, ...]:

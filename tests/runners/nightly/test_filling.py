@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -102,6 +103,23 @@ def test_places_of_commits_are_in_their_order_whatever_the_clocks() -> None:
     assert places[0] == same
     assert places == sorted(set(places))
     assert places[-1] == same + timedelta(days=1)
+
+
+@pytest.mark.parametrize("wrong", [datetime(2037, 1, 1, tzinfo=UTC), datetime(1971, 1, 1, tzinfo=UTC)])
+@pytest.mark.parametrize("place", range(6))
+def test_a_wrong_clock_moves_no_other_commit(wrong: datetime, place: int) -> None:
+    """A commit dated 2037 moved all later ones there."""
+    dates = [BEGIN + timedelta(days=day) for day in range(6)]
+    dates[place] = wrong
+    found = [
+        each.stands_at
+        for each in in_order(zip("abcdef", dates, strict=True), datetime(2026, 1, 1, tzinfo=UTC))
+    ]
+    assert found == sorted(set(found))
+    others = [number for number in range(6) if number != place]
+    if wrong.year == 2037 or place:
+        assert [found[number] for number in others] == [dates[number] for number in others]
+        assert BEGIN - timedelta(seconds=1) < found[place] < BEGIN + timedelta(days=6)
 
 
 def test_a_commit_that_a_night_would_stand_wrong_of_is_left_out() -> None:
