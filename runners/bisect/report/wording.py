@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from build.version import parse_revision
 from history.rendering.commands import COUNTED, DECIDED, patch_notes, quoted
 from history.rendering.numbers import percent
 from history.series.variants import option_words
@@ -37,7 +36,7 @@ def reproduce(state: BisectState) -> Iterator[str]:
     """Yield lines for a shell that measure the change again: comments, and two commands."""
     question, counted = state.log.question, state.metric.is_counted
     # The definition holds what every position got, which here is a variant of that name, or all versions.
-    name = parse_revision(f"{question.engine}@{question.good}").variant
+    name = question.good.partition("#")[2]
     versions = [str(replace(version, variant=name)) for version in state.pair()]
     where = ["--suite", question.suite, "--profile", question.profile, "--step", question.step]
     seconds = ["--seconds", f"{question.seconds:g}"] if question.seconds and not counted else []
