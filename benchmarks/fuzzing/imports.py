@@ -24,7 +24,6 @@ from history.transfer.foreign.sessions import ImportedRows
 from history.transfer.foreign.values import Given, Read
 from history.transfer.format_detection import format_of
 from history.transfer.ndjson import NdjsonFile, write_ndjson
-from history.transfer.parquet import HEADER, ParquetFolder, write_parquet
 from history.transfer.plausibility import impossible
 from history.transfer.row_source import TransferError
 
@@ -94,32 +93,6 @@ def _ndjson(folder: Path) -> Parse:
         return [Number("rows", sum(not impossible(item) for item in NdjsonFile(file).items()), 1e6)]
 
     return parse
-
-
-def _parquet(folder: Path) -> Parse:
-    """The header of an export of one table, and behind a form feed the bytes of that table."""
-    export = folder / "export"
-    export.mkdir()
-
-    def parse(data: bytes) -> Iterable[Number]:
-        header, _, table = data.partition(b"\f")
-        (export / HEADER).write_bytes(header)
-        (export / "machines.parquet").write_bytes(table)
-        return [Number("rows", sum(1 for _ in ParquetFolder(export).items()), 1e6)]
-
-    return parse
-
-
-@cache
-def _parquet_captures() -> Sequence[bytes]:
-    with TemporaryDirectory(prefix="tidemark-fuzzing-") as name:
-        folder = Path(name)
-        (folder / "history.ndjson").write_bytes(_exported())
-        write_parquet(NdjsonFile(folder / "history.ndjson"), folder / "export")
-        header = json.loads((folder / "export" / HEADER).read_bytes())
-        header["rows"] = {"machines": header["rows"]["machines"]}
-        table = (folder / "export" / "machines.parquet").read_bytes()
-        return [json.dumps(header).encode() + b"\f" + table]
 
 
 # --- what a history keeps
@@ -212,7 +185,6 @@ TARGETS = (
     ),
     FuzzTarget("kind of file", lambda: [_CSV, b"SQLite format 3\0"], _kind, _TABLE_ERRORS),
     FuzzTarget("NDJSON export", lambda: [_exported()], _ndjson, _TABLE_ERRORS),
-    FuzzTarget("Parquet export", _parquet_captures, _parquet, _TABLE_ERRORS),
     FuzzTarget("stored text", _stored_captures, _stored, (HistoryError,)),
     FuzzTarget("stored profile", _profile_captures, _profile, (HistoryError,)),
 )

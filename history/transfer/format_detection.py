@@ -29,8 +29,15 @@ from history.transfer.foreign.mytools import (
 from history.transfer.foreign.sessions import ImportedRows, known_positions, uid_of
 from history.transfer.foreign.values import Given, Occasion, Read, Value
 from history.transfer.ndjson import NdjsonFile
-from history.transfer.parquet import HEADER, ParquetFolder
 from history.transfer.row_source import RowSource, TransferError
+
+PARQUET_HEADER = "history.json"
+"""The file that marks a folder as an export as Parquet, which older Tidemarks wrote."""
+
+PARQUET_IS_GONE = (
+    "use NDJSON; the section Export of docs/history.md says how a folder of Parquet files comes in, and how "
+    "NDJSON becomes Parquet"
+)
 
 LOOKED_AT = 4096
 """Bytes of a file that say what it is."""
@@ -40,7 +47,6 @@ class Format(Enum):
     """What a file or folder is."""
 
     NDJSON = auto()
-    PARQUET = auto()
     SQLITE = auto()
     CSV = auto()
     QPS = auto()
@@ -48,10 +54,7 @@ class Format(Enum):
     PER_OP = auto()
 
 
-EXPORTS: Mapping[Format, Callable[[Path], RowSource]] = {
-    Format.NDJSON: NdjsonFile,
-    Format.PARQUET: ParquetFolder,
-}
+EXPORTS: Mapping[Format, Callable[[Path], RowSource]] = {Format.NDJSON: NdjsonFile}
 TABLES: Mapping[Format, Callable[[Path, Given], Read]] = {
     Format.CSV: read_csv,
     Format.QPS: read_qps,
@@ -82,9 +85,9 @@ class ImportSources:
 def format_of(path: Path) -> Format:
     """What is at a path. Raises TransferError when that is nothing we read."""
     if path.is_dir():
-        if (path / HEADER).is_file():
-            return Format.PARQUET
-        raise _unknown(path, f"there is no {HEADER} in the folder, so that it is no whole export")
+        if (path / PARQUET_HEADER).is_file():
+            raise TransferError("it is an export as Parquet", where=str(path), hint=PARQUET_IS_GONE)
+        raise _unknown(path, "it is a folder")
     try:
         with path.open("rb") as file:
             head = file.read(LOOKED_AT)

@@ -54,7 +54,7 @@ def series_page(count: int, until: datetime | None) -> Page:
         h.p(".quiet")[
             "For all values, exports hold them: ",
             h.code["./tidemark history export"],
-            " writes NDJSON and Parquet.",
+            " writes NDJSON.",
         ],
     ]
     return Page(

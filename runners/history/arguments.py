@@ -63,19 +63,15 @@ def _views(subcommands: "Subcommands") -> None:
 
 
 def _transfers(subcommands: "Subcommands") -> None:
-    out = subcommands.add_parser(
-        "export", help="write finished sessions to a file, or to a folder of Parquet files"
-    )
-    out.add_argument(
-        "target", metavar="FILE|FOLDER", help="new file or folder; a name with .gz is compressed"
-    )
-    out.add_argument("--format", choices=["ndjson", "parquet"], default="ndjson", help="default: ndjson")
+    out = subcommands.add_parser("export", help="write finished sessions to a file, as NDJSON")
+    out.add_argument("target", metavar="FILE", help="new file; a name with .gz is compressed")
+    out.add_argument("--format", choices=["ndjson", "parquet"], default="ndjson", help=argparse.SUPPRESS)
     out.add_argument("--suite", help="only sessions of this suite")
     out.add_argument(
         "--since", type=any_date, metavar="DATE", help="only sessions that began at this time or later"
     )
     take = subcommands.add_parser("import", help="import exports, and tables of other tools")
-    what = "NDJSON, a Parquet folder, CSV, mytools' tables"
+    what = "NDJSON, CSV, mytools' tables"
     take.add_argument("files", nargs="+", metavar="FILE", help=what)
     table = take.add_argument_group("for tables that do not name them")
     table.add_argument("--machine", metavar="NAME", help="machine that was measured on")

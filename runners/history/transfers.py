@@ -20,21 +20,24 @@ from history.store.schema_status import newest
 from history.store.writer import Store
 from history.transfer.database_source import Selection, opened
 from history.transfer.foreign.values import Given
-from history.transfer.format_detection import open_files, open_histories
+from history.transfer.format_detection import PARQUET_IS_GONE, open_files, open_histories
 from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import write_ndjson
-from history.transfer.parquet import write_parquet
 from history.transfer.pruning import Room, prune, room, vacuum
+from history.transfer.row_source import TransferError
 from runners.values import history_of
 
 
 def export_(arguments: argparse.Namespace) -> int:
-    """Write a history to a file or a folder; return 0."""
+    """Write a history to a file; return 0. Raises TransferError for Parquet."""
     target = Path(arguments.target)
-    write = write_parquet if arguments.format == "parquet" else write_ndjson
+    if arguments.format == "parquet":
+        raise TransferError(
+            "histories are not exported as Parquet any more", where="--format", hint=PARQUET_IS_GONE
+        )
     selection = Selection(arguments.suite, arguments.since)
     with opened(existing_history(arguments.history), selection) as source:
-        rows = write(source, target)
+        rows = write_ndjson(source, target)
         left_out = source.left_out
     print(f"{rows} rows: {target}")
     _print_left_out(left_out)

@@ -17,7 +17,6 @@ from history.store.schema_status import newest
 from history.transfer.database_source import opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
-from history.transfer.parquet import HEADER, ParquetFolder, write_parquet
 from history.transfer.portable_schema import PORTABLE
 from history.transfer.row_source import RowSource
 from runners.cli import main
@@ -35,7 +34,6 @@ READING = (
     "history changes",
     "history prune --before 2030-01 --dry-run",
     "history export {folder}/out.ndjson",
-    "history export {folder}/out --format parquet",
     "history backup {folder}/backup.db",
     "bisect status",
     "report --out {folder}/site",
@@ -137,11 +135,9 @@ def test_merged_and_exported(released: ReleasedHistory, history: Path, tmp_path:
     assert {"night-1", "night-6"} < {row["uid"] for (table, _), row in read.items() if table == "sessions"}
     with opened(history) as source:
         write_ndjson(source, tmp_path / "out.ndjson")
-        write_parquet(source, tmp_path / "out")
         assert merged(tmp_path / "merged.db", source)
         assert merged(tmp_path / "merged.db", source) == 0
     assert merged(tmp_path / "imported.db", NdjsonFile(tmp_path / "out.ndjson"))
-    assert merged(tmp_path / "imported.db", ParquetFolder(tmp_path / "out")) == 0
     for name in ("merged.db", "imported.db"):
         assert contents(tmp_path / name) == read
 
@@ -160,27 +156,6 @@ def test_restored_from(released: ReleasedHistory, history: Path, tmp_path: Path)
 @pytest.mark.parametrize("released", [released for released in RELEASED if released.export.exists()], ids=str)
 def test_the_export_of_its_time_is_imported(released: ReleasedHistory, history: Path, tmp_path: Path) -> None:
     assert merged(tmp_path / "imported.db", NdjsonFile(released.export))
-    assert contents(tmp_path / "imported.db") == contents(history)
-
-
-def test_a_parquet_export_of_an_earlier_schema_is_imported(tmp_path: Path) -> None:
-    import pyarrow.parquet
-
-    (released,) = (released for released in RELEASED if released.schema == 7)
-    history = released.write(tmp_path / "history.db")
-    with opened(history) as source:
-        write_parquet(source, tmp_path / "out")
-    for name in ("alerts", "changes"):
-        file = tmp_path / f"out/{name}.parquet"
-        table, columns = pyarrow.parquet.read_table(file), rows(history)[name][0].keys()
-        pyarrow.parquet.write_table(
-            table.select([each for each in table.column_names if each in columns]), file
-        )
-    (tmp_path / "out/acknowledgements.parquet").unlink()
-    header = json.loads((tmp_path / "out" / HEADER).read_text(encoding="utf-8"))
-    del header["rows"]["acknowledgements"]
-    (tmp_path / "out" / HEADER).write_text(json.dumps(header | {"schema": 7}), encoding="utf-8")
-    assert merged(tmp_path / "imported.db", ParquetFolder(tmp_path / "out"))
     assert contents(tmp_path / "imported.db") == contents(history)
 
 

@@ -48,11 +48,14 @@ def test_a_session_of_commands(home: Path, capsys: pytest.CaptureFixture[str]) -
     )
     (home / "facts.tsv").write_bytes((FACTS / "postgres-sysbench-40threads-2025-11.qps.tsv").read_bytes())
     (home / "facts.txt").write_bytes((FACTS / "postgres-sysbench-40threads-2025-11.per-op.txt").read_bytes())
+    (home / "parquet").mkdir()
+    (home / "parquet" / "history.json").write_text("{}")
     commands = (
         "export all.ndjson.gz",
         "export all.ndjson.gz",
         "export parquet --format parquet --since 2026-03-03",
-        "import all.ndjson.gz parquet --history other.db",
+        "import parquet --history other.db",
+        "import all.ndjson.gz --history other.db",
         "merge history.db --history other.db",
         "merge other.db",
         "merge sheet.csv",
@@ -85,7 +88,7 @@ def test_a_history_without_its_measurements_is_not_exported(
     home: Path, capsys: pytest.CaptureFixture[str], damage: str, said: str
 ) -> None:
     execute(home / "history.db", damage)
-    for command in (["export", "x.ndjson"], ["export", "x", "--format", "parquet"], ["backup", "x.db"]):
+    for command in (["export", "x.ndjson"], ["backup", "x.db"]):
         assert main(["history", *command]) == 2
         assert said in capsys.readouterr().err
     assert main(["history", "merge", "history.db", "--history", "other.db"]) == 2

@@ -138,7 +138,7 @@ def test_a_home_that_is_no_utf_8_is_refused(words: list[str], tmp_path: Path) ->
     [
         ["history", "show", "--history"],
         ["history", "backup"],
-        ["history", "export", "--format", "parquet"],
+        ["history", "export"],
         ["bisect", "replay"],
     ],
     ids=" ".join,

@@ -19,7 +19,6 @@ from history.store.writer import Store
 from history.transfer.database_source import Selection, opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
-from history.transfer.parquet import ParquetFolder, write_parquet
 from history.transfer.pruning import prune, room
 from tests.history.generated import contents
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
@@ -79,7 +78,7 @@ def test_a_bisect_that_there_is_not(store: Store) -> None:
     assert "bisect status" in caught.value.hint
 
 
-@pytest.mark.parametrize("way", ["ndjson", "parquet", "history"])
+@pytest.mark.parametrize("way", ["ndjson", "history"])
 def test_it_travels_and_goes_on_elsewhere(store: Store, tmp_path: Path, way: str) -> None:
     bisect = begun(store)
     measured(store, "s1")
@@ -91,8 +90,8 @@ def test_it_travels_and_goes_on_elsewhere(store: Store, tmp_path: Path, way: str
                 merge(other, [source])
             else:
                 target = tmp_path / f"{way}-{len(loaded(store).events)}"
-                (write_ndjson if way == "ndjson" else write_parquet)(source, target)
-                merge(other, [(NdjsonFile if way == "ndjson" else ParquetFolder)(target)])
+                write_ndjson(source, target)
+                merge(other, [NdjsonFile(target)])
         assert contents(elsewhere) == contents(tmp_path / "history.db")
         write(store, bisect, EventKind.VERDICT)  # and what was added later comes with the next merge
     with open_store(elsewhere) as other, other.database.reading() as connection:

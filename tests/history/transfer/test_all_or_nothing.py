@@ -14,7 +14,6 @@ from history.transfer.foreign.values import Given
 from history.transfer.format_detection import open_files
 from history.transfer.merging import merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
-from history.transfer.parquet import ParquetFolder, write_parquet
 from history.transfer.row_source import TransferError
 from tests.history.generated import contents, record
 from tests.history.transfer.test_foreign import HEAD, ROW, sheet
@@ -128,13 +127,13 @@ def test_an_impossible_number_is_refused_at_every_door(folder: Path) -> None:
     before = contents(folder / "b.db")
     execute(folder / "a.db", "UPDATE measurements SET value = -1 WHERE metric = 'qps'")
     with opened(folder / "a.db") as source:
-        write_parquet(source, folder / "parquet")
+        write_ndjson(source, folder / "a.ndjson")
     spread = sheet(folder / "x.csv", ROW, ROW.replace("insert", "delete").replace("1000", "-1"), head=HEAD)
     with open_store(folder / "b.db") as store:
         with opened(folder / "a.db") as source, pytest.raises(TransferError, match="qps cannot be -1"):
             merge(store, [source])
         with pytest.raises(TransferError, match="qps cannot be -1"):
-            merge(store, [ParquetFolder(folder / "parquet")])
+            merge(store, [NdjsonFile(folder / "a.ndjson")])
         with pytest.raises(TransferError, match="qps cannot be -1") as refusal:
             merge(store, open_files([spread], Given(), store).sources)
         assert "x.csv, row 3" in refusal.value.where

@@ -1,8 +1,7 @@
-"""What goes out as NDJSON or Parquet comes in again as it was; what is damaged is refused with its place."""
+"""What goes out as NDJSON comes in again as it was; what is damaged is refused with its place."""
 
 import gzip
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -18,7 +17,6 @@ from history.open import open_store
 from history.transfer.database_source import Selection, opened
 from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import SCHEMA, NdjsonFile, write_ndjson
-from history.transfer.parquet import ParquetFolder, write_parquet
 from history.transfer.row_source import Item, RowSource, TransferError
 from tests.history.generated import STEPS, VERSIONS, Made, contents, made, record
 from tests.history.handmade import NIGHT, record_steps, session_start
@@ -30,7 +28,6 @@ Read = Callable[[Path], RowSource]
 WAYS: dict[str, tuple[str, Write, Read]] = {
     "ndjson": ("out.ndjson", write_ndjson, NdjsonFile),
     "compressed": ("out.ndjson.gz", write_ndjson, NdjsonFile),
-    "parquet": ("out", write_parquet, ParquetFolder),
 }
 few = settings(max_examples=5)
 
@@ -97,15 +94,6 @@ def test_each_line_says_its_table_and_the_ends_say_what_it_is(lines: list[str]) 
     assert {"table": "metrics", "name": "qps", "unit": "queries/s"}.items() <= rows[0].items() or any(
         row["table"] == "metrics" and row["name"] == "qps" and row["unit"] == "queries/s" for row in rows
     )
-
-
-def test_parquet_has_the_columns_of_ndjson(folder: Path) -> None:
-    import pyarrow.parquet
-
-    exported = export(folder / "a.db", "parquet")
-    table = pyarrow.parquet.read_table(exported / "measurements.parquet")
-    assert table.column_names == ["session", "version", "step", "repetition", "metric", "value"]
-    assert table.column("value").to_pylist()[:2] == [1.0, 0.1]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -296,60 +284,6 @@ def test_a_compressed_file_with_a_wrong_byte(folder: Path) -> None:
     whole[len(whole) // 2] ^= 0xFF
     path.write_bytes(whole)
     refused(folder, path, "compressed")
-
-
-def no_header(folder: Path) -> None:
-    (folder / "history.json").unlink()
-
-
-def newer(folder: Path) -> None:
-    (folder / "history.json").write_text('{"tidemark": "history", "schema": 999}')
-
-
-def wrong_count(folder: Path) -> None:
-    said = json.loads((folder / "history.json").read_text())
-    said["rows"]["samples"] += 1
-    (folder / "history.json").write_text(json.dumps(said))
-
-
-def no_table(folder: Path) -> None:
-    (folder / "runs.parquet").unlink()
-
-
-def truncated(folder: Path) -> None:
-    path = folder / "runs.parquet"
-    path.write_bytes(path.read_bytes()[:-40])
-
-
-def of_another(folder: Path) -> None:
-    shutil.copy(folder / "samples.parquet", folder / "measurements.parquet")
-
-
-def in_another_order(folder: Path) -> None:
-    import pyarrow.parquet
-
-    table = pyarrow.parquet.read_table(folder / "runs.parquet")
-    pyarrow.parquet.write_table(table.take(list(reversed(range(table.num_rows)))), folder / "runs.parquet")
-
-
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (no_header, "not whole"),
-        (newer, "newer Tidemark"),
-        (wrong_count, "was written with"),
-        (no_table, "cannot be read"),
-        (truncated, "cannot be read"),
-        (of_another, "without metric, value"),
-        (in_another_order, "not there|order"),
-    ],
-)
-def test_a_damaged_folder(folder: Path, damage: Callable[[Path], None], said: str) -> None:
-    path = export(folder / "a.db", "parquet")
-    damage(path)
-    error = refused(folder, path, "parquet")
-    assert any(each in error.what for each in said.split("|")), error.what
-    assert str(path) in error.where
 
 
 def test_a_compressed_file_may_have_any_name(folder: Path) -> None:
