@@ -150,7 +150,7 @@ def test_the_ladder_of_the_published_tables_is_the_published_one(tmp_path: Path)
     from tests.history.transfer.test_facts import BASE, CONTENDERS, PUBLISHED, imported
 
     path = tmp_path / "facts.db"
-    imported(path).close()
+    imported(path, base=BASE).close()
     site = site_of(path)
     (ladder,) = [page for page in (site / "compare").iterdir() if page.name != "index.html"]
     page = parsed(ladder)

@@ -46,10 +46,10 @@ COSTS = {
 """Of update-index, from the relative half of its block, which is not imported."""
 
 
-def imported(path: Path, folder: Path = FACTS) -> Store:
+def imported(path: Path, folder: Path = FACTS, base: str | None = None) -> Store:
     store = open_store(path)
     files = sorted(each for each in folder.iterdir() if each.name.startswith("postgres"))
-    merge(store, open_files(files, Given(cores=48), store).sources)
+    merge(store, open_files(files, Given(cores=48, base=base), store).sources)
     return store
 
 
