@@ -82,13 +82,22 @@ class Change:
 
     @property
     def last_before(self) -> Night:
-        """The latest night before it in any leading series, where a bisect starts."""
-        return max((member.last_before for member in self.leading), key=_start)
+        """The latest night before it in any leading series, where a bisect starts.
+
+        If no range suits all of them, it is the earliest: the change is between the ends of all ranges.
+        """
+        return (max if self._agrees else min)((member.last_before for member in self.leading), key=_start)
 
     @property
     def first_after(self) -> Night:
-        """The earliest night after it in any leading series, where a bisect ends."""
-        return min((member.first_after for member in self.leading), key=_start)
+        """The earliest night after it in any leading series, where a bisect ends; else the latest."""
+        return (min if self._agrees else max)((member.first_after for member in self.leading), key=_start)
+
+    @property
+    def _agrees(self) -> bool:
+        """Whether there is a range of nights that lies in those of all leading series."""
+        before = max(_start(member.last_before) for member in self.leading)
+        return before < min(_start(member.first_after) for member in self.leading)
 
 
 def load(

@@ -93,6 +93,16 @@ def test_the_range_is_where_all_series_agree(store: Store) -> None:
     assert (change.last_before, change.first_after) == (night(2), night(3))
 
 
+def test_a_range_that_suits_no_series_is_never_told(store: Store) -> None:
+    """Two series overlap a third, but not each other: the range ended before it began."""
+    early = replace(course(), shift=replace(course().shift, last_before=night(0), first_after=night(1)))
+    late = course(4)
+    late = replace(late, shift=replace(late.shift, last_before=night(2), first_after=night(4), after=1.1))
+    write(store, early, late)
+    (change,) = load(store)
+    assert (change.last_before, change.first_after) == (night(0), night(4))
+
+
 def test_members_are_replaced_and_the_others_kept(store: Store) -> None:
     id_ = write(store, course(3), course(4, confidence=0.9))
     with store.database.writing() as connection:
