@@ -20,8 +20,8 @@ from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes
 from suites.slices import Schedule
 from suites.step import most_transactions
+from tests.docs.test_docs import example
 from tests.new_servers.data_directories import create
-from tests.test_docs import example
 
 pytestmark = pytest.mark.server
 

@@ -14,7 +14,7 @@ from suites.keys.generator_rules import LUA_MODULES
 from suites.keys.profile import Profile as ProfileKeys
 from suites.keys.scale import Scale, ScaledTable
 from suites.keys.step import Step as StepKeys
-from tests.test_docs import SUITES, example, table
+from tests.docs.test_docs import SUITES, example, table
 
 
 def _type_and_bounds(schema: dict[str, Any], definitions: dict[str, Any]) -> tuple[str, str]:
