@@ -138,16 +138,22 @@ def test_a_home_that_is_no_utf_8_is_refused(words: list[str], tmp_path: Path) ->
     [
         ["history", "show", "--history"],
         ["history", "backup"],
-        ["history", "export"],
         ["bisect", "replay"],
     ],
     ids=" ".join,
 )
-def test_other_names_that_are_no_utf_8_are_refused_or_used(words: list[str], home: Path) -> None:
+def test_other_names_that_are_no_utf_8_are_refused(words: list[str], home: Path) -> None:
     done = program([*words, os.fsencode(home) + b"/" + LATIN], home)
     assert done.returncode == TROUBLE
     assert b"Traceback" not in done.stderr
     assert done.stderr.startswith(b"tidemark: ")
+
+
+def test_an_export_may_have_a_name_that_is_no_utf_8(home: Path) -> None:
+    target = os.fsencode(home) + b"/" + LATIN
+    done = program(["history", "export", target], home)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert Path(os.fsdecode(target)).stat().st_size > 0
 
 
 # --- memory
