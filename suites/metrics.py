@@ -21,6 +21,12 @@ _RATE = 1e9
 _YEARS = 1e8
 """Seconds, three years: longer than any step, reset or transaction."""
 
+OVER_LIMIT = "censored_seconds"
+"""The metric of a failed run that was ended at the limit of a query.
+
+The other versions' runs of that step failed with it, because they cannot be compared, and have no such value.
+"""
+
 INSTRUCTIONS = "instructions_per_op"
 """The metric of counted passes."""
 

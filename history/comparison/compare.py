@@ -28,9 +28,9 @@ from history.comparison.warnings import comparison_warnings, warnings_of_lookup
 from history.errors import ComparisonError
 from history.stats.repeated_intervals import Noise
 from history.store.reader import Reader
-from history.store.records import OVER_LIMIT, Run, Session
+from history.store.records import Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
-from suites.metrics import METRICS, OVERLOADED, PRIMARY, beside_verdict
+from suites.metrics import METRICS, OVER_LIMIT, OVERLOADED, PRIMARY, beside_verdict
 
 __all__ = [
     "CONFIDENCE",

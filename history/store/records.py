@@ -56,12 +56,6 @@ LAYOUTS = "layouts"
 LAYOUT_SEEDS = "layout_seeds"
 """The option with the seeds of the layouts by version, in the order in which rounds take them in turns."""
 
-OVER_LIMIT = "censored_seconds"
-"""The metric of a failed run that was ended at the limit of a query.
-
-The other versions' runs of that step failed with it, because they cannot be compared, and have no such value.
-"""
-
 
 class RunStatus(StrEnum):
     """How a run of a step ended. Only finished runs are compared."""

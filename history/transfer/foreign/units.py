@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from suites.metric import Metric, Role
-from suites.metrics import METRICS, of_role
+from suites.metrics import METRICS, PRIMARY, TPS, of_role
 
 OTHER_THROUGHPUTS: Mapping[str, tuple[str, str]] = {
-    "ops": ("qps", "queries/s"),
-    "tpm": ("tps", "transactions/min"),
-    "tpmc": ("tps", "transactions/min"),
-    "nopm": ("tps", "transactions/min"),
+    "ops": (PRIMARY, "queries/s"),
+    "tpm": (TPS, "transactions/min"),
+    "tpmc": (TPS, "transactions/min"),
+    "nopm": (TPS, "transactions/min"),
 }
 """What other benchmarks call a throughput -> the metric that it is here, and its unit."""
 

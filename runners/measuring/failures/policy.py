@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from history.store.records import OVER_LIMIT
 from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.round_measurement import MeasuredRound
@@ -14,7 +13,7 @@ from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import MeasuredVersion
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import PRIMARY
+from suites.metrics import OVER_LIMIT, PRIMARY
 from suites.server import ServerError
 from suites.step import CensoredError, ServerDiedError
 
