@@ -212,7 +212,7 @@ def blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDied
     """Return the error for the server that died, else for the one whose load generator failed first."""
     dead = {place: ended for place, server in enumerate(servers) if (ended := server.death()) is not None}
     if not dead and error.place is not None:
-        ended = _death(servers[error.place])
+        ended = death_soon(servers[error.place])
         dead = {error.place: ended} if ended is not None else {}
     for place, ended in dead.items():
         return ServerDiedError(f"{servers[place].build.version} died during {step.name}: {ended}", place)
@@ -243,13 +243,13 @@ def loading_failure(server: Server, error: TidemarkError) -> str:
     """Return why a version could not be loaded: how its server died, if it did, or the error."""
     if not isinstance(error, LoadError):
         return str(error)
-    ended = _death(server)
+    ended = death_soon(server)
     if ended is not None:
         return f"{server.build.version} died while it was loaded: {ended}"
     return with_logged(server, error)
 
 
-def _death(server: Server) -> str | None:
+def death_soon(server: Server) -> str | None:
     """Return how the server ended, or None; wait, as clients may notice before it has ended."""
     deadline = time.monotonic() + 2
     while time.monotonic() < deadline:

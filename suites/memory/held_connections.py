@@ -22,7 +22,7 @@ from suites.metrics import (
     CONNECTS,
 )
 from suites.server import Server
-from suites.step import ServerDiedError, blame
+from suites.step import ServerDiedError, blame, death_soon
 
 SAMPLES = 3
 """Samples of a level, of which the median counts: a process that comes and goes is in one of them."""
@@ -138,6 +138,6 @@ def _sample(held: HeldServer, place: int) -> None:
         with blamed_on(place):
             held.sample()
     except ProcessMemoryError as error:
-        ended = held.server.death()
+        ended = death_soon(held.server)  # its memory is gone before it can be waited for
         what = f"{held.server.build.version} died while it held {held.connections} connections: {ended}"
         raise ServerDiedError(what if ended is not None else str(error), place) from error
