@@ -86,7 +86,7 @@ def test_what_to_touch_stays_short() -> None:
 
 
 def test_decisions_are_numbered_short_and_whole() -> None:
-    pages = sorted((ROOT / "docs/decisions").glob("*.md"))
+    pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
     assert [page.name[:5] for page in pages] == [f"{number:04}-" for number in range(1, len(pages) + 1)]
     for page in pages:
         text = page.read_text(encoding="utf-8")
@@ -104,3 +104,14 @@ def test_a_decision_is_cited_by_its_number() -> None:
             if int(number) != int(page):
                 wrong.append(f"{document.name}: decision {number} leads to {page}")
     assert wrong == []
+
+
+def test_the_index_of_decisions_is_complete() -> None:
+    """Each decision is there once, and one that another supersedes or amends says so."""
+    folder = ROOT / "docs/decisions"
+    entries = dict(re.findall(r"^- \[\d+\]\((\S+)\): (.+)", (folder / "README.md").read_text(), re.MULTILINE))
+    pages = {page.name: page.read_text(encoding="utf-8") for page in folder.glob("[0-9]*.md")}
+    assert sorted(entries) == sorted(pages)
+    says = re.compile(r"superseded by|amended by", re.IGNORECASE)
+    replaced = {name for name, text in pages.items() if says.search(text)}
+    assert {name for name, entry in entries.items() if says.search(entry)} == replaced
