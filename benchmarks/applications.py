@@ -35,10 +35,10 @@ PARTS = ("script", "waiting", "mix", "faults", "kills")
 STATEMENTS_A_SECOND = 10_000
 """The statements to which the cost of the script is scaled."""
 
-MOST_COST = 0.15
+MAX_COST = 0.15
 """The most of a core that the script may need for them."""
 
-LEAST_RATIO = 0.97
+MIN_RATIO = 0.97
 """The least throughput of a transaction that is counted under a kind over that of a plain event."""
 
 PAIRS = 60
@@ -47,7 +47,7 @@ PAIRED_SECONDS = 1.0
 
 CLOSED_SECONDS, OPEN_SECONDS = 4.0, 60.0
 
-MOST_OFF = 0.2
+MAX_OFF = 0.2
 """How far mean waiting may be off what queueing theory says."""
 
 LOADS = (0.5, 0.95)
@@ -108,12 +108,12 @@ def _costs(stub: Suite, server: Server) -> list[Figure]:
     low, _, high = statistics.quantiles(ratios, n=4)
     spread = f"half of {PAIRS} pairs from {low:.3f} to {high:.3f}"
     return [
-        Figure("script, of a core for 10,000 statements/s", core, "cores", at_most=MOST_COST),
+        Figure("script, of a core for 10,000 statements/s", core, "cores", at_most=MAX_COST),
         Figure(
             "throughput, kinds over plain events",
             statistics.median(ratios),
             "",
-            at_least=LEAST_RATIO,
+            at_least=MIN_RATIO,
             note=spread,
         ),
     ]
@@ -137,7 +137,7 @@ def _waiting(stub: Suite, server: Server) -> list[Figure]:
         )
         name = f"mean waiting at {share:g} of the throughput / theory"
         figures.append(
-            Figure(name, waiting / theory, "", at_least=1 - MOST_OFF, at_most=1 + MOST_OFF, note=note)
+            Figure(name, waiting / theory, "", at_least=1 - MAX_OFF, at_most=1 + MAX_OFF, note=note)
         )
     return figures
 

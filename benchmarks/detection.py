@@ -72,7 +72,7 @@ SEVERAL_SERIES = 500
 LARGEST_RIVAL_SERIES = 150
 
 SIZES = (1.5, 2.0, 3.0)
-MOST_FALSE = 2.0
+MAX_FALSE = 2.0
 RUN_LENGTH = 50 * NIGHTS
 """Mean number of nights between false changes, for which the bound is computed."""
 
@@ -80,7 +80,7 @@ ODD_SEED = 500
 JUDGED_SHARE = 0.0125
 """What the judge asks the watch for with 40 series: half a false change a year in all of them together."""
 
-MOST_FALSE_ODD = 3.0
+MAX_FALSE_ODD = 3.0
 """Percent of years of odd noise in which a change may be raised with JUDGED_SHARE."""
 
 SHARES_SEED = 9900
@@ -104,15 +104,15 @@ LATER = (0, 10)
 """Nights after the one that raised a step, in which its size is looked at."""
 
 TEAM = 3000
-MOST_FALSE_ISSUES = 1.0
+MAX_FALSE_ISSUES = 1.0
 CONFIRMING_SESSIONS = 100_000
 LASTING = 7
 """Nights after which a regression of 3 sigma is fixed."""
 
-LEAST_SPEED = 1.0
+MIN_SPEED = 1.0
 """Target in million nights per second."""
 
-MOST_MILLISECONDS = 0.2
+MAX_MILLISECONDS = 0.2
 LONG_SERIES = 1_000
 TAKEN = 500
 
@@ -196,7 +196,7 @@ def _alert(change: ChangePoint) -> tuple[int, int]:
 
 def own_figures(name: str, own: Own, series: Series, promised: bool) -> Iterator[Figure]:
     """Yield false changes, delays and F1 of one kind, with targets if the kind is `promised`."""
-    most = MOST_FALSE if promised else None
+    most = MAX_FALSE if promised else None
     yield Figure(f"{name}: false, nightly", own.false_nightly, "% of years", at_most=most)
     yield Figure(f"{name}: false, finished", own.false_finished, "% of years", at_most=most)
     for size, delay in own.delays.items():
@@ -225,7 +225,7 @@ def odd_figures() -> Iterator[Figure]:
                 values[box : box + BOX, shared_moves(values[box : box + BOX]) != 0] = np.nan
         share = 100 * float(np.mean([bool(changes) for changes in watch_many(values, JUDGED_SHARE)]))
         note = "" if name in TUNED_ON else "not tuned on"
-        yield Figure(f"{name}: false, nightly", share, "% of years", at_most=MOST_FALSE_ODD, note=note)
+        yield Figure(f"{name}: false, nightly", share, "% of years", at_most=MAX_FALSE_ODD, note=note)
     for size in SIZES if re.search(wanted, "gaussian") else ():
         stepped = one_step(KINDS["gaussian"], (0, 1, round(100 * size)), STEPPED_SERIES, size)
         delay = delay_of(stepped.steps, _nightly(stepped.values, JUDGED_SHARE)).mean
@@ -258,7 +258,7 @@ def scale_figures() -> Iterator[Figure]:
         raised = float(np.mean([bool(changes) for changes in watch_many(quiet, 0.5 / TEAM)]))
         issues = a_night * TEAM / BOX_SERIES * NIGHTS * wrong + raised * TEAM
         note = f"{wrong:.2g} of sessions, {raised * TEAM:.2g} by nights alone; {note}".rstrip("; ")
-        most = MOST_FALSE_ISSUES if name in KINDS else None
+        most = MAX_FALSE_ISSUES if name in KINDS else None
         yield Figure(f"{name}: false issues a year of {TEAM}", issues, "", at_most=most, note=note)
 
 
@@ -350,7 +350,7 @@ def speed_figures() -> Iterator[Figure]:
         look(values)
         speed = values.size / (time.perf_counter() - start) / 1e6
         note = f"{QUIET_SERIES} series of {NIGHTS} nights with a step"
-        yield Figure(f"speed: {name}", speed, "million nights/s", at_least=LEAST_SPEED, note=note)
+        yield Figure(f"speed: {name}", speed, "million nights/s", at_least=MIN_SPEED, note=note)
     watch = SeriesWatch()
     nights = KINDS["gaussian"](rng, (1, LONG_SERIES + TAKEN))[0]
     for value in nights[:LONG_SERIES]:
@@ -360,4 +360,4 @@ def speed_figures() -> Iterator[Figure]:
         watch.take(value)
     milliseconds = 1e3 * (time.perf_counter() - start) / TAKEN
     note = f"after {LONG_SERIES} nights"
-    yield Figure("speed: one more night", milliseconds, "ms", at_most=MOST_MILLISECONDS, note=note)
+    yield Figure("speed: one more night", milliseconds, "ms", at_most=MAX_MILLISECONDS, note=note)

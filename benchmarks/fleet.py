@@ -21,14 +21,14 @@ from benchmarks.fleets.writing import writing_figures
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.parts import chosen_parts
 from benchmarks.simulation.backfill_years import SIZES, BackfilledYear, SimulatedYear
-from benchmarks.simulation.pool_nights import MOST_BOXES, TASKS, SimulatedPool
+from benchmarks.simulation.pool_nights import MAX_BOXES, TASKS, SimulatedPool
 
 PARTS = ("backfill", "pools", "writers", "judge", "compare", "faults")
 
 WRITING_SECONDS, MOMENTS = 600, 100
 
 YEARS = 20
-MOST_SESSIONS = 1.3
+MAX_SESSIONS = 1.3
 """Times the sessions that perfect knowledge needs."""
 
 ROUNDING = 1e-9
@@ -36,7 +36,7 @@ ROUNDING = 1e-9
 
 POOLS = 50
 BOXES = 4
-MOST_OF_A_NIGHT = 0.3
+MAX_OF_A_NIGHT = 0.3
 """The length of a night on BOXES boxes, over that on one."""
 
 HARDER = 1.5
@@ -72,7 +72,7 @@ def backfill_figures() -> Iterator[Figure]:
         "sessions over those of perfect knowledge, worst year",
         max(ratios),
         "",
-        at_most=MOST_SESSIONS,
+        at_most=MAX_SESSIONS,
         note=f"mean {statistics.mean(ratios):.2f}; {needed:.0f} needed",
     )
     widths = [width for year in years for width in year.widths]
@@ -86,16 +86,16 @@ def backfill_figures() -> Iterator[Figure]:
 def pool_figures() -> Iterator[Figure]:
     """Yield how long nights of a pool take, and what moves when a box joins or leaves."""
     pools = [SimulatedPool(seed) for seed in range(POOLS)]
-    yield _night_of(BOXES, pools, f"{TASKS} tasks", at_most=MOST_OF_A_NIGHT)
-    for count in (2, MOST_BOXES):
+    yield _night_of(BOXES, pools, f"{TASKS} tasks", at_most=MAX_OF_A_NIGHT)
+    for count in (2, MAX_BOXES):
         yield _night_of(count, pools, f"{TASKS} tasks")
     shared = [SimulatedPool(seed, branches=3) for seed in range(POOLS)]
     yield _night_of(BOXES, shared, f"{TASKS // 3} tasks of 3 branches")
-    counts = range(2, MOST_BOXES + 1)
+    counts = range(2, MAX_BOXES + 1)
     pools = pools[: POOLS // len(counts) + 1]
     joined = [pool.joined(count) for pool in pools for count in counts]
     left = [pool.left(count) for pool in pools for count in counts if count > 2]
-    note = f"{len(joined)} pools of 2 to {MOST_BOXES} boxes, worst"
+    note = f"{len(joined)} pools of 2 to {MAX_BOXES} boxes, worst"
     yield Figure(
         "a box joins: series moved over its share", max(it.tasks for it in joined), "", None, 1, note
     )

@@ -40,14 +40,14 @@ VERSION = parse_version("postgres@18.6")
 STEP = "update-one"
 """The step whose runs vary least: it updates one row, so that hardly any page is written."""
 SLICE_SECONDS = 3
-LEAST_PAIRS = 10
+MIN_PAIRS = 10
 """Slices vary by several percent on a shared machine, so that usually more pairs are needed."""
-MOST_PAIRS = 60
+MAX_PAIRS = 60
 CONFIDENCE = 0.99
 """Confidence of the interval. The comparison ends when the whole interval is on one side of the target."""
 
-LEAST_RATIO = 0.99
-MOST_CPU_PERCENT = 1.0
+MIN_RATIO = 0.99
+MAX_CPU_PERCENT = 1.0
 
 
 def main() -> int:
@@ -86,7 +86,7 @@ def alternate(
     by_hand: list[float] = []
     through: list[float] = []
     shares: list[float] = []
-    for pair in range(MOST_PAIRS):
+    for pair in range(MAX_PAIRS):
         # A B B A: the order is reversed in every other pair.
         for ours in (True, False) if pair % 2 else (False, True):
             if ours:
@@ -95,19 +95,17 @@ def alternate(
                 shares.append(share)
             else:
                 by_hand.append(_by_hand(server, generator, step, seconds))
-        if len(through) >= LEAST_PAIRS:
+        if len(through) >= MIN_PAIRS:
             interval = ratio_interval(by_hand, through, CONFIDENCE)
             assert interval is not None  # there are enough pairs, and every slice has queries
             shown.note(f"{len(through)} pairs: {interval.low:.3f} to {interval.high:.3f}")
-            if interval.low > LEAST_RATIO or interval.high < LEAST_RATIO:
+            if interval.low > MIN_RATIO or interval.high < MIN_RATIO:
                 break
     assert interval is not None
     note = f"{len(through)} pairs, {CONFIDENCE:.0%} interval {interval.low:.4f} to {interval.high:.4f}"
     return [
-        Figure("QPS through Tidemark / by hand", interval.estimate, "", at_least=LEAST_RATIO, note=note),
-        Figure(
-            "Tidemark's own CPU", 100 * sum(shares) / len(shares), "% of a core", at_most=MOST_CPU_PERCENT
-        ),
+        Figure("QPS through Tidemark / by hand", interval.estimate, "", at_least=MIN_RATIO, note=note),
+        Figure("Tidemark's own CPU", 100 * sum(shares) / len(shares), "% of a core", at_most=MAX_CPU_PERCENT),
     ]
 
 

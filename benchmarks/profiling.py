@@ -45,7 +45,7 @@ STEP = "update-index"
 PAIRS = 20
 SLICE_SECONDS = 3.0
 CONFIDENCE = 0.95
-LEAST_RATIO = 0.9
+MIN_RATIO = 0.9
 """Target of QPS with sampling over QPS without. Sampled slices do not count, so that this is not a bias."""
 
 PLANTED = "tidemark_burn"
@@ -103,7 +103,7 @@ def _overhead(home: Home, shown: Progress) -> Figure:
     assert interval is not None
     bounds = f"{CONFIDENCE:.0%} interval {interval.low:.3f} to {interval.high:.3f}"
     note = f"{PAIRS} pairs, {bounds}, by {profiling.perf.description}"
-    return Figure("QPS sampled / not sampled", interval.estimate, "", at_least=LEAST_RATIO, note=note)
+    return Figure("QPS sampled / not sampled", interval.estimate, "", at_least=MIN_RATIO, note=note)
 
 
 def _planted(bench: Bench) -> list[Figure]:

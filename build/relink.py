@@ -18,7 +18,7 @@ from build.recipes.relinking import FOLDER, INPUTS, LINKER, RESPONSE
 LINK_SECONDS = 15 * 60.0
 """Time limit of one link, which takes a second for Postgres."""
 
-MOST_SEED = 2**31 - 1
+MAX_SEED = 2**31 - 1
 """The largest seed; the linker takes 0 for a seed of its own choice."""
 
 # Functions that the compiler takes for rarely executed stay apart, as other linkers have them.
@@ -56,7 +56,7 @@ def can_relink(build: Build) -> bool:
 
 
 def relink(build: Build, seeds: Sequence[int], folder: Path) -> tuple[Build, ...]:
-    """Return a layout of `build` for each seed, from 1 to MOST_SEED, below a new `folder`.
+    """Return a layout of `build` for each seed, from 1 to MAX_SEED, below a new `folder`.
 
     A layout has the server's functions in the order that the seed gives, and everything else of the build:
     it is removed with the folder, and the same seed gives it again. Raises RelinkError, or HostError without

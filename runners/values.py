@@ -10,8 +10,8 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.version import Version, parse_revision, parse_version
 from history.timestamps import moment_of
-from suites.keys.levels import MOST_CLIENTS
-from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
+from suites.keys.levels import MAX_CLIENTS
+from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MAX_ROUNDS
 
 
 def version(text: str) -> Version:
@@ -22,7 +22,7 @@ def version(text: str) -> Version:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-MOST = 1_000_000
+MAX = 1_000_000
 """The most of anything that can be counted on the command line."""
 
 
@@ -34,7 +34,7 @@ def revision(text: str) -> Version:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def count(text: str, most: int = MOST) -> int:
+def count(text: str, most: int = MAX) -> int:
     """Parse an integer of at least 1 and at most `most`."""
     number = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
     if not 1 <= number <= most:
@@ -44,7 +44,7 @@ def count(text: str, most: int = MOST) -> int:
 
 def rounds(text: str) -> int:
     """Parse a number of rounds."""
-    return count(text, MOST_ROUNDS)
+    return count(text, MAX_ROUNDS)
 
 
 LAYOUTS_HELP = (
@@ -64,7 +64,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def levels(text: str) -> tuple[int, ...]:
     """Parse numbers of clients that are separated by commas, each larger than the one before."""
-    found = tuple(count(word.strip(), MOST_CLIENTS) for word in text.split(","))
+    found = tuple(count(word.strip(), MAX_CLIENTS) for word in text.split(","))
     if any(fewer >= more for fewer, more in pairwise(found)):
         raise argparse.ArgumentTypeError("every level must have more clients than the one before")
     return found

@@ -13,16 +13,16 @@ from build.version import Engine
 from suites.durability import Isolation
 from suites.keys.check import DataCheck
 from suites.keys.generator_rules import RULES, GeneratorName
-from suites.keys.levels import LEVEL, MOST_CLIENTS
+from suites.keys.levels import LEVEL, MAX_CLIENTS
 from suites.keys.profile import Profile, SizedBy
 from suites.keys.scale import Scale
 from suites.keys.step import Levels, Step
-from suites.keys.values import MOST_ROWS, MOST_SHARE, Count, Name, Number, Strict
+from suites.keys.values import MAX_ROWS, MAX_SHARE, Count, Name, Number, Strict
 
 SUITES = Path(__file__).resolve().parent
 
 SettingName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
-MOST_SEED = 10**9
+MAX_SEED = 10**9
 """Steps and rounds add to it, and sysbench's seeds are 32-bit integers."""
 
 
@@ -38,8 +38,8 @@ class Suite(Strict):
     generator: GeneratorName
     script: str | None = None
     engines: tuple[Engine, ...] = Field(min_length=1)
-    seed: Count = Field(gt=0, le=MOST_SEED)
-    bytes_per_row: Number | None = Field(default=None, ge=1, le=MOST_ROWS)
+    seed: Count = Field(gt=0, le=MAX_SEED)
+    bytes_per_row: Number | None = Field(default=None, ge=1, le=MAX_ROWS)
     """Size of a loaded row, including its index entries; for suites with equal tables."""
     scale: Scale | None = None
     """The scale that determines the sizes of the tables; for suites whose tables differ."""
@@ -53,7 +53,7 @@ class Suite(Strict):
     """What must be true of the data."""
     server: dict[Engine, dict[SettingName, str]] = Field(default={})
     """Server settings that the suite needs, by engine; those of a session override them."""
-    growth: Number = Field(default=2.0, ge=1, le=MOST_SHARE)
+    growth: Number = Field(default=2.0, ge=1, le=MAX_SHARE)
     profiles: dict[Name, Profile] = Field(min_length=1)
     steps: tuple[Step, ...] = Field(min_length=1)
     folder: Path
@@ -176,7 +176,7 @@ class Suite(Strict):
 
 
 def _is_level(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= MOST_CLIENTS
+    return text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= MAX_CLIENTS
 
 
 def suite_names() -> dict[str, Path]:

@@ -33,7 +33,7 @@ KEPT_BYTES = 16 * 1024**2
 LONGEST_LINE = 200
 """The most characters of a line of a log that an error quotes."""
 
-MOST_ERRORS = 20
+MAX_ERRORS = 20
 """The most different errors of a log that are remembered, the last ones."""
 
 
@@ -77,7 +77,7 @@ class ServerLog:
             text = found[1][:LONGEST_LINE]
             self.errors.pop(text, None)
             self.errors[text] = None
-            if len(self.errors) > MOST_ERRORS:
+            if len(self.errors) > MAX_ERRORS:
                 del self.errors[next(iter(self.errors))]
 
 

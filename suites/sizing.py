@@ -16,8 +16,8 @@ from suites.keys.step import Step
 WAL_LIMIT_SHARE = 0.25
 """max_wal_size as a share of memory: large enough that a step does not force frequent checkpoints."""
 
-WAL_LIMIT_LEAST = 2 * 1024**3
-WAL_LIMIT_MOST = 64 * 1024**3
+WAL_LIMIT_MIN = 2 * 1024**3
+WAL_LIMIT_MAX = 64 * 1024**3
 
 WAL_TO_DATA = 16
 """max_wal_size as a multiple of the loaded data, at most."""
@@ -95,9 +95,9 @@ def sizes(suite: Suite, profile: Profile, machine: Hardware, steps: Sequence[Ste
     """
     threads = 1 if machine.cores <= 4 else machine.cores * 5 // 6
     data = data_set(suite, profile, machine.memory_bytes * profile.data_to_memory, threads)
-    wal_limit = int(min(max(machine.memory_bytes * WAL_LIMIT_SHARE, WAL_LIMIT_LEAST), WAL_LIMIT_MOST))
+    wal_limit = int(min(max(machine.memory_bytes * WAL_LIMIT_SHARE, WAL_LIMIT_MIN), WAL_LIMIT_MAX))
     # Small data need little log, as a checkpoint follows every step. InnoDB allocates its log in advance.
-    wal_limit = min(wal_limit, max(WAL_TO_DATA * data.bytes, WAL_LIMIT_LEAST // 2))
+    wal_limit = min(wal_limit, max(WAL_TO_DATA * data.bytes, WAL_LIMIT_MIN // 2))
     return Sizes(
         threads=threads,
         data=data,

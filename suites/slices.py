@@ -11,20 +11,20 @@ WARM = "w"
 WORK = "1"
 WAIT = "0"
 
-MOST_GAP_SECONDS = 0.02
+MAX_GAP_SECONDS = 0.02
 """The maximum idle time at the end of a slice, whatever its length."""
 
 SHORTEST_SLICE = 0.001
 """Seconds."""
 
-MOST_SLICES = 100_000
+MAX_SLICES = 100_000
 """In a round, of all servers together. sysbench is told of them in one argument, of which Linux takes 128 KiB
 (MAX_ARG_STRLEN, execve(2))."""
 
 LONGEST_SECONDS = 86_400
 """The most that a version can be asked to work on a step in a round: a day."""
 
-MOST_ROUNDS = 10_000
+MAX_ROUNDS = 10_000
 """The most rounds of a step."""
 
 LONGEST_BUDGET_MINUTES = 10_080
@@ -46,12 +46,12 @@ class Schedule:
     warming: int = 0
     """Number of slices at the beginning that warm up and are not counted."""
     gap_share: float = 0.1
-    """Idle share at the end of a slice, up to MOST_GAP_SECONDS, in which the last transaction ends."""
+    """Idle share at the end of a slice, up to MAX_GAP_SECONDS, in which the last transaction ends."""
 
     @property
     def gap_seconds(self) -> float:
         """Idle time at the end of each slice."""
-        return min(MOST_GAP_SECONDS, self.slice_seconds * self.gap_share)
+        return min(MAX_GAP_SECONDS, self.slice_seconds * self.gap_share)
 
     @property
     def seconds(self) -> float:
@@ -86,11 +86,11 @@ def warm_slices(warm_seconds: float, slice_seconds: float) -> int:
 
 
 def require_few_slices(servers: int, seconds: float, slice_seconds: float, warm_seconds: float = 0.0) -> None:
-    """Raise ScheduleError when so many servers would work in more than MOST_SLICES slices."""
+    """Raise ScheduleError when so many servers would work in more than MAX_SLICES slices."""
     wanted = servers * (slices_in(seconds, slice_seconds) + warm_slices(warm_seconds, slice_seconds))
-    if wanted > MOST_SLICES:
+    if wanted > MAX_SLICES:
         raise ScheduleError(
-            f"a round of {servers} versions would have {wanted:,} slices, of at most {MOST_SLICES:,}",
+            f"a round of {servers} versions would have {wanted:,} slices, of at most {MAX_SLICES:,}",
             where=f"{seconds:g} s in slices of {slice_seconds:g} s",
             hint="take fewer seconds or versions, or a profile with longer slices",
         )

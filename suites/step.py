@@ -333,10 +333,10 @@ def _retries(kinds: Sequence[KindLoad]) -> dict[str, float]:
     return retried | {"refused_transactions": float(sum(kind.refused for kind in kinds))}
 
 
-MOST_LATE_SECONDS = 1.0
+MAX_LATE_SECONDS = 1.0
 """At a rate, how late a transaction may begin; beyond it the server does not keep up."""
 
-LEAST_ACHIEVED = 0.95
+MIN_ACHIEVED = 0.95
 """At a rate, the least share of the transactions that were due that a server which keeps up has finished."""
 
 
@@ -347,9 +347,9 @@ def overload(load: Load) -> list[str]:
         rates.append(("transaction", load.transactions, load.due, load.late_seconds))
     reasons = []
     for name, done, due, late in rates:
-        if late > MOST_LATE_SECONDS:
+        if late > MAX_LATE_SECONDS:
             reasons.append(f"overloaded: a {name} began {late:.1f} s later than it was due")
-        if done < LEAST_ACHIEVED * due:
+        if done < MIN_ACHIEVED * due:
             reasons.append(f"overloaded: {done} of {due} {name}s that were due")
     return reasons
 

@@ -26,7 +26,7 @@ from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import PLAIN_WIDTH, PlacedField, Screen
 from history.rendering.sparkline import BARS, GAP, sparkline
-from history.rendering.summary import MOST_CHARACTERS, render_summary
+from history.rendering.summary import MAX_CHARACTERS, render_summary
 from history.rendering.table import left_out
 from history.timestamps import moment, now
 from runners import cli
@@ -222,11 +222,11 @@ def test_a_summary_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
     with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
         record_outcomes(store)
         one = compare(store, parse_version(BASE), [parse_version("postgres@18.6")])
-        long = replace(one.contenders[0], warnings=("x" * (MOST_CHARACTERS // 20),) * 20)
+        long = replace(one.contenders[0], warnings=("x" * (MAX_CHARACTERS // 20),) * 20)
         cut = render_summary(replace(one, contenders=(long,)))
         many = render_summary(replace(one, contenders=(long, *one.contenders * 199)))
     for text in (cut, many):
-        assert len(text) <= MOST_CHARACTERS
+        assert len(text) <= MAX_CHARACTERS
         assert text.endswith("has everything.*\n")
         assert "worst: update-nonindex" in text
         assert text.count("<details>") == text.count("</details>")

@@ -26,14 +26,14 @@ from build.version import Version
 from runners.console import progress
 from runners.measuring.machine_lock import measuring_alone
 
-MOST_COMPILES = 1.2
+MAX_COMPILES = 1.2
 """Of the binary logarithm of the number of candidates."""
 
-MOST_MEASURING = 0.2
+MAX_MEASURING = 0.2
 """Of the time that compiling takes."""
 
-MOST_FAR = 0.6
-MOST_NEAR = 0.2
+MAX_FAR = 0.6
+MAX_NEAR = 0.2
 """Of the time that a whole compile takes."""
 
 
@@ -69,14 +69,14 @@ def counted_figures() -> Iterator[Figure]:
         "counted: compiles between good and bad / log2",
         len(tried) / math.log2(candidates),
         "",
-        at_most=MOST_COMPILES,
+        at_most=MAX_COMPILES,
         note=f"{len(tried)} of {candidates} candidates, besides good and bad",
     )
     yield Figure(
         "counted: measuring / compiling",
         (whole - compiling) / compiling,
         "",
-        at_most=MOST_MEASURING,
+        at_most=MAX_MEASURING,
         note=f"{compiling:.0f} s of {whole:.0f} s are compiles that succeeded; the rest counts as measuring",
     )
 
@@ -99,8 +99,8 @@ def compile_figures() -> Iterator[Figure]:
             far = _seconds(home, planted, planted.good, shown, ())
             near = _seconds(home, planted, planted.culprit, shown, ())
     for name, slim, most, where in (
-        ("far from all builds", far, MOST_FAR, "with no build and no cache"),
-        ("near a build", near, MOST_NEAR, "after a slim one of a few commits before"),
+        ("far from all builds", far, MAX_FAR, "with no build and no cache"),
+        ("near a build", near, MAX_NEAR, "after a slim one of a few commits before"),
     ):
         cpu = f"{slim.cpu:.0f} of {whole.cpu:.0f} s of CPU time"
         note = f"{slim.wall:.0f} of {whole.wall:.0f} s {where}; {cpu}"

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from benchmarks.fuzzing.mutation import input_of
 
-MOST_SECONDS = 2.0
+MAX_SECONDS = 2.0
 """CPU time that one input may take: a neighbour on the machine does not count."""
 
-MOST = 1e15
+MAX = 1e15
 """Above this a number is absurd, unless the parser's bounds are narrower."""
 
 SHOWN_BYTES = 4000
@@ -30,7 +30,7 @@ class Number(NamedTuple):
 
     name: str
     value: float
-    most: float = MOST
+    most: float = MAX
     least: float = 0.0
 
 
@@ -104,12 +104,12 @@ def first_surprise(target: FuzzTarget, numbers: Iterable[int]) -> Surprise | Non
 
 def _tried(target: FuzzTarget, parse: Parse, data: bytes, *, may_refuse: bool = True) -> str:
     """Return what is wrong with the answer to an input; empty when nothing is."""
-    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, MAX_SECONDS)
     try:
         numbers = list(parse(data))
         signal.setitimer(signal.ITIMER_PROF, 0)
     except _OverdueError:
-        return f"no answer within {MOST_SECONDS:g} s of CPU time"
+        return f"no answer within {MAX_SECONDS:g} s of CPU time"
     except target.documented as error:
         return "" if may_refuse else f"it is refused: {error}"
     except Exception:

@@ -29,7 +29,7 @@ SECONDS = 1
 PATIENCE_SECONDS = 300.0
 """For a session that nobody kills, on a machine that others use."""
 
-MOST_KILLS_IN_A_ROW = 6
+MAX_KILLS_IN_A_ROW = 6
 """Of one session, which then may finish."""
 
 RUNS = "SELECT id, version, step, repetition, status, started_at FROM runs"
@@ -78,7 +78,7 @@ def _one_session(folder: Path, done: KilledSessions, draw: random.Random, kills:
     """Start a session, kill and resume it some times, and let it finish."""
     length = 8.0
     seen: dict[object, Row] = {}
-    for _ in range(min(draw.randint(1, MOST_KILLS_IN_A_ROW), kills - done.kills)):
+    for _ in range(min(draw.randint(1, MAX_KILLS_IN_A_ROW), kills - done.kills)):
         after = draw.uniform(0.0, length)
         ended = _watched(folder, done.versions, seen, after)
         done.faults += _faults(folder, seen)

@@ -19,7 +19,7 @@ from suites.generators.connections import OpeningTranscript
 from suites.generators.load import Load, LoadError
 from suites.generators.pgbench import PgbenchTranscript, logged_latencies
 from suites.generators.transcript import SysbenchTranscript
-from suites.memory.process_memory import MOST_KIB, ProcessMemoryError, process_memory
+from suites.memory.process_memory import MAX_KIB, ProcessMemoryError, process_memory
 from suites.profiling.folding import by_role, parsed_samples, within
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import StepProfile
@@ -179,8 +179,8 @@ def _memory(_folder: Path) -> Parse:
         rollup, _, status = data.decode(errors="replace").partition("\f")
         memory = process_memory(rollup, status)
         sizes = (memory.rss, memory.pss, memory.shared, memory.page_tables)
-        yield from (Number("KiB", size, MOST_KIB) for size in sizes)
-        yield Number("own KiB", memory.own, 2 * MOST_KIB)
+        yield from (Number("KiB", size, MAX_KIB) for size in sizes)
+        yield Number("own KiB", memory.own, 2 * MAX_KIB)
 
     return parse
 

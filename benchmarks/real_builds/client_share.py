@@ -26,7 +26,7 @@ LONG_MS = 10.0
 SLICES = Share(Schedule(0.1, (0,) * 11, warming=1), 1, limit_seconds=60)
 """As in smoke, but for a second."""
 
-MOST_SHARE = 2.0
+MAX_SHARE = 2.0
 """Percent of a query's time that is the client's own CPU time, at most."""
 
 
@@ -75,4 +75,4 @@ def share_figures(home: Home, shown: Progress) -> Iterator[Figure]:
         worst = max(shares, key=lambda name: shares[name])
         name = f"share of the client, {version}, queries from {LONG_MS:g} ms on"
         note = f"{worst}; of {len(shares)} queries; {statistics.mean(shares.values()):.2f} % in the mean"
-        yield Figure(name, shares[worst], "%", at_most=MOST_SHARE, note=note)
+        yield Figure(name, shares[worst], "%", at_most=MAX_SHARE, note=note)

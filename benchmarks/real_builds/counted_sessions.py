@@ -39,14 +39,14 @@ UNTOUCHED = ("insert",)
 ITERATIONS = {1: 200, 5: 1000}
 """Percent -> iterations of the planted loop with which the step that it changes least has that much more."""
 
-FOUND_AT_LEAST = 0.7
+MIN_FOUND = 0.7
 """The share of its percentage that a planted slow-down has at least in the step that it changes least."""
 
-MOST_APART = {NEW.engine: 0.3, MYSQL.engine: 0.7}
+MAX_APART = {NEW.engine: 0.3, MYSQL.engine: 0.7}
 """Percent by which equal builds may be apart, by engine."""
 
 BUSY_PROCESSES = 4
-MOST_MINUTES = 4.0
+MAX_MINUTES = 4.0
 
 Passes = Mapping[str, Mapping[str, Sequence[float]]]
 """Step -> version -> instructions per query of each pass."""
@@ -126,7 +126,7 @@ def _apart(sessions: CountedSessions, version: Version, second: Build) -> list[F
                 f"{version} twice: {step.step}",
                 100.0 if value is None else 100 * abs(value - 1),
                 "% apart",
-                at_most=MOST_APART[version.engine],
+                at_most=MAX_APART[version.engine],
                 note=f"{step.judged.verdict or step.judged.reason}; {len(counts)} passes of "
                 f"{min(counts):.0f} to {max(counts):.0f}",
             )
@@ -177,7 +177,7 @@ def found_figures(what: str, percent: int, compared: ContenderComparison) -> Ite
     )
     yield Figure(f"{what}: other steps not unchanged", len(others), "", at_most=0)
     least = min(changes[step.step] for step in touched)
-    yield Figure(f"{what}: least change", least, "%", at_least=FOUND_AT_LEAST * percent)
+    yield Figure(f"{what}: least change", least, "%", at_least=MIN_FOUND * percent)
 
 
 def _changes(compared: ContenderComparison) -> Mapping[str, float]:
@@ -223,4 +223,4 @@ def time_figures(sessions: CountedSessions) -> list[Figure]:
     steps = compared.steps
     decided = sum(not step.is_open for step in steps)
     note = f"{decided} of {len(steps)} steps decided: {_in_words(_changes(compared))}"
-    return [Figure(f"{OLD} and {NEW}, {len(steps)} steps", minutes, "min", at_most=MOST_MINUTES, note=note)]
+    return [Figure(f"{OLD} and {NEW}, {len(steps)} steps", minutes, "min", at_most=MAX_MINUTES, note=note)]

@@ -12,10 +12,10 @@ from runners.measuring.request import Request
 from suites.definition import load_suite
 
 SUITE = load_suite("insert-benchmark")
-LEAST_SHARE = 0.95
+MIN_SHARE = 0.95
 """Of the transactions that are due in the background, what writers carry out where the server can."""
 
-MOST_APART = 8
+MAX_APART = 8
 """Statements by which inserts and deletes may be apart."""
 
 
@@ -35,8 +35,8 @@ def ingest_figures(home: Home, shown: Progress) -> Iterator[Figure]:
         }
         slowest = min(shares, key=lambda step: shares[step], default="")
         name = f"share of their rate that writers hold, {version}"
-        yield Figure(name, shares.get(slowest, 0.0), "", at_least=LEAST_SHARE, note=slowest)
+        yield Figure(name, shares.get(slowest, 0.0), "", at_least=MIN_SHARE, note=slowest)
         apart = {run.step: run.values["most_apart"] for run in finished if "most_apart" in run.values}
         widest = max(apart, key=lambda step: apart[step], default="")
         name = f"statements that inserts and deletes are apart, {version}"
-        yield Figure(name, apart.get(widest, float("inf")), "", at_most=MOST_APART, note=widest)
+        yield Figure(name, apart.get(widest, float("inf")), "", at_most=MAX_APART, note=widest)

@@ -53,7 +53,7 @@ UNTOUCHED = ("delete", "insert")
 ROUNDS = 6
 """Rounds of identical builds, for the widths of intervals and as a recording of noise."""
 
-LEAST_NARROWING = 3.0
+MIN_NARROWING = 3.0
 HALF_AN_HOUR = 30 * 60.0
 
 
@@ -245,7 +245,7 @@ def _widths(ours: Mapping[str, Interval | None], theirs: Mapping[str, Interval |
         note = f"interleaved +-{narrow / 2:.1%}, one after the other +-{wide / 2:.1%}"
         figures.append(Figure(f"width, {step}", wide / narrow, "times narrower", note=note))
     mean = math.exp(math.fsum(logs) / len(logs))
-    return [*figures, Figure("width, mean of the steps", mean, "times narrower", at_least=LEAST_NARROWING)]
+    return [*figures, Figure("width, mean of the steps", mean, "times narrower", at_least=MIN_NARROWING)]
 
 
 def bench_of(home: Home, progress: Progress, folder: Path) -> Bench:

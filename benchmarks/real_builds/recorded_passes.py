@@ -21,7 +21,7 @@ RECORDING = Path(__file__).with_name("passes.json")
 SESSIONS = 200
 SEED = 20261122
 
-LEAST_PASSES = 20
+MIN_PASSES = 20
 """Recorded passes of each step that a claim about false verdicts needs."""
 
 Loads = Sequence[Sequence[float]]
@@ -83,12 +83,12 @@ def false_figures() -> Iterator[Figure]:
     recorded = recorded_loads()
     if not recorded:
         note = "record some: TIDEMARK_BENCH_PARTS='equal record' ./tidemark bench exact"
-        yield Figure("recorded passes of each step", 0, "", at_least=LEAST_PASSES, note=note)
+        yield Figure("recorded passes of each step", 0, "", at_least=MIN_PASSES, note=note)
     for engine, steps in recorded.items():
         least = min(sum(map(len, loads)) for loads in steps.values())
         outcome = drawn(engine, steps)
         widest = max(max(map(max, loads)) / min(map(min, loads)) - 1 for loads in steps.values())
-        yield Figure(f"{engine}: recorded passes of each step", least, "", at_least=LEAST_PASSES)
+        yield Figure(f"{engine}: recorded passes of each step", least, "", at_least=MIN_PASSES)
         yield Figure(
             f"{engine}: of {SESSIONS} sessions of equal builds, with a false verdict",
             outcome.false,

@@ -16,7 +16,7 @@ from benchmarks.rivals.scores import (
 from benchmarks.rivals.tools import RivalJob, answers, rows_of
 from benchmarks.simulation.detection_series import CENSORED, KINDS, Stepped
 
-MOST_FALSE = 2.0
+MAX_FALSE = 2.0
 """Percent of quiet series-years that a rival's parameter may leave with a change."""
 
 FIRST_LOOK = 10
@@ -76,7 +76,7 @@ RIVALS = (
 )
 """Default: p of 0.001; 2 variances * log(n), Schwarz's; log(n) for the bounded kernel; beta of 4 log(n)/n.
 
-Tuned: the first of a row of ever stricter parameters that left at most MOST_FALSE percent of a kind's quiet
+Tuned: the first of a row of ever stricter parameters that left at most MAX_FALSE percent of a kind's quiet
 series with a change, on seeds (900, kind), which no figure uses; of 200 finished series (Potts 40), and of 50
 watched nightly (Otava, and KernelCPD rbf in the last two kinds, 30; Potts, in the first two only, 12).
 """

@@ -28,13 +28,13 @@ SERIES = 2_000
 STRENGTHS = (1.0, 2.0, 4.0)
 """Standard deviations by which a series drifts from end to end."""
 
-MOST_FALSE = 2.0
-LEAST_FOUND = {100: 75.0, 125: 85.0, 150: 90.0}
+MAX_FALSE = 2.0
+MIN_FOUND = {100: 75.0, 125: 85.0, 150: 90.0}
 """Percent of steps of SIZE in Gaussian noise that are to be found, by length."""
 
 SIZE = 2.0
 LARGE_SIZE = 4.0
-LEAST_LARGE = 90.0
+MIN_LARGE = 90.0
 """Percent of steps of LARGE_SIZE on top of a drift that are to be found."""
 
 DRIFTS: dict[str, Kind] = {
@@ -55,15 +55,15 @@ def finished_figures() -> Iterator[Figure]:
             if nights == NIGHTS and name in KINDS:
                 continue  # the part `own` has these, and more of them
             values = kind(np.random.default_rng((case, 10, nights)), (SERIES, nights))
-            most = None if name in OTHER_DRIFTS else MOST_FALSE
+            most = None if name in OTHER_DRIFTS else MAX_FALSE
             yield Figure(f"{nights} nights, {name}: false", false_share(_found(values)), "%", at_most=most)
     for nights in LENGTHS:
         for case, (name, kind) in enumerate(CASES.items()):
-            least = LEAST_FOUND[nights] if name == "gaussian" else None
+            least = MIN_FOUND[nights] if name == "gaussian" else None
             yield _steps_found((case, 11, nights), name, kind, SIZE, least)
         for case, (name, kind) in enumerate(CASES.items()):
             if name not in KINDS:
-                least = None if name in OTHER_DRIFTS else LEAST_LARGE
+                least = None if name in OTHER_DRIFTS else MIN_LARGE
                 yield _steps_found((case, 11, nights), name, kind, LARGE_SIZE, least)
 
 

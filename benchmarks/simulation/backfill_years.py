@@ -43,14 +43,14 @@ NOISE = {PRIMARY: 0.010, COST: 0.007}
 SIZES = (0.03, 0.04, 0.05)
 """The sizes of the planted steps, each up or down, in one to three series of each metric."""
 
-LEAST = 0.02
+MIN = 0.02
 PAIR_DEVIATION = 0.006
 """The standard deviation of the log ratio of a session until decided: 3 % is confirmed in 95 % of cases."""
 
 PAIR_ERRORS = 3.29
 """Standard errors that an interval of such a session has at either side, at 99.9 %."""
 
-MOST_SESSIONS = 500
+MAX_SESSIONS = 500
 NOT_BUILT = 0.03
 """The share of commits that do not compile."""
 
@@ -109,7 +109,7 @@ class SimulatedYear:
     def backfill(self, noise: float = 1.0) -> BackfilledYear:
         """Measure until nothing is left to do; `noise` is a factor of the usual."""
         sessions = 0
-        while (action := next_action(self.state, WEEKS, LEAST)) is not None and sessions < MOST_SESSIONS:
+        while (action := next_action(self.state, WEEKS, MIN)) is not None and sessions < MAX_SESSIONS:
             if isinstance(action, ExaminePair):
                 self._examine(action, noise)
             elif action.commit.commit in self.broken:
@@ -163,7 +163,7 @@ class SimulatedYear:
         rows = [row for row in range(STEPS) if f"step-{row}" in action.lead.steps]
         true = (self._levels(after) - self._levels(before))[rows]
         sizes = true + noise * PAIR_DEVIATION * self._draws.standard_normal(len(rows))
-        is_step = bool((np.abs(sizes) > np.maximum(math.log1p(LEAST), PAIR_ERRORS * PAIR_DEVIATION)).any())
+        is_step = bool((np.abs(sizes) > np.maximum(math.log1p(MIN), PAIR_ERRORS * PAIR_DEVIATION)).any())
         pair = ExaminedPair(action.before.started_at, action.after.started_at, is_step)
         self.state = replace(self.state, examined=(*self.state.examined, pair))
 

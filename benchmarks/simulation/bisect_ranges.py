@@ -9,14 +9,14 @@ import numpy as np
 from benchmarks.simulation.rounds import DEVIATION, Array, gaussian, heavy_tailed, stalling
 from runners.bisect.inference.search import Observation, Rules, Search, SearchVerdict
 
-MOST_OBSERVATIONS = 2_000
+MAX_OBSERVATIONS = 2_000
 """Number of rounds that are drawn for one search: more than the rules allow."""
 
 BUILD_ROUNDS = 2.5
 """Duration of a build in rounds, which the search and the figures assume."""
 
 Noise = Callable[[np.random.Generator, float], Array]
-"""Function from a generator and a standard deviation to log ratios (MOST_OBSERVATIONS,) without a change."""
+"""Function from a generator and a standard deviation to log ratios (MAX_OBSERVATIONS,) without a change."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,17 @@ class SearchOutcome:
 
 def normal(rng: np.random.Generator, deviation: float) -> Array:
     """Gaussian rounds."""
-    return np.asarray(gaussian(rng, (1, 1, MOST_OBSERVATIONS))[0, 0] * deviation / DEVIATION)
+    return np.asarray(gaussian(rng, (1, 1, MAX_OBSERVATIONS))[0, 0] * deviation / DEVIATION)
 
 
 def heavy(rng: np.random.Generator, deviation: float) -> Array:
     """Student's t with three degrees of freedom."""
-    return np.asarray(heavy_tailed(rng, (1, 1, MOST_OBSERVATIONS))[0, 0] * deviation / DEVIATION)
+    return np.asarray(heavy_tailed(rng, (1, 1, MAX_OBSERVATIONS))[0, 0] * deviation / DEVIATION)
 
 
 def stalls(rng: np.random.Generator, deviation: float) -> Array:
     """Gaussian rounds, in 2 % of which one of the versions loses 20 to 60 % of its throughput."""
-    shape = (1, 1, MOST_OBSERVATIONS)
+    shape = (1, 1, MAX_OBSERVATIONS)
     rounds = stalling(rng, shape, lambda rng, shape: gaussian(rng, shape) * deviation / DEVIATION)
     return np.asarray(rounds[0, 0])
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.output.figures import Figure
 from benchmarks.simulation.bisect_ranges import BUILD_ROUNDS, SimulatedRange, mean, normal, one_step, wobbling
-from runners.bisect.domain.question import MOST_CONFIRMING_PASSES, MOST_PASSES
+from runners.bisect.domain.question import MAX_CONFIRMING_PASSES, MAX_PASSES
 from runners.bisect.domain.rules import Observation, Rules, SearchVerdict
 from runners.bisect.inference.guided_search import GuidedSearch
 from suites.metric import COUNTED
@@ -29,8 +29,8 @@ COUNTED_RULES = Rules(
     typical_scale=COUNTED.typical,
     scale_spread=COUNTED.spread,
     least_rounds=COUNTED.rounds,
-    most_rounds=MOST_PASSES,
-    most_confirming=MOST_CONFIRMING_PASSES,
+    most_rounds=MAX_PASSES,
+    most_confirming=MAX_CONFIRMING_PASSES,
 )
 
 Counts = Callable[[np.random.Generator, SimulatedRange], SimulatedRange]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-MOST_RERUNS = 5_000
+MAX_RERUNS = 5_000
 
 NODES = 201
 """Points of the integral over the estimate of half of the difference, out to 5 standard errors."""
@@ -52,8 +52,8 @@ def midpoints(length: int) -> int:
 
 
 def fewest(wanted: float, length: int, size: float, noise: float, bad_share: float = 1.0) -> PlainBisectPlan:
-    """The fewest reruns that are right with a probability of `wanted`; at most MOST_RERUNS."""
-    low, high = 0, MOST_RERUNS
+    """The fewest reruns that are right with a probability of `wanted`; at most MAX_RERUNS."""
+    low, high = 0, MAX_RERUNS
     while high - low > 1:  # accuracy rises with reruns
         middle = (low + high) // 2
         enough = PlainBisectPlan(middle, bad_share).accuracy(length, size, noise) >= wanted

@@ -25,7 +25,7 @@ MEDIAN_MINUTES, SPREAD = 10.0, 0.5
 NIGHTLY = 0.1
 """The standard deviation of the logarithm of a night's minutes over what is known of them."""
 
-MOST_BOXES = 8
+MAX_BOXES = 8
 BEGIN = datetime(2026, 1, 1, 2, tzinfo=UTC)
 
 Placed = dict[SharedTask, str]

@@ -35,7 +35,7 @@ SPREAD = 0.4
 BLOCK = 4.0
 """Mean length of the blocks of recorded rounds."""
 
-LEAST_RECORDED = 6
+MIN_RECORDED = 6
 """Minimum number of recorded rounds of a step; steps with fewer are not used."""
 
 
@@ -139,7 +139,7 @@ def load_recording(path: Path) -> RecordedRounds | None:
     """Read the rounds recorded on a real machine; return None if the file does not exist.
 
     The file is JSON: {"machine": text, "recorded": text, "steps": {step: [log ratio, ...]}}. Raises
-    ValueError if it is malformed, or no step has LEAST_RECORDED rounds that differ.
+    ValueError if it is malformed, or no step has MIN_RECORDED rounds that differ.
     """
     if not path.exists():
         return None
@@ -149,9 +149,9 @@ def load_recording(path: Path) -> RecordedRounds | None:
         machine, recorded = str(content["machine"]), str(content["recorded"])
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path.name} is no recording of rounds: {error!r}") from error
-    usable = tuple(logs for logs in steps if len(logs) >= LEAST_RECORDED and np.ptp(logs) > 0)
+    usable = tuple(logs for logs in steps if len(logs) >= MIN_RECORDED and np.ptp(logs) > 0)
     if not usable or not all(np.isfinite(logs).all() for logs in usable):
-        raise ValueError(f"{path.name} has no step with {LEAST_RECORDED} rounds")
+        raise ValueError(f"{path.name} has no step with {MIN_RECORDED} rounds")
     return RecordedRounds(machine, recorded, usable)
 
 

@@ -54,9 +54,9 @@ WOBBLE = 0.005
 DRIFT = 0.02
 BROKEN = 0.1
 
-LEAST_RIGHT = 97.0
-LEAST_NONE = 99.0
-MOST_TIME = 0.5
+MIN_RIGHT = 97.0
+MIN_NONE = 99.0
+MAX_TIME = 0.5
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,11 @@ def culprit_figures(cells: Sequence[SearchCell]) -> Iterator[Figure]:
         yield Figure(f"{name}: right", 100 * cell.right / len(cell.outcomes), "%", note=note)
     trials = sum(len(cell.outcomes) for cell in cells)
     right = 100 * sum(cell.right for cell in cells) / trials
-    yield Figure("right where there is a culprit", right, "%", LEAST_RIGHT, note=f"{trials} ranges")
+    yield Figure("right where there is a culprit", right, "%", MIN_RIGHT, note=f"{trials} ranges")
     for minutes in BUILD_MINUTES:
         for name, planner in PLANNERS.items():
             ours, plain = _minutes(cells, minutes), _plain(cells, cells, planner, minutes)
-            target = MOST_TIME if minutes == ASSUMED_BUILD else None
+            target = MAX_TIME if minutes == ASSUMED_BUILD else None
             note = f"{ours:.0f} of {plain:.0f} minutes over all cells"
             named = f"machine time / {name}, builds of {minutes:g} min"
             yield Figure(named, ours / plain, "", at_most=target, note=note)
@@ -155,7 +155,7 @@ def _quiet_figures() -> Iterator[Figure]:
         yield Figure(f"none, noise {noise:.1%}", _share(quiet, "none"), "%", note=note)
         outcomes += quiet
     note = f"{len(outcomes)} ranges: {_counted(outcomes)}"
-    yield Figure("none where there is no culprit", _share(outcomes, "none"), "%", LEAST_NONE, note=note)
+    yield Figure("none where there is no culprit", _share(outcomes, "none"), "%", MIN_NONE, note=note)
 
 
 def _quiet(noise: float, trial: int) -> SearchOutcome:

@@ -48,7 +48,7 @@ SLOW_DOWNS = (0.03, 0.05, 0.10)
 MIX = (0.0, *SLOW_DOWNS)
 """The effects, with equal weights, over which the number of rounds is averaged."""
 
-MOST_FALSE = 1.0
+MAX_FALSE = 1.0
 """Percent of the suites of A/A."""
 
 CONTRARY_SUITES = 1_000
@@ -60,17 +60,17 @@ FIXED_ROUNDS = (3, 5)
 SIZES = (0.02, 0.03, 0.05)
 """The slow-downs whose reported size is compared with the truth."""
 
-MOST_WRONG_SIZE = 0.1
+MAX_WRONG_SIZE = 0.1
 """How far the mean of the reported sizes of regressions may be from one of 3 % or more, until decided."""
 
-LEAST_CALLED = 20
+MIN_CALLED = 20
 """Fewer regressions than that have no mean size that is worth showing."""
 
 READ_SUITES = 100
 """Suites of each kind that are read once more as `compare` reads them."""
 
 FIXED_SUITES = 5_000
-MOST_FIXED = 100
+MAX_FIXED = 100
 
 
 def simulated_figures() -> list[Figure]:
@@ -79,7 +79,7 @@ def simulated_figures() -> list[Figure]:
     for seed, (name, kind) in enumerate({**SYNTHETIC, **recorded_kinds()}.items()):
         print(f"{name}: {EQUAL_SUITES} suites of A/A, {SLOWED_SUITES} of each slow-down", flush=True)
         figures += _figures_of(name, kind, seed)
-    figures += _only_false(PROMISED, 200, EQUAL_SUITES, MOST_FALSE)
+    figures += _only_false(PROMISED, 200, EQUAL_SUITES, MAX_FALSE)
     figures += _only_false(BEYOND, 300, CONTRARY_SUITES, None, "beyond the promise, ")
     figures += _only_false(CONTRARY, 400, CONTRARY_SUITES, None, "contrary evidence, ")
     figures += _only_false(NOT_TUNED_ON, 500, CONTRARY_SUITES, None, "not tuned on, ")
@@ -114,7 +114,7 @@ def _sizes() -> Iterator[Figure]:
             for slow_down in SIZES:
                 slowed = simulate(kind, SLOWED_SUITES, (600 + place, 0), slow_down, _design(rounds))
                 called = slowed.verdict[:, 0] == REGRESSION
-                if called.sum() < LEAST_CALLED:
+                if called.sum() < MIN_CALLED:
                     continue
                 truth = math.log1p(-slow_down)
                 held = 100 * float((~slowed.missed[:, 0]).mean())
@@ -124,8 +124,8 @@ def _sizes() -> Iterator[Figure]:
                     f"{name}{_named(rounds)}: reported size of {slow_down:.0%} / truth",
                     float(slowed.size[called, 0].mean()) / truth,
                     "",
-                    at_least=1 - MOST_WRONG_SIZE if bounds else None,
-                    at_most=1 + MOST_WRONG_SIZE if bounds else None,
+                    at_least=1 - MAX_WRONG_SIZE if bounds else None,
+                    at_most=1 + MAX_WRONG_SIZE if bounds else None,
                     note=f"uncorrected {mean:.2f}; called in {100 * called.mean():.0f} %; "
                     f"the interval holds in {held:.1f} %",
                 )
@@ -192,7 +192,7 @@ def _fixed(name: str, kind: Kind, seed: int, rounds: int) -> Figure:
     return replace(figure, note=f"{figure.note}; detected: {detected}")
 
 
-def false_regressions(name: str, equal: SimulatedOutcome, at_most: float | None = MOST_FALSE) -> Figure:
+def false_regressions(name: str, equal: SimulatedOutcome, at_most: float | None = MAX_FALSE) -> Figure:
     """Percent of the suites of A/A with a regression in any step; others of the suites in the note."""
     wrong = equal.verdict == REGRESSION
     missed = 100 * float(equal.missed.any(axis=1).mean())
@@ -302,11 +302,11 @@ def fixed_rounds(kind: Kind, correct: float) -> int:
     `regression` of a slow-down; `correct` is the rate to reach, the mean over the effects of MIX in equal
     parts. The sequential procedure's average is over the same MIX: the rounds of a step with that effect, of
     no change those of the steps of a suite of A/A. Where rounds stall the fixed design, which has no defence,
-    is spared the stalls (WITHOUT_STALLS). MOST_FIXED where even that many do not reach the rate.
+    is spared the stalls (WITHOUT_STALLS). MAX_FIXED where even that many do not reach the rate.
     """
-    shape = (FIXED_SUITES, Design().steps, MOST_FIXED)
-    noise = kind(np.random.default_rng(103), shape).reshape(-1, MOST_FIXED)
-    low, high = 1, MOST_FIXED
+    shape = (FIXED_SUITES, Design().steps, MAX_FIXED)
+    noise = kind(np.random.default_rng(103), shape).reshape(-1, MAX_FIXED)
+    low, high = 1, MAX_FIXED
     while high - low > 1:  # the rate rises with n
         middle = (low + high) // 2
         low, high = (low, middle) if _right_of_fixed(noise[:, :middle]) >= correct else (middle, high)

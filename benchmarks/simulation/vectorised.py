@@ -123,7 +123,7 @@ def intervals(logs: Array, kept: Array, look: int, design: Design, prior: Vector
     expected = np.where(has, prior.sd, 1.0) ** 2
     prior_df = np.where(has, prior.df, 1.0)
     moderated = np.maximum(own, (prior_df * expected + d * own) / (prior_df + d))
-    constant = own <= noise_model.LEAST_VARIANCE
+    constant = own <= noise_model.MIN_VARIANCE
     spread = np.where(has, np.where(constant, expected, moderated), own)
     spread *= np.where(has, _inflation(prior.correlation, number), 1)
     degrees = np.where(has, np.where(constant, np.maximum(prior_df, 1), prior_df + d), d)
@@ -162,7 +162,7 @@ def _changing(rounds: Array, there: Array, number: Array, prior: VectorPriors) -
     expected, df = _expected_of(prior)
     degrees = np.maximum(df + number - 2, 1)
     square = np.where(there, (rounds - (rounds.sum(axis=2) / number)[:, :, None]) ** 2, 0).sum(axis=2)
-    sums, part = rounds.cumsum(axis=2), contrary_evidence.LEAST_PART
+    sums, part = rounds.cumsum(axis=2), contrary_evidence.MIN_PART
     most = np.zeros(number.shape)
     for cut in range(part, rounds.shape[2] - part + 1):
         rest = np.maximum(number - cut, 1)
@@ -221,7 +221,7 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
         location[:, step], uncertainty[:, step] = _log_moments(value[:, rest], number[:, rest] - 1)
     if calibration is not None:
         uncertainty = uncertainty + noise_model.trigamma(calibration.df / 2)
-    df = np.minimum(2 * _inverse_trigamma(uncertainty), noise_model.MOST_PRIOR_DF)
+    df = np.minimum(2 * _inverse_trigamma(uncertainty), noise_model.MAX_PRIOR_DF)
     sd = unit * np.exp((location + special.digamma(df / 2) - np.log(df / 2)) / 2)
     return _of_session(logs, counts, sd, df)
 
@@ -243,7 +243,7 @@ def _trend(logs: Array, kept: Array, prior: VectorPriors) -> Array:
     rise = (place * rounds).sum(axis=2) / np.sqrt(n * (n * n - 1) / 12)
     square = np.where(there, (rounds - (rounds.sum(axis=2) / n)[:, :, None]) ** 2, 0).sum(axis=2)
     variance = (df * expected + np.maximum(square - rise**2, 0)) / (df + n - 2)
-    most = contrary_evidence.MOST_TREND
+    most = contrary_evidence.MAX_TREND
     slope = np.where(variance > 0, rise / np.sqrt(np.where(variance > 0, variance, 1)), 0)
     return np.asarray(
         np.clip(slope, -most, most).sum(axis=1) / np.sqrt(np.maximum((variance > 0).sum(axis=1), 1))
@@ -290,7 +290,7 @@ def _correlation(logs: Array, kept: Array) -> Array:
     before = 1 / noise_model.CORRELATION_DEVIATION**2
     precision = weight**2 / terms + before
     expected = (excess * weight / terms + noise_model.USUAL_CORRELATION * before) / precision
-    estimate = np.clip(expected + 1 / np.sqrt(precision), 0, noise_model.MOST_CORRELATION)
+    estimate = np.clip(expected + 1 / np.sqrt(precision), 0, noise_model.MAX_CORRELATION)
     return np.asarray(np.where(weight > 0, estimate, 0))
 
 
@@ -304,7 +304,7 @@ def _inflation(correlation: Array, number: Array) -> Array:
 
 def _log_moments(value: Array, df: Array) -> tuple[Array, Array]:
     """(suites,): _Pool.without of steps with these variances; NaN where it gives none."""
-    varies = value > noise_model.LEAST_VARIANCE
+    varies = value > noise_model.MIN_VARIANCE
     count = varies.sum(axis=1)
     logs = np.log(np.where(varies, value, 1)) - LOG_BIAS[df]
     some = np.maximum(count, 1)
@@ -366,7 +366,7 @@ def _without_stalls(logs: Array, counts: Array, deviation: Array) -> Array:
     there = _first(logs, counts)
     kept = there & (distances <= cut[:, :, None])
     allowed = np.minimum(
-        np.maximum(1, (counts * noise_model.STALL_SHARE).astype(int)), counts - noise_model.LEAST_KEPT
+        np.maximum(1, (counts * noise_model.STALL_SHARE).astype(int)), counts - noise_model.MIN_KEPT
     )
     many = counts - kept.sum(axis=2) > allowed
     return np.where(many[:, :, None], there, kept)

@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 120.0
 CODES = (0, 1, 2)
 """The exit codes that docs/cli.md promises; negative ones are signals."""
 
-MOST_SHOWN = 400
+MAX_SHOWN = 400
 """Characters of an output in the sentence about a fault."""
 
 
@@ -134,7 +134,7 @@ def repeated(words: Sequence[str], surroundings: Surroundings) -> str:
 
 
 def _shown(text: bytes, tail: bool = False) -> str:
-    cut = text[-MOST_SHOWN:] if tail else text[:MOST_SHOWN]
+    cut = text[-MAX_SHOWN:] if tail else text[:MAX_SHOWN]
     return ascii(cut.decode(errors="replace"))
 
 

@@ -23,7 +23,7 @@ LONGEST_LINE = 200
 LONGEST_REASON = 20_000
 """The most characters of a reason that is kept."""
 
-MOST_COMPLAINTS = 20
+MAX_COMPLAINTS = 20
 """The most lines of the log that are kept with a failure."""
 
 _COMPILER_ERROR = re.compile(r":\d+: (?:fatal )?error: |^ld: |undefined reference to")
@@ -89,7 +89,7 @@ def remember(home: Home, spec: BuildSpec, error: CompileError) -> None:
         "failed_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "what": error.what[-LONGEST_REASON:],
         "where": error.where,
-        "complaints": compiler_errors(error)[:MOST_COMPLAINTS],
+        "complaints": compiler_errors(error)[:MAX_COMPLAINTS],
     }
     make_folder(home.failures)
     write_atomically(_file(home, spec), json.dumps(content, indent=2) + "\n")

@@ -213,11 +213,11 @@ def require_record(manifest: Mapping[str, Any]) -> None:
         raise TypeError("slim_programs is not a list of programs")
     damage.require_count(manifest)
     commands = manifest.get("compile_commands") or 0
-    if type(commands) is not int or not 0 <= commands <= MOST_COMMANDS:
+    if type(commands) is not int or not 0 <= commands <= MAX_COMMANDS:
         raise ValueError("compile_commands is not a number of compiler runs")
 
 
-MOST_COMMANDS = 10**6
+MAX_COMMANDS = 10**6
 """The most compiler runs of a build: MySQL takes some thousands."""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from build.errors import TidemarkError
 
-MOST_OPTIONS = 20
+MAX_OPTIONS = 20
 """The most configure options of one variant."""
 
 _FLAGS = re.compile(r"-[A-Za-z0-9_+=.,:/-]+( +-[A-Za-z0-9_+=.,:/-]+)*")
@@ -63,8 +63,8 @@ class BuildChoices:
             )
         if not KEYS[key].pattern.fullmatch(value):
             raise ChoiceError(f"'{value[:80]}' cannot be the {key} of a build", hint=KEYS[key].hint)
-        if len(self.options) >= MOST_OPTIONS:
-            raise ChoiceError(f"more than {MOST_OPTIONS} configure options")
+        if len(self.options) >= MAX_OPTIONS:
+            raise ChoiceError(f"more than {MAX_OPTIONS} configure options")
         return self.with_(KEYS[key].read(value))
 
 

@@ -1,7 +1,7 @@
 """The anomaly score of the last night: how improbable it is, given the level and the noise of each series.
 
 If the nightly watch has estimated the noise of a series, that estimate is used. For a younger series the
-level is the median of the nights since its last change. With at least LEAST_NIGHTS of them the noise is their
+level is the median of the nights since its last change. With at least MIN_NIGHTS of them the noise is their
 scatter, pooled over the steps; with fewer it is the scatter of the rounds, which lacks the variation between
 nights.
 """
@@ -35,7 +35,7 @@ from suites.metrics import PRIMARY, judged_metrics
 
 Array = NDArray[np.float64]
 
-LEAST_NIGHTS = 3
+MIN_NIGHTS = 3
 """The nights of a level from which its noise is estimated at least."""
 
 SUMMED = PRIMARY
@@ -167,7 +167,7 @@ def tonight_probabilities(ratios: BranchLogRatios, noise: RoundNoise) -> Array:
             by_pool[ratios.rows[row].pool].append(row)
     for rows in by_pool.values():
         rounds = {row: noise.of(ratios.matrix.nights[-1], ratios.rows[row]) for row in rows}
-        few = [row for row in rows if len(ratios.columns(row)) < LEAST_NIGHTS]
+        few = [row for row in rows if len(ratios.columns(row)) < MIN_NIGHTS]
         result[few] = _by_rounds(ratios, noise, few, rounds)
         rest = [row for row in rows if row not in few]
         result[rest] = _by_nights(ratios, rest, rounds)

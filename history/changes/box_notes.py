@@ -26,20 +26,20 @@ LOOKED_BACK = 200
 SHARED_SHOWN = 30
 """The latest nights whose shared moves are noted."""
 
-LEAST_SERIES = 5
+MIN_SERIES = 5
 """Series from whose differences the noise of a night is taken, at least."""
 
-LEAST_FACTOR = 1.25
+MIN_FACTOR = 1.25
 """By which the noise has to differ, up or down, to be noted,"""
 
 STANDARD_ERRORS = 5.5
 """and by how many standard errors: the nights at which it may have changed are many, and neighbours alike."""
 
-LEAST_BEFORE = 20
-LEAST_SINCE = 7
+MIN_BEFORE = 20
+MIN_SINCE = 7
 """Nights before and since that it takes."""
 
-_LEAST_DIFFERENCE = 0.05
+_MIN_DIFFERENCE = 0.05
 """Of the usual difference of two nights: less is taken for so much, because its logarithm has no bound."""
 
 
@@ -134,7 +134,7 @@ def _likeliest_change(noise: Array) -> tuple[int, float] | None:
     """
     nights = np.flatnonzero(np.isfinite(noise))
     values = noise[nights]
-    counts = np.arange(LEAST_BEFORE, len(values) - LEAST_SINCE + 1)
+    counts = np.arange(MIN_BEFORE, len(values) - MIN_SINCE + 1)
     if not len(counts):
         return None
     sums, squares = np.cumsum(values), np.cumsum(values * values)
@@ -144,7 +144,7 @@ def _likeliest_change(noise: Array) -> tuple[int, float] | None:
     size = since - before
     errors = np.abs(size) / np.maximum(error, np.finfo(np.float64).tiny)
     best = int(errors.argmax())
-    if errors[best] < STANDARD_ERRORS or abs(size[best]) < math.log(LEAST_FACTOR):
+    if errors[best] < STANDARD_ERRORS or abs(size[best]) < math.log(MIN_FACTOR):
         return None
     return int(nights[counts[best]]), math.exp(float(size[best]))
 
@@ -158,13 +158,13 @@ def _noise_of_nights(logs: Array) -> Array:
     differences = np.abs(np.diff(logs, axis=1, prepend=np.nan))
     known = np.isfinite(differences).sum(axis=1) > 1
     differences = differences[known]
-    if len(differences) < LEAST_SERIES:
+    if len(differences) < MIN_SERIES:
         return np.full(logs.shape[1], np.nan)
     usual = np.nanmedian(differences, axis=1, keepdims=True)
     moving = usual[:, 0] > 0
     relative = differences[moving] / usual[moving]
-    sizes = np.log(np.maximum(relative, _LEAST_DIFFERENCE))
-    told = np.isfinite(sizes).sum(axis=0) >= LEAST_SERIES
+    sizes = np.log(np.maximum(relative, _MIN_DIFFERENCE))
+    told = np.isfinite(sizes).sum(axis=0) >= MIN_SERIES
     noise = np.full(logs.shape[1], np.nan)
     noise[told] = np.nanmean(sizes[:, told], axis=0)
     return noise

@@ -23,7 +23,7 @@ from history.store.session_reads import session_of
 from suites.metric import Role
 from suites.metrics import METRICS, moved_by, subject_of
 
-MOST_FUNCTIONS = 5
+MAX_FUNCTIONS = 5
 """The functions in a report at most."""
 
 
@@ -173,7 +173,7 @@ def _gained(connection: Connection, change: Change, member: Member) -> tuple[Fun
         profiles = [profiles_of(connection, session, step, night.version) for night in both]
     if not profiles or not all(profiles):
         profiles = [profiles_of(connection, night.session_id, step, night.version) for night in both]
-    return differential(*profiles).gained(MOST_FUNCTIONS) if all(profiles) else ()
+    return differential(*profiles).gained(MAX_FUNCTIONS) if all(profiles) else ()
 
 
 def _environment(connection: Connection, change: Change) -> Iterable[EnvironmentChange]:

@@ -15,7 +15,7 @@ from history.stats.estimators import Interval, mean
 from suites.counting.engines import COUNTED
 from suites.metrics import METRICS
 
-LEAST_PASSES = 2
+MIN_PASSES = 2
 """The passes that a verdict needs: the second shows whether the first can be trusted."""
 
 
@@ -49,12 +49,12 @@ def agree(values: Collection[float], agreement: float) -> bool:
 def agreeing(values: Sequence[float], agreement: float) -> tuple[float, ...]:
     """Return the passes that agree: all, else the two closest ones of at least three; empty without such."""
     logs = sorted(math.log(value) for value in values)
-    if len(logs) < LEAST_PASSES:
+    if len(logs) < MIN_PASSES:
         return ()
     if agree(values, agreement):
         return tuple(logs)
     closest = min(pairwise(logs), key=lambda pair: pair[1] - pair[0])
-    return closest if len(logs) > LEAST_PASSES and closest[1] - closest[0] <= agreement else ()
+    return closest if len(logs) > MIN_PASSES and closest[1] - closest[0] <= agreement else ()
 
 
 def exact_interval(base: Sequence[float], contender: Sequence[float], rule: ExactRule) -> Interval | None:

@@ -12,7 +12,7 @@ from suites.metrics import METRICS, beside_verdict
 if TYPE_CHECKING:
     from history.comparison.profile_diff import FunctionChange
 
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 """The share of the growth of the server's CPU time per query with which a function explains a regression."""
 
 
@@ -96,11 +96,11 @@ def explanation(
 
 
 def explaining_functions(gained: Sequence["FunctionChange"]) -> tuple["FunctionChange", ...]:
-    """The functions that make up LEAST_SHARE of the growth of the server's CPU time per query or more."""
+    """The functions that make up MIN_SHARE of the growth of the server's CPU time per query or more."""
     return tuple(
         function
         for function in gained
-        if function.own_change > 0 and function.own_share is not None and function.own_share >= LEAST_SHARE
+        if function.own_change > 0 and function.own_share is not None and function.own_share >= MIN_SHARE
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from history.comparison.exact import LEAST_PASSES, ExactRule, exact_interval, is_exact
+from history.comparison.exact import MIN_PASSES, ExactRule, exact_interval, is_exact
 from history.comparison.pairs import StepPairs
 from history.comparison.priors import priors_of
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval
@@ -53,7 +53,7 @@ class Intervals:
 
     def needed_for(self, metric: str) -> int:
         """The pairs that an interval of a metric needs at least."""
-        return LEAST_PASSES if self.exact is not None and is_exact(metric) else self.needed
+        return MIN_PASSES if self.exact is not None and is_exact(metric) else self.needed
 
     def observed(self, metric: str) -> str:
         """What a pair of a metric is: `round`, `pass` or `night`."""

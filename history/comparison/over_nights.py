@@ -15,7 +15,7 @@ from sqlalchemy import Connection, select
 from history.comparison.intervals import Intervals
 from history.comparison.judging import choose_steps, judge_all
 from history.comparison.pairs import Pair, StepPairs
-from history.comparison.recent_nights import LAST_NIGHTS, LEAST_NIGHTS, step_positions, values_of
+from history.comparison.recent_nights import LAST_NIGHTS, MIN_NIGHTS, step_positions, values_of
 from history.comparison.result import (
     CompareOptions,
     ContenderComparison,
@@ -186,7 +186,7 @@ def _paired(
 
 
 def _trend(ratios: Sequence[float | None]) -> tuple[float | None, ...]:
-    return tuple(ratios) if sum(ratio is not None for ratio in ratios) >= LEAST_NIGHTS else ()
+    return tuple(ratios) if sum(ratio is not None for ratio in ratios) >= MIN_NIGHTS else ()
 
 
 def _gaps(connection: Connection, both: Sequence[_Both], steps: Collection[str]) -> tuple[NightGap, ...]:

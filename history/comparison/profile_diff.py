@@ -13,14 +13,14 @@ from suites.profiling.stacks import StepProfile, merged
 Rounds = Mapping[int, StepProfile]
 """The profiles of a version on a step, by round."""
 
-LEAST_ROUNDS = 3
+MIN_ROUNDS = 3
 """The rounds from which a standard error is computed at least."""
 
-LEAST_CHANGE = 0.01
+MIN_CHANGE = 0.01
 """The share of the base's CPU time per query that the total must change by for functions to have shares."""
 
 
-LEAST_EXACT_CHANGE = 0.001
+MIN_EXACT_CHANGE = 0.001
 """The same for counted instructions."""
 
 
@@ -42,9 +42,9 @@ class FunctionChange:
     base: Cost
     contender: Cost
     own_error: float | None
-    """The standard error of the change of `own` over the rounds, in µs; None below LEAST_ROUNDS."""
+    """The standard error of the change of `own` over the rounds, in µs; None below MIN_ROUNDS."""
     own_share: float | None
-    """The change of `own` over the change of the total; None if the total changed less than LEAST_CHANGE."""
+    """The change of `own` over the change of the total; None if the total changed less than MIN_CHANGE."""
     whole_share: float | None
     """The change of `whole` over the change of the total; None likewise."""
     calls: tuple[float, float] | None = None
@@ -74,7 +74,7 @@ class FunctionChange:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the change of `own` exceeds twice its standard error; False below LEAST_ROUNDS."""
+        """Whether the change of `own` exceeds twice its standard error; False below MIN_ROUNDS."""
         return self.own_error is not None and abs(self.own_change) > 2 * self.own_error
 
 
@@ -110,7 +110,7 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
     old, new = merged(base.values()), merged(contender.values())
     before, after = costs(old), costs(new)
     change = total(new) - total(old)
-    least = LEAST_EXACT_CHANGE if old.is_exact else LEAST_CHANGE
+    least = MIN_EXACT_CHANGE if old.is_exact else MIN_CHANGE
     explains = abs(change) > least * total(old)
     errors = _errors(base, contender)
     nothing = Cost(0.0, 0.0)
@@ -164,10 +164,10 @@ def own_samples(profile: StepProfile) -> Counter[str]:
 def _errors(base: Rounds, contender: Rounds) -> Mapping[str, float] | None:
     """Return the standard error of the mean change of own time by function, over the rounds of both.
 
-    Returns None below LEAST_ROUNDS.
+    Returns None below MIN_ROUNDS.
     """
     both = sorted(base.keys() & contender.keys())
-    if len(both) < LEAST_ROUNDS:
+    if len(both) < MIN_ROUNDS:
         return None
     before = [_own_times(base[number]) for number in both]
     after = [_own_times(contender[number]) for number in both]

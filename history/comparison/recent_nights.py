@@ -12,7 +12,7 @@ from history.store.schema import nights, points, series
 LAST_NIGHTS = 16
 """The nights that a trend covers, including that of the session itself."""
 
-LEAST_NIGHTS = 3
+MIN_NIGHTS = 3
 """The nights with a value that a trend needs at least."""
 
 Values = Mapping[tuple[str, str, str, int], float]
@@ -24,7 +24,7 @@ def trends(
 ) -> dict[str, tuple[float | None, ...]]:
     """Return the ratio of contender's branch to base's branch by step, in the last nights up to a session.
 
-    A ratio is None in a gap. Steps with fewer than LEAST_NIGHTS are left out; a session without a night has
+    A ratio is None in a gap. Steps with fewer than MIN_NIGHTS are left out; a session without a night has
     no trends.
     """
     rows = connection.execute(select(nights).where(nights.c.session_id == session.id)).all()
@@ -49,7 +49,7 @@ def trends(
     trends_by_step = {}
     for step in steps:
         ratios = tuple(_ratio(values, lines[base], lines[contender], step, metric, night) for night in last)
-        if len([ratio for ratio in ratios if ratio is not None]) >= LEAST_NIGHTS:
+        if len([ratio for ratio in ratios if ratio is not None]) >= MIN_NIGHTS:
             trends_by_step[step] = ratios
     return trends_by_step
 

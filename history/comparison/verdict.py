@@ -10,7 +10,7 @@ from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
 from history.stats.contrary_evidence import LESS, MORE, SAME, Doubt
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
-from history.stats.layouts import LEAST_LAYOUTS
+from history.stats.layouts import MIN_LAYOUTS
 from history.stats.selection import size_after_selection
 from suites.metric import Better, Metric
 from suites.metrics import METRICS, OVERLOADED
@@ -285,8 +285,8 @@ def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Interv
             if pairs > needed:
                 return Gap.DISAGREE, f"no two of {pairs} passes of one version agree to {most}"
             return Gap.DISAGREE, f"passes of one version differ by more than {most}: count it once more"
-    if intervals.layouts and (met := intervals.layouts_met(step, metric)) < LEAST_LAYOUTS:
-        return Gap.TOO_FEW, f"rounds of {met} layouts: a verdict needs {LEAST_LAYOUTS}"
+    if intervals.layouts and (met := intervals.layouts_met(step, metric)) < MIN_LAYOUTS:
+        return Gap.TOO_FEW, f"rounds of {met} layouts: a verdict needs {MIN_LAYOUTS}"
     if pairs >= needed:
         return Gap.NO_RATIO, f"{metric} is not above zero in every {what.split()[-1]}"
     if pairs:

@@ -22,7 +22,7 @@ from history.stats.repeated_intervals import VISIBLE_PROBABILITY
 from suites.metric import Better, Role
 from suites.metrics import METRICS, label_of, of_role
 
-MOST_DAYS = 5
+MAX_DAYS = 5
 """The nights that are listed for one kind of gap."""
 
 
@@ -149,8 +149,8 @@ def _night_gaps(nights: Nights) -> Iterator[str]:
         steps.setdefault((gap.branch, gap.reason, gap.nights), []).append(gap.step or "all steps")
     for (branch, reason, moments), names in steps.items():
         days = [f"{time:%Y-%m-%d}" for time in moments]
-        more = f" and {len(days) - MOST_DAYS} more" if len(days) > MOST_DAYS else ""
-        days_and_reason = f"{', '.join(days[:MOST_DAYS])}{more}: {' '.join(reason.split())}"
+        more = f" and {len(days) - MAX_DAYS} more" if len(days) > MAX_DAYS else ""
+        days_and_reason = f"{', '.join(days[:MAX_DAYS])}{more}: {' '.join(reason.split())}"
         yield f"no value: {', '.join(names)}, {branch}, {days_and_reason}"
 
 

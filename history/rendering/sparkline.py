@@ -9,18 +9,18 @@ BARS = "▁▂▃▄▅▆▇"
 GAP = "·"
 """A night without a value, which differs from a low bar."""
 
-LEAST_SPAN = 0.05
+MIN_SPAN = 0.05
 """The lowest and the highest bar are at least this far from 1, as a fraction, so that noise looks small."""
 
 SPARKLINE_LEGEND = (
     f"nights: new over base in the last nights; {BARS[3]} is 1, {BARS[0]} and {BARS[-1]} are "
-    f"{LEAST_SPAN:.0%} less and more, or as far as the furthest night of the row; {GAP} has no value."
+    f"{MIN_SPAN:.0%} less and more, or as far as the furthest night of the row; {GAP} has no value."
 ).replace("%", " %")
 
 
 def sparkline(ratios: Sequence[float | None]) -> str:
     """Return a bar for each ratio above zero, on a logarithmic scale around 1; a dot for None."""
     logs = [None if ratio is None else math.log(ratio) for ratio in ratios]
-    span = max(math.log1p(LEAST_SPAN), *(abs(log) for log in logs if log is not None), 0.0)
+    span = max(math.log1p(MIN_SPAN), *(abs(log) for log in logs if log is not None), 0.0)
     middle = len(BARS) // 2
     return "".join(GAP if log is None else BARS[middle + round(log / span * middle)] for log in logs)

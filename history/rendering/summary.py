@@ -24,24 +24,24 @@ from history.rendering.table import (
 )
 from suites.metric import Better
 
-MOST_CHARACTERS = 65_000
+MAX_CHARACTERS = 65_000
 """The length of a summary at most. GitHub allows 65,536 in an issue; the rest is left for text around it."""
 
 CUT = md("\n\n*Truncated to GitHub's limit. `--format markdown` or `--format json` has everything.*\n")
 
 
 def render_summary(comparison: Comparison, names: Mapping[Version, str] = NO_NAMES) -> Markdown:
-    """Return at most MOST_CHARACTERS of Markdown, which has the sentences of all contenders in any case.
+    """Return at most MAX_CHARACTERS of Markdown, which has the sentences of all contenders in any case.
 
     `names` are those of contenders that are not called by their version.
     """
     blocks = [list(_blocks(comparison, contender, names)) for contender in comparison.contenders]
     # The sentence and changes of every contender are more important than complete tables and notes.
     whole = joined(block for contender_blocks in blocks for block in contender_blocks)
-    if len(whole) <= MOST_CHARACTERS:
+    if len(whole) <= MAX_CHARACTERS:
         return whole
     short = joined(block for contender_blocks in blocks for block in contender_blocks[:-1])
-    return joined([cut(short, MOST_CHARACTERS - len(CUT)), CUT], "")
+    return joined([cut(short, MAX_CHARACTERS - len(CUT)), CUT], "")
 
 
 def sentence(

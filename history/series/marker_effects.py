@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 BEFORE, SINCE = 30, 15
 """The nights before a marker, and from it on, whose medians are compared."""
 
-LEAST_BEFORE = 3
+MIN_BEFORE = 3
 """Nights without which nothing can be compared, and a marker explains what is dated near it."""
 
 NEARBY = 3
@@ -24,7 +24,7 @@ NEARBY = 3
 MOVED = 1.5
 """Standard errors by which a series moved with a marker at least."""
 
-MOST = 0.5
+MAX = 0.5
 """The share of the series of a metric of which more have to have moved."""
 
 OF_BASE = 0.5
@@ -70,7 +70,7 @@ class MarkerEffects:
         if (position, metric) not in self._shared:
             rows = [number for number, (_, _, other) in enumerate(self._matrix.series) if other == metric]
             errors = _standard_errors(self._logs[rows], position)
-            self._shared[position, metric] = not len(errors) or float(np.mean(errors >= MOVED)) > MOST
+            self._shared[position, metric] = not len(errors) or float(np.mean(errors >= MOVED)) > MAX
         return self._shared[position, metric]
 
     def _is_of_base(self, position: int, row: int, size: float) -> bool:
@@ -107,7 +107,7 @@ def _standard_errors(logs: Array, position: int) -> Array:
     """Return by how many standard errors series moved at a night, [series that tell]; without a sign."""
     before, since = _around(logs, position)
     nights_before, nights_since = np.isfinite(before).sum(axis=1), np.isfinite(since).sum(axis=1)
-    told = (nights_before >= LEAST_BEFORE) & (nights_since > 0)
+    told = (nights_before >= MIN_BEFORE) & (nights_since > 0)
     before, since = before[told], since[told]
     if not len(before):
         return np.zeros(0)

@@ -23,7 +23,7 @@ from history.store.records import (
 from history.store.schema import machines, nights, points, series, sessions
 from history.timestamps import from_text
 
-MOST_PARTIAL = 3
+MAX_PARTIAL = 3
 """The sessions in which the machine kept a version from some of its steps, after which they count as its
 result: measured again each night it would take the time of everything else."""
 
@@ -55,7 +55,7 @@ def known_results(
         failure = failures_in(options).get(version)
         if failure is not None and failure.cause is FailureCause.MACHINE:
             partial[version] = partial.get(version, 0) + 1
-            if partial[version] < MOST_PARTIAL:
+            if partial[version] < MAX_PARTIAL:
                 continue
         found[version] = KnownResult(version, began)
     return found

@@ -23,10 +23,10 @@ DRIFT_CRITICAL = 2.3
 LEAN_CRITICAL = 2.6
 """The standard errors of the lean of a session beyond which one side has slow rounds: 1 % by chance."""
 
-MOST_TREND = 3.0
+MAX_TREND = 3.0
 """The standard errors of one step's trend that count at most, so that no step alone is a drift."""
 
-LEAST_PART = 2
+MIN_PART = 2
 """The rounds of a level at least: a single one may be a stall."""
 
 AGREEMENT = 0.75
@@ -91,11 +91,11 @@ def objections(
 def seems_changing(rounds: Sequence[float], prior: tuple[float, float]) -> bool:
     """Return whether the rounds, in order, are likely to be of two levels, one after the other.
 
-    For every cut that leaves LEAST_PART rounds on both sides it is the t test of two samples, whose variance
+    For every cut that leaves MIN_PART rounds on both sides it is the t test of two samples, whose variance
     is moderated by the `prior`; Bonferroni's inequality is over the cuts.
     """
     n = len(rounds)
-    cuts = range(LEAST_PART, n - LEAST_PART + 1)
+    cuts = range(MIN_PART, n - MIN_PART + 1)
     if not cuts:
         return False
     expected, df = prior
@@ -114,7 +114,7 @@ def seems_changing(rounds: Sequence[float], prior: tuple[float, float]) -> bool:
 def common_trend(steps: Sequence[Sequence[float]], priors: Sequence[tuple[float, float]]) -> float:
     """Return how far the ratios of all steps rise from round to round, in standard errors.
 
-    It is the sum of the t values of the steps' slopes, each at most MOST_TREND, over the root of their
+    It is the sum of the t values of the steps' slopes, each at most MAX_TREND, over the root of their
     number (Stouffer). `steps` are the log ratios in order, `priors` as in `objections`. 0 without any slope.
     """
     slopes = []
@@ -128,7 +128,7 @@ def common_trend(steps: Sequence[Sequence[float]], priors: Sequence[tuple[float,
         rest = math.fsum([(log - middle) ** 2 for log in rounds]) - rise**2
         variance = (df * expected + max(0.0, rest)) / (df + n - 2)
         if variance > 0:
-            slopes.append(max(-MOST_TREND, min(rise / math.sqrt(variance), MOST_TREND)))
+            slopes.append(max(-MAX_TREND, min(rise / math.sqrt(variance), MAX_TREND)))
     return math.fsum(slopes) / math.sqrt(len(slopes)) if slopes else 0.0
 
 

@@ -15,7 +15,7 @@ from history.stats.distributions import normal_below, normal_quantile
 NODES_TO_GAIN = 1.2
 """Nodes of the numerical integration per standard deviation of one round's gain; errors are below 1e-7."""
 
-LEAST_NODES = 16
+MIN_NODES = 16
 """The nodes of the numerical integration at least, however narrow the range."""
 
 NOTHING = 8.5
@@ -149,7 +149,7 @@ def _root(falling: Callable[[float], float], low: float, high: float) -> float:
 
 def _scaled(edge: float) -> Rule:
     """Return the Gauss-Legendre rule for the integral from 0 to `edge`."""
-    points, weights = _legendre(max(LEAST_NODES, math.ceil(8 + NODES_TO_GAIN * edge)))
+    points, weights = _legendre(max(MIN_NODES, math.ceil(8 + NODES_TO_GAIN * edge)))
     return [edge * (1 + node) / 2 for node in points], [edge * weight / 2 for weight in weights]
 
 

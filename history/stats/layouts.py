@@ -13,7 +13,7 @@ from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, varian
 from history.stats.noise_model import Noise, without_stalls
 from history.stats.repeated_intervals import Design, sequential_interval
 
-LEAST_LAYOUTS = MINIMUM_REPETITIONS
+MIN_LAYOUTS = MINIMUM_REPETITIONS
 """The layouts that an interval needs at least: fewer do not say how much layouts differ."""
 
 
@@ -34,7 +34,7 @@ def layout_interval(
     error is at least that of sequential_interval, which takes rounds for independent.
 
     Nothing is borrowed from other steps: they ran in the same layouts, and may have had the same luck.
-    Returns None before the first look, and with rounds of fewer than LEAST_LAYOUTS layouts.
+    Returns None before the first look, and with rounds of fewer than MIN_LAYOUTS layouts.
     """
     plain = sequential_interval(logs, design, prior)
     if plain is None:
@@ -43,7 +43,7 @@ def layout_interval(
     rounds = [(layout, log) for layout, log in zip(layout_by_round, logs, strict=True) if log in kept]
     means = [mean([log for of, log in rounds if of == layout]) for layout in {of for of, _ in rounds}]
     n = len(means)
-    if n < LEAST_LAYOUTS:
+    if n < MIN_LAYOUTS:
         return None
     middle, error = mean(means), max(plain.error, math.sqrt(variance(means) / n))
     margin, last = (design.margin(look, n - 1) * error for look in (len(logs), design.cap))

@@ -20,7 +20,7 @@ STALL_SHARE = 0.25
 """The share of a step's rounds that may be left out as stalled, one round in any case. More than that is
 normal behaviour of the step."""
 
-LEAST_KEPT = 3
+MIN_KEPT = 3
 """The rounds of a step that remain at least: a verdict needs them."""
 
 UNCHECKED_INFLATION = 2.0
@@ -29,10 +29,10 @@ UNCHECKED_INFLATION = 2.0
 UNCHECKED_DF = 4.0
 """The degrees of freedom of such a calibration at most."""
 
-MOST_PRIOR_DF = 60.0
+MAX_PRIOR_DF = 60.0
 """The degrees of freedom of a prior at most, however similar the steps are."""
 
-MOST_CORRELATION = 0.8
+MAX_CORRELATION = 0.8
 """The correlation of neighbouring rounds at most, because few rounds can give any estimate."""
 
 USUAL_CORRELATION = 0.1
@@ -49,7 +49,7 @@ SCATTER_CAUTION = 0.3
 
 Without it one step with three times the noise of the others is called a regression in 2 % of sessions."""
 
-LEAST_VARIANCE = 1e-24
+MIN_VARIANCE = 1e-24
 """A step whose log ratios vary less is constant: quotients are rounded."""
 
 MAD_FACTORS = (math.inf, math.inf, 1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
@@ -118,7 +118,7 @@ def without_stalls(logs: Sequence[float], deviation: float) -> list[float]:
     A round is left out when it lies more than STALL_DEVIATIONS from the step's median, in units of
     `deviation` or of the step's own robust deviation, whichever is larger. If this applies to more than
     STALL_SHARE of the rounds (and to more than one), none is left out: what is that frequent is not a stall.
-    At least LEAST_KEPT rounds remain: among three that disagree the outlier cannot be identified.
+    At least MIN_KEPT rounds remain: among three that disagree the outlier cannot be identified.
     Outliers are rejected by median and MAD (Hampel, Technometrics 27, 1985). STALL_DEVIATIONS is so large
     that practically no normal round is rejected, and the t interval of the rest needs no correction.
     """
@@ -127,7 +127,7 @@ def without_stalls(logs: Sequence[float], deviation: float) -> list[float]:
     middle = median(logs)
     cut = STALL_DEVIATIONS * max(deviation, robust_deviation(logs))
     kept = [log for log in logs if abs(log - middle) <= cut]
-    allowed = min(max(1, int(len(logs) * STALL_SHARE)), len(logs) - LEAST_KEPT)
+    allowed = min(max(1, int(len(logs) * STALL_SHARE)), len(logs) - MIN_KEPT)
     return kept if len(logs) - len(kept) <= allowed else list(logs)
 
 
@@ -177,7 +177,7 @@ def expected_of(prior: Noise | None) -> tuple[float, float]:
 
 
 def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
-    """Return the correlation of neighbouring rounds within a step, one for all steps; 0 to MOST_CORRELATION.
+    """Return the correlation of neighbouring rounds within a step, one for all steps; 0 to MAX_CORRELATION.
 
     With e the deviations from a step's mean, the sum of e_i e_(i+1) over the sample variance is on average
     -(n - 1) / n for n independent rounds (the bias of Marriott & Pope, Biometrika 41, 1954) and grows with
@@ -205,7 +205,7 @@ def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
     before = 1 / CORRELATION_DEVIATION**2
     precision = weight**2 / terms + before
     expected = (excess * weight / terms + USUAL_CORRELATION * before) / precision
-    return min(max(expected + 1 / math.sqrt(precision), 0.0), MOST_CORRELATION)
+    return min(max(expected + 1 / math.sqrt(precision), 0.0), MAX_CORRELATION)
 
 
 def _cleaned(rounds: Sequence[Sequence[float]], units: Sequence[float | None]) -> list[list[float]]:
@@ -237,7 +237,7 @@ class _Pool:
 
     def __init__(self, cleaned: Sequence[Sequence[float]]) -> None:
         values = {step: variance(logs) for step, logs in enumerate(cleaned) if len(logs) > 1}
-        self._constant = {step for step, value in values.items() if value <= LEAST_VARIANCE}
+        self._constant = {step for step, value in values.items() if value <= MIN_VARIANCE}
         steps = [step for step in values if step not in self._constant]
         halves = [(len(cleaned[step]) - 1) / 2 for step in steps]
         self._places = {step: place for place, step in enumerate(steps)}
@@ -278,8 +278,8 @@ def _prior(others: _Others | None, calibrated: Noise | None, correlation: float)
         return Noise(unit * UNCHECKED_INFLATION, alone, max(calibrated.correlation, correlation))
     uncertainty = others.uncertainty + (trigamma(calibrated.df / 2) if calibrated else 0.0)
     # Newton's method would not converge for an uncertainty close to zero.
-    certain = uncertainty <= trigamma(MOST_PRIOR_DF / 2)
-    df = MOST_PRIOR_DF if certain else min(2 * inverse_trigamma(uncertainty), MOST_PRIOR_DF)
+    certain = uncertainty <= trigamma(MAX_PRIOR_DF / 2)
+    df = MAX_PRIOR_DF if certain else min(2 * inverse_trigamma(uncertainty), MAX_PRIOR_DF)
     sd = unit * math.exp((others.location + digamma(df / 2) - math.log(df / 2)) / 2)
     return Noise(sd, df, correlation)
 

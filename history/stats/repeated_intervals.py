@@ -13,11 +13,11 @@ from history.stats.contrary_evidence import objections
 from history.stats.distributions import normal_below, normal_quantile, student_quantile
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, variance
 from history.stats.group_sequential import power_boundary
-from history.stats.noise_model import LEAST_VARIANCE, Noise, expected_of, pooled_noise, without_stalls
+from history.stats.noise_model import MIN_VARIANCE, Noise, expected_of, pooled_noise, without_stalls
 
 __all__ = ["Design", "Noise", "pooled_noise", "sequential_interval", "smallest_visible"]
 
-MOST_ROUNDS = 20
+MAX_ROUNDS = 20
 """The default cap: a step that is undecided after so many rounds stays inconclusive."""
 
 FAMILY_CONFIDENCE = 0.98
@@ -43,7 +43,7 @@ class Design:
     least: int = MINIMUM_REPETITIONS
     """The rounds of the first look."""
 
-    cap: int = MOST_ROUNDS
+    cap: int = MAX_ROUNDS
     """The rounds of the last look; there is a look after each round from `least` on."""
 
     confidence: float = FAMILY_CONFIDENCE
@@ -145,6 +145,6 @@ def moderated(own: float, df: float, prior: Noise | None) -> tuple[float, float]
     if prior is None:
         return own, df
     expected = prior.sd**2
-    if own <= LEAST_VARIANCE:
+    if own <= MIN_VARIANCE:
         return expected, max(1.0, prior.df)
     return max(own, (prior.df * expected + df * own) / (prior.df + df)), prior.df + df

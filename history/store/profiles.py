@@ -14,10 +14,10 @@ COMPRESSION = 9
 """zlib's highest level: stacks are repetitive, and a run has few of them."""
 
 
-MOST_BYTES = 256 * 1024**2
+MAX_BYTES = 256 * 1024**2
 """The most that a profile can unpack to, so that a damaged one does not fill the memory."""
 
-MOST_SAMPLES = 10**12
+MAX_SAMPLES = 10**12
 """Of one stack."""
 
 
@@ -69,12 +69,12 @@ def unpacked(content: bytes) -> Mapping[str, int]:
     """Return the stacks that `packed` has stored. Raises DamagedTextError for anything else."""
     try:
         inflater = zlib.decompressobj()
-        plain = inflater.decompress(content, MOST_BYTES)
+        plain = inflater.decompress(content, MAX_BYTES)
         if not inflater.eof:
             raise DamagedTextError("a profile is cut off, or too large")
         stacks = stored_object(plain)
     except zlib.error as error:
         raise DamagedTextError(f"a profile cannot be decompressed: {error}") from error
-    if not all(type(count) is int and 0 <= count <= MOST_SAMPLES for count in stacks.values()):
+    if not all(type(count) is int and 0 <= count <= MAX_SAMPLES for count in stacks.values()):
         raise DamagedTextError("a profile has a number of samples that is not possible")
     return stacks

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from history.stats.layouts import LEAST_LAYOUTS
+from history.stats.layouts import MIN_LAYOUTS
 from history.stats.noise_model import Noise
 from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY
 
@@ -144,7 +144,7 @@ class Session(SessionStart):
         """The layouts on each side, which rounds took in turns; 0 where all rounds had the same build."""
         option = self.options.get(LAYOUTS)
         count = option.get("count") if isinstance(option, dict) else 0
-        return count if isinstance(count, int) and count >= LEAST_LAYOUTS else 0
+        return count if isinstance(count, int) and count >= MIN_LAYOUTS else 0
 
     @property
     def only_counted(self) -> bool:

@@ -13,7 +13,7 @@ from report.markup.parts import cell, charted, numeric, row, table
 
 WIDTH = 960
 _ROW, _TOP, _RIGHT, _GAP = 26, 24, 20, 12
-_MOST_LETTERS = 44
+_MAX_LETTERS = 44
 """How many letters of a label are shown."""
 
 
@@ -44,7 +44,7 @@ def interval_figure(
 def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) -> Markup:
     height = _TOP + _ROW * len(rows) + 8
     values = [value for one in rows for value in (one.ratio, one.low, one.high) if value is not None]
-    left = _GAP + svg.LETTER * min(_MOST_LETTERS, max((len(one.label) for one in rows), default=0))
+    left = _GAP + svg.LETTER * min(_MAX_LETTERS, max((len(one.label) for one in rows), default=0))
     x = RatioScale.around(values, left, WIDTH - _RIGHT)
     parts = []
     if threshold is not None:
@@ -61,7 +61,7 @@ def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) ->
 
 
 def _row(one: IntervalRow, left: float, y: float, x: RatioScale) -> Iterator[Markup]:
-    label = svg.text(left - _GAP, y + 4, one.label[:_MOST_LETTERS], "row-label", "end")
+    label = svg.text(left - _GAP, y + 4, one.label[:_MAX_LETTERS], "row-label", "end")
     yield svg.link(one.href, one.label, label) if one.href else label
     if one.ratio is None:
         yield svg.text(left + 6, y + 4, one.note or DASH, "tick")

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-LEAST_RANGE = 0.05
+MIN_RANGE = 0.05
 """A relative axis shows at least 5 % on either side of 1, so that noise does not fill it."""
 
 _RATIO_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-_MOST_TICKS = 6
+_MAX_TICKS = 6
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class RatioScale:
 
     @classmethod
     def around(cls, values: Iterable[float], bottom: float, top: float) -> "RatioScale":
-        """Return the axis that shows all values above zero, and at least LEAST_RANGE on either side of 1."""
+        """Return the axis that shows all values above zero, and at least MIN_RANGE on either side of 1."""
         known = [value for value in values if value > 0 and math.isfinite(value)]
         room = 1.12
-        low = min([1 - LEAST_RANGE, *(1 - (1 - value) * room if value < 1 else value for value in known)])
-        high = max([1 + LEAST_RANGE, *(value**room if value > 1 else value for value in known)])
+        low = min([1 - MIN_RANGE, *(1 - (1 - value) * room if value < 1 else value for value in known)])
+        high = max([1 + MIN_RANGE, *(value**room if value > 1 else value for value in known)])
         return cls(max(low, min([*known, 1.0]) / 2), high, bottom, top)
 
     def at(self, ratio: float) -> float:
@@ -47,7 +47,7 @@ class RatioScale:
             return [(value, f"{value:g}×") for value in _doublings(self.low, self.high)]
         for step in _RATIO_STEPS:
             first, last = math.ceil((self.low - 1) / step), math.floor((self.high - 1) / step)
-            if last - first < _MOST_TICKS:
+            if last - first < _MAX_TICKS:
                 return [(1 + step * n, _signed(100 * step * n)) for n in range(first, last + 1)]
         return [(1.0, "0 %")]
 
@@ -117,9 +117,9 @@ def _months(first: datetime, last: datetime, step: int) -> Iterator[datetime]:
 
 
 def _doublings(low: float, high: float) -> list[float]:
-    """Return powers of 2 around 1, or of 4, 8, ... where those would be more than _MOST_TICKS."""
+    """Return powers of 2 around 1, or of 4, 8, ... where those would be more than _MAX_TICKS."""
     first, last = math.log2(low), math.log2(high)
-    step = max(1, math.ceil((last - first) / _MOST_TICKS))
+    step = max(1, math.ceil((last - first) / _MAX_TICKS))
     return [2.0 ** (step * n) for n in range(math.ceil(first / step), math.floor(last / step) + 1)]
 
 

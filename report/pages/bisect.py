@@ -12,7 +12,7 @@ from report.markup.parts import bullets, commands, facts, note, numeric, section
 from report.values.bisect_page import BisectPage, BisectPosition
 from report.values.clearance import Clearance
 
-MOST_POSITIONS = 60
+MAX_POSITIONS = 60
 """The positions that the chart shows; the table has all that were measured or are likely."""
 
 
@@ -112,7 +112,7 @@ def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.
 
 
 def _shown(values: BisectPage) -> list[BisectPosition]:
-    likely = sorted(values.positions, key=lambda one: (one.rounds == 0, -one.probability))[:MOST_POSITIONS]
+    likely = sorted(values.positions, key=lambda one: (one.rounds == 0, -one.probability))[:MAX_POSITIONS]
     return sorted(likely, key=lambda one: one.position)
 
 

@@ -15,8 +15,8 @@ from report.markup.parts import bullets, facts, note, numeric, section, stat, ta
 from report.values.catalog import Catalog
 from report.values.machine_page import MachinePage, MachinePeriod
 
-MOST_DISTURBED = 60
-MOST_HANDED_OVER = 60
+MAX_DISTURBED = 60
+MAX_HANDED_OVER = 60
 
 
 def machine_page(values: MachinePage, catalog: Catalog) -> Page:
@@ -218,7 +218,7 @@ def _handed_over(values: MachinePage, catalog: Catalog) -> h.Node:
         return None
     clearance = catalog.clearance
     shown = []
-    for each in values.handed_over[:MOST_HANDED_OVER]:
+    for each in values.handed_over[:MAX_HANDED_OVER]:
         place = Environment("", each.task.suite, each.task.configuration)
         task = replace(each.task, configuration=clearance.place(place).configuration)
         before, after = (
@@ -227,7 +227,7 @@ def _handed_over(values: MachinePage, catalog: Catalog) -> h.Node:
         )
         line = replace(each, task=task, before=before, after=after)
         shown.append(f"{day(each.placed_at)}: {line}")
-    more = len(values.handed_over) - MOST_HANDED_OVER
+    more = len(values.handed_over) - MAX_HANDED_OVER
     return section(
         "Series handed on",
         bullets(shown),
@@ -245,9 +245,9 @@ def _disturbed(values: MachinePage, catalog: Catalog, root: str) -> h.Node:
             h.td[", ".join(f"{step} {count}" for step, count in one.steps.items())],
             h.td[bullets(dict.fromkeys(catalog.clearance.text(reason) for reason in one.reasons))],
         ]
-        for one in values.disturbed[:MOST_DISTURBED]
+        for one in values.disturbed[:MAX_DISTURBED]
     )
-    more = len(values.disturbed) - MOST_DISTURBED
+    more = len(values.disturbed) - MAX_DISTURBED
     return section(
         "Disturbed rounds",
         table(

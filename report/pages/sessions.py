@@ -12,8 +12,8 @@ from report.markup.frame import Page
 from report.markup.parts import note, stat, table
 from report.values.catalog import Catalog, SessionEntry
 
-MOST_VERSIONS = 4
-MOST_ROWS = 400
+MAX_VERSIONS = 4
+MAX_ROWS = 400
 """The sessions on the first page; older ones are on a page for each year."""
 
 
@@ -31,7 +31,7 @@ def sessions_page(catalog: Catalog) -> Page:
         body = [
             h.ul(".stats")[(stat(str(count), kind) for kind, count in counts.most_common())],
             h.nav(aria_label="Sessions by year")[h.ul(".inline")[links]] if links else None,
-            _table(entries[:MOST_ROWS], catalog, root, "Sessions, latest first"),
+            _table(entries[:MAX_ROWS], catalog, root, "Sessions, latest first"),
         ]
     return Page(addresses.SESSIONS, "Sessions", body, catalog.data_until)
 
@@ -40,7 +40,7 @@ def older_years(catalog: Catalog) -> Mapping[int, Sequence[SessionEntry]]:
     """Return the sessions of each year, latest first; nothing when one page has room for all."""
     entries = list(catalog.sessions.values())
     by_year: dict[int, list[SessionEntry]] = {}
-    for entry in reversed(entries) if len(entries) > MOST_ROWS else ():
+    for entry in reversed(entries) if len(entries) > MAX_ROWS else ():
         by_year.setdefault(entry.started_at.year, []).append(entry)
     return by_year
 
@@ -64,7 +64,7 @@ def _table(entries: Sequence[SessionEntry], catalog: Catalog, root: str, caption
 
 def _row(entry: SessionEntry, catalog: Catalog, root: str) -> h.Node:
     box = catalog.clearance.box(entry.box)
-    versions = [short_version(one) for one in entry.versions[:MOST_VERSIONS]]
+    versions = [short_version(one) for one in entry.versions[:MAX_VERSIONS]]
     more = len(entry.versions) - len(versions)
     pruned = ", rounds pruned" if not entry.runs and entry.status is SessionStatus.FINISHED else ""
     return h.tr[

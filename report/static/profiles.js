@@ -9,7 +9,7 @@
   const ROW = 18;
   const LEAST = 1.2;
   const LETTER = 6.4;
-  const MOST_FUNCTIONS = 60;
+  const MAX_FUNCTIONS = 60;
 
   /** @param {string} id @returns {any} */
   const by = (id) => document.getElementById(id);
@@ -117,7 +117,7 @@
       }
     });
     const el = tidemark.element;
-    const rows = [...own].sort(([, a], [, b]) => Math.abs(b[1] - b[0]) - Math.abs(a[1] - a[0])).slice(0, MOST_FUNCTIONS)
+    const rows = [...own].sort(([, a], [, b]) => Math.abs(b[1] - b[0]) - Math.abs(a[1] - a[0])).slice(0, MAX_FUNCTIONS)
       .map(([name, [old, now]]) => el("tr", {}, el("th", { scope: "row" }, el("code", {}, name)),
         el("td", { class: "n" }, micro(old)), el("td", { class: "n" }, micro(now)), el("td", { class: "n" }, signed(now - old))));
     by("functions").replaceChildren(el("table", {}, el("caption", {}, "CPU time per query in each function itself, largest change first"),

@@ -7,7 +7,7 @@
 
   const MINUTE = 60;
   const DAY = 86400;
-  const LEAST_RANGE = 0.05;
+  const MIN_RANGE = 0.05;
   const FIRST_ROWS = 40;
   const SMALL_DOTS = 400; // from so many nights on, dots are small squares, which are drawn twice as fast
   const ids = ["place", "branch", "step", "metric"];
@@ -221,7 +221,7 @@
       scales: {
         x: { time: true, range: (/** @type {any} */ _, /** @type {number} */ first, /** @type {number} */ last) => [first - margin, last + margin] },
         y: relative
-          ? { distr: 3, log: 2, range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min((low ?? 1) * 0.99, bottom, 1 - LEAST_RANGE), Math.max((high ?? 1) * 1.01, top, 1 + LEAST_RANGE)] }
+          ? { distr: 3, log: 2, range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min((low ?? 1) * 0.99, bottom, 1 - MIN_RANGE), Math.max((high ?? 1) * 1.01, top, 1 + MIN_RANGE)] }
           : { range: (/** @type {any} */ _, /** @type {number} */ _low, /** @type {number} */ high) => [0, (high || 1) * 1.06] },
       },
       axes: [

@@ -24,7 +24,7 @@ from report.values.night_intervals import NightInterval, NightIntervals
 from report.values.session_page import VersionSetup, flattened
 from suites.metrics import METRICS
 
-MOST_CHARTS = 8
+MAX_CHARTS = 8
 """The series of a change that are drawn; its table has all."""
 
 NIGHTS_BEFORE = timedelta(days=90)
@@ -54,7 +54,7 @@ class Dossier:
 
     report: ChangeReport
     series: tuple[MemberSeries, ...]
-    """At most MOST_CHARTS, the main series first."""
+    """At most MAX_CHARTS, the main series first."""
 
     confirmation: ContenderComparison | None
     """The new commit against the old one in the confirming session, while it has rounds."""
@@ -93,7 +93,7 @@ def read_dossier(
     main = report.main_series
     others = [member for member in report.change.members if member is not main]
     with history.database.reading() as connection:
-        drawn = tuple(_series(connection, member) for member in (main, *others)[:MOST_CHARTS])
+        drawn = tuple(_series(connection, member) for member in (main, *others)[:MAX_CHARTS])
         setups = tuple(_setup(connection, night) for night in (main.last_before, main.first_after))
         issue = issue_of(connection, report.change.fingerprint)
         kernels = {

@@ -20,7 +20,7 @@ from report.values.comparisons import Comparisons
 from suites.metric import Metric
 from suites.metrics import METRICS, judged_metrics
 
-MOST_VERSIONS = 30
+MAX_VERSIONS = 30
 """The columns of a ladder; of more, the latest stay."""
 
 
@@ -81,8 +81,8 @@ def read_ladders(comparisons: Comparisons, catalog: Catalog, nights: PlaceNights
         return ()
     found: defaultdict[str, dict[tuple[str, str], LadderColumn]] = defaultdict(dict)
     latest = _latest(catalog, nights, base)
-    older = {metric: its[:-MOST_VERSIONS] for metric, its in latest.items()}
-    compared = [each for its in latest.values() for each in its[-MOST_VERSIONS:]]
+    older = {metric: its[:-MAX_VERSIONS] for metric, its in latest.items()}
+    compared = [each for its in latest.values() for each in its[-MAX_VERSIONS:]]
     for branch, night in sorted(compared, key=lambda each: each[1].started_at):
         stands_for = _column_of(branch, night.versions[branch])
         for metric, column in _columns(comparisons, catalog, nights, night, branch).items():
@@ -92,7 +92,7 @@ def read_ladders(comparisons: Comparisons, catalog: Catalog, nights: PlaceNights
     ladders = []
     for metric in sorted(found, key=lambda name: _rank(name, own)):
         columns = sorted(found[metric].values(), key=lambda one: one.started_at)
-        chosen = sorted(columns[-MOST_VERSIONS:], key=lambda one: _order(one.version))
+        chosen = sorted(columns[-MAX_VERSIONS:], key=lambda one: _order(one.version))
         left_out = len(columns) - len(chosen) + len(older.get(metric, ()))
         ladders.append(
             Ladder(

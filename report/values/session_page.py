@@ -21,7 +21,7 @@ from suites.metric import Metric
 from suites.metrics import METRICS
 from suites.profiling.stacks import StepProfile, merged
 
-MOST_CONTENDERS = 40
+MAX_CONTENDERS = 40
 """The contenders that a session's page compares; further ones are named."""
 
 
@@ -117,7 +117,7 @@ def _compared(
         return None, f"it measured one version, {ordered[0]}"
     base, *contenders = map(stored_version, ordered)
     try:
-        return comparisons.of_session(entry, base, contenders[:MOST_CONTENDERS]), ""
+        return comparisons.of_session(entry, base, contenders[:MAX_CONTENDERS]), ""
     except ComparisonError as error:
         return None, error.what
 

@@ -9,7 +9,7 @@ from report import addresses
 from report.writing.series_data import call
 from suites.profiling.stacks import StepProfile
 
-LEAST_SHARE = 0.0002
+MIN_SHARE = 0.0002
 """A stack with a smaller share of the samples is left out: it is less than a pixel wide."""
 
 
@@ -37,7 +37,7 @@ class ProfileEntry:
 
 def stacks_script(entry: ProfileEntry, profile: StepProfile) -> str:
     """Return the stacks of a profile, with nanoseconds per query, as a script."""
-    least = profile.samples * LEAST_SHARE
+    least = profile.samples * MIN_SHARE
     scale = 1000 * profile.microseconds_per_sample
     kept = {stack: round(count * scale) for stack, count in profile.stacks.items() if count >= least}
     return call("profile", entry.name, {"total": round(1000 * total(profile)), "stacks": kept})

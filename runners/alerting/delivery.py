@@ -37,10 +37,10 @@ from runners.alerting.tracker import (
     muting_label,
 )
 
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 """Failed alerts after which the tracker counts as down, and is not asked again in this delivery."""
 
-MOST_READINGS = 3
+MAX_READINGS = 3
 """How often an issue that people change meanwhile is read anew before it is left to the next delivery."""
 
 LONGEST_TITLE = 250
@@ -143,7 +143,7 @@ class Delivery:
 
     def _must_wait(self) -> bool:
         paused = self.result.paused_until
-        return paused is not None or self._failures >= MOST_FAILURES
+        return paused is not None or self._failures >= MAX_FAILURES
 
     def _note_pause(self, *moments: datetime | None) -> None:
         """Ask nothing more in this delivery when the tracker wants to be asked later."""
@@ -206,7 +206,7 @@ class Delivery:
 
         Raises IssueChangedError if people change it all the time.
         """
-        for reading in range(1, MOST_READINGS + 1):
+        for reading in range(1, MAX_READINGS + 1):
             if self._is_settled(alert, issue):
                 return False
             self._own.require(alert, issue)
@@ -220,7 +220,7 @@ class Delivery:
             try:
                 after = self._tracker.edit(issue, edit)
             except IssueChangedError as error:
-                if reading == MOST_READINGS:
+                if reading == MAX_READINGS:
                     raise
                 issue = error.issue
                 continue

@@ -37,8 +37,8 @@ TIMEOUT_SECONDS = 20
 WHOLE_SECONDS = 60
 """For a whole answer."""
 
-MOST_REDIRECTS = 5
-MOST_BYTES = 64 << 20
+MAX_REDIRECTS = 5
+MAX_BYTES = 64 << 20
 LONGEST_MESSAGE = 500
 """Characters of what the tracker says in an error."""
 
@@ -85,7 +85,7 @@ class GitHubApi:
         RedirectedError.
         """
         target = f"{self._url}/{path}"
-        for _ in range(1 + MOST_REDIRECTS):
+        for _ in range(1 + MAX_REDIRECTS):
             answer = self._ask(method, target, query, body, where)
             if answer.status not in _REDIRECTS:
                 return self._content(answer, where)
@@ -99,7 +99,7 @@ class GitHubApi:
                     hint="nothing was changed there; name the right repository in the plan",
                 )
         raise RedirectedError(
-            f"the tracker redirects more than {MOST_REDIRECTS} times",
+            f"the tracker redirects more than {MAX_REDIRECTS} times",
             where=where,
             hint="check the repository in the plan, and GITHUB_API_URL",
         )
@@ -163,9 +163,9 @@ class GitHubApi:
         content = bytearray()
         while chunk := response.raw.read1(_CHUNK, decode_content=True):
             content += chunk
-            if len(content) > MOST_BYTES or time.monotonic() > until:
+            if len(content) > MAX_BYTES or time.monotonic() > until:
                 raise TrackerBusyError(
-                    f"the tracker's answer did not end within {WHOLE_SECONDS} s and {MOST_BYTES >> 20} MiB",
+                    f"the tracker's answer did not end within {WHOLE_SECONDS} s and {MAX_BYTES >> 20} MiB",
                     hint=NEXT_NIGHT,
                 )
         return bytes(content)

@@ -174,7 +174,7 @@ def _madvise(kernel: Kernel, name: str, before: str) -> str | None:
 
 
 def _low_swappiness(kernel: Kernel, name: str, before: str) -> str | None:
-    above = _number(before) > memory.MOST_SWAPPINESS
+    above = _number(before) > memory.MAX_SWAPPINESS
     return "1" if above and memory.swap_setting(kernel) != "off" else None
 
 
@@ -202,7 +202,7 @@ RULES: Mapping[str, Rule] = {
     memory.THP: _madvise,
     memory.THP_DEFRAG: _madvise,
     memory.SWAPPINESS: _low_swappiness,
-    profiling.PARANOID: _at_most(profiling.MOST_PARANOID),
+    profiling.PARANOID: _at_most(profiling.MAX_PARANOID),
     profiling.POINTERS: _at_most(0),
     profiling.NMI_WATCHDOG: _at_most(0),
 }

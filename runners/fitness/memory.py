@@ -13,10 +13,10 @@ SWAPPINESS = "/proc/sys/vm/swappiness"
 SWAPS = "/proc/swaps"
 MEMINFO = "/proc/meminfo"
 
-MOST_SWAPPINESS = 10
+MAX_SWAPPINESS = 10
 """Above this the kernel swaps out the cache of a server while there is page cache that could be dropped."""
 
-LEAST_AVAILABLE = 0.5
+MIN_AVAILABLE = 0.5
 """The share of memory that the short profile of write-heavy uses for the buffer cache of a server."""
 
 GIB_IN_KIB = 1024**2
@@ -55,7 +55,7 @@ def swap(machine: CheckedMachine) -> Reading:
     text += f", swappiness {swappiness}"
     if used:
         return unfit(text, "swapoff --all")
-    if swappiness is None or swappiness > MOST_SWAPPINESS:
+    if swappiness is None or swappiness > MAX_SWAPPINESS:
         return unfit(text, FIX)
     return note(text, "swapoff --all")
 
@@ -69,7 +69,7 @@ def available(machine: CheckedMachine) -> Reading:
     text = (
         f"{sizes['MemAvailable'] / GIB_IN_KIB:.1f} GiB of {sizes['MemTotal'] / GIB_IN_KIB:.1f} GiB available"
     )
-    return unfit(text, look="ps aux --sort -rss | head") if share < LEAST_AVAILABLE else ok(text)
+    return unfit(text, look="ps aux --sort -rss | head") if share < MIN_AVAILABLE else ok(text)
 
 
 def memory_kib(meminfo: str) -> Mapping[str, int]:

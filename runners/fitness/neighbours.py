@@ -16,7 +16,7 @@ DATABASES = {
 }
 """The programs of database servers, as the kernel names them."""
 
-MOST_LOAD = 0.5
+MAX_LOAD = 0.5
 """The limit of runnable processes per core, averaged over the last minute."""
 
 
@@ -36,7 +36,7 @@ def load(machine: CheckedMachine) -> Reading:
         names = ", ".join(machine.sample.culprits) or "many small processes"
         return unfit(f"{text}; most used by {names}", look="top")
     cores = len(machine.kernel.names("/sys/devices/system/cpu/cpu[0-9]*")) or 1
-    return note(f"{text}: wait until it is lower", look="uptime") if average > MOST_LOAD * cores else ok(text)
+    return note(f"{text}: wait until it is lower", look="uptime") if average > MAX_LOAD * cores else ok(text)
 
 
 def databases(machine: CheckedMachine) -> Reading:

@@ -10,7 +10,7 @@ NMI_WATCHDOG = "/proc/sys/kernel/nmi_watchdog"
 HARDWARE = ("cpu", "cpu_core", "armv*")
 """The folders of CPU counters below event_source/devices: uniform x86, hybrid Intel, Arm."""
 
-MOST_PARANOID = 0
+MAX_PARANOID = 0
 """The highest value with which an unprivileged user may sample whole cores: perf_event_open(2)."""
 
 
@@ -30,7 +30,7 @@ def profiler(machine: CheckedMachine) -> Reading:
     if paranoid is None:
         return note(f"perf is installed; {text}: the kernel has no perf support")
     # Root may always profile, but kptr_restrict 2 hides kernel addresses from root too.
-    barred = not machine.is_root and paranoid > MOST_PARANOID
+    barred = not machine.is_root and paranoid > MAX_PARANOID
     hidden = pointers is None or pointers > (1 if machine.is_root else 0)
     if barred or hidden:
         return note(f"perf is installed; {text}", FIX)

@@ -28,7 +28,7 @@ SLOW_WORST_MS = 200.0
 TOO_QUICK_MS = 0.02
 """No device flushes faster than this: the flush ends in memory."""
 
-LEAST_FREE = 0.1
+MIN_FREE = 0.1
 """The share of free space below which allocation and the garbage collection of flash slow down."""
 
 FICLONE = 0x40049409
@@ -103,7 +103,7 @@ def free_disk(machine: CheckedMachine) -> Reading:
             f"{text}; write-heavy, short, needs {needed / 1e9:.1f} GB",
             "export TIDEMARK_HOME=FOLDER    # one with more space",
         )
-    return note(text) if usage.free < LEAST_FREE * usage.total else ok(text)
+    return note(text) if usage.free < MIN_FREE * usage.total else ok(text)
 
 
 def flush_latency(machine: CheckedMachine) -> Reading:

@@ -17,7 +17,7 @@ HARMLESS = {"systemd-tmpfiles-clean.timer", "tidemark-nightly.timer", "tidemark-
 """Timers with milliseconds of work; a night that finds the lock held ends at once."""
 
 CRON_PROGRAMS = {"cron", "crond", "fcron", "anacron"}
-MOST_NAMED = 6
+MAX_NAMED = 6
 
 LATEST = 32_503_680_000 * 10**6
 """The year 3000, in µs since 1970: later times do not fit into Python's."""
@@ -35,8 +35,8 @@ def timers(machine: CheckedMachine) -> Reading:
     if not units and not cron:
         return ok(f"nothing in the next {HOURS:.0f} hours")
     due = [f"{name} at {at:%H:%M}" for at, name in sorted([*units, *cron])]
-    more = f" and {len(due) - MOST_NAMED} more" if len(due) > MOST_NAMED else ""
-    text = f"in the next {HOURS:.0f} hours: {', '.join(due[:MOST_NAMED])}{more}"
+    more = f" and {len(due) - MAX_NAMED} more" if len(due) > MAX_NAMED else ""
+    text = f"in the next {HOURS:.0f} hours: {', '.join(due[:MAX_NAMED])}{more}"
     return unfit(text, look="systemctl list-timers" if units else "")
 
 

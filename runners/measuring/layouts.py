@@ -9,9 +9,9 @@ from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.progress import Progress
 from build.recipes.engines import RECIPES
-from build.relink import MOST_SEED, linker_version, relink, require_linker
+from build.relink import MAX_SEED, linker_version, relink, require_linker
 from build.version import Engine, Version
-from history.stats.layouts import LEAST_LAYOUTS
+from history.stats.layouts import MIN_LAYOUTS
 from history.store.records import LAYOUT_SEEDS, LAYOUTS
 from runners.measuring.request import Exact, Request
 from suites.keys.profile import Mode
@@ -37,11 +37,11 @@ def require_layouts(request: Request) -> None:
     count, rounds = request.layouts, request.least_rounds
     if not count:
         return
-    if count < LEAST_LAYOUTS:
+    if count < MIN_LAYOUTS:
         raise LayoutError(
             f"{count} layouts do not show how much layouts differ",
             where="--layouts",
-            hint=f"name {LEAST_LAYOUTS} at least; with 8 and more, intervals become narrow enough for 2 %",
+            hint=f"name {MIN_LAYOUTS} at least; with 8 and more, intervals become narrow enough for 2 %",
         )
     if request.exact in (Exact.ONLY, Exact.DRIVEN):
         raise LayoutError(
@@ -76,7 +76,7 @@ def seeds_of(uid: str, version: Version, count: int) -> list[int]:
     """
     texts = (f"{uid} {version} {number}" for number in range(1, count + 1))
     digests = (hashlib.sha256(text.encode()).digest() for text in texts)
-    return [int.from_bytes(digest[:8], "big") % MOST_SEED + 1 for digest in digests]
+    return [int.from_bytes(digest[:8], "big") % MAX_SEED + 1 for digest in digests]
 
 
 def layout_options(request: Request, uid: str) -> dict[str, object]:

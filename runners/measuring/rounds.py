@@ -27,7 +27,7 @@ from suites.server import ServerError
 from suites.slices import Schedule
 from suites.step import most_transactions
 
-LEAST_BLOCK_SECONDS = 10.0
+MIN_BLOCK_SECONDS = 10.0
 """The shortest time in seconds that a version is measured in one block of long mode, unless its step is
 shorter."""
 
@@ -204,5 +204,5 @@ def _nothing_but_a_pass(active: Sequence[MeasuredVersion]) -> MeasuredRound:
 
 def _turns_per_block(profile: Profile) -> int:
     """How often one block of long mode repeats the order A B B A; every block opens new connections."""
-    seconds = min(profile.seconds, LEAST_BLOCK_SECONDS)
+    seconds = min(profile.seconds, MIN_BLOCK_SECONDS)
     return max(1, math.ceil(seconds / profile.slice_seconds / 2 - 1e-9))

@@ -10,7 +10,7 @@ from history.store.resume import Recorded
 from history.store.writer import Store
 from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
-from suites.keys.levels import MOST_CLIENTS
+from suites.keys.levels import MAX_CLIENTS
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import METRICS, PRIMARY
@@ -156,7 +156,7 @@ class RunRecorder:
 def _position_of(step: Step, names: Sequence[str]) -> int:
     """Return the position of a step in its suite, from 1; levels of a step follow each other by clients."""
     position = 1 + names.index(step.plain_name)
-    return position if step.level is None else position * (MOST_CLIENTS + 1) + step.level
+    return position if step.level is None else position * (MAX_CLIENTS + 1) + step.level
 
 
 def without_impossible(measured: Measurement) -> Measurement:

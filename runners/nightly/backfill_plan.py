@@ -11,7 +11,7 @@ from history.timestamps import moment_of
 EVERY_DAYS = 7
 """The default days between two dates."""
 
-MOST_DAYS = 366
+MAX_DAYS = 366
 
 SHARE = 0.5
 """The default share of a night's idle time."""
@@ -21,8 +21,8 @@ def days_of(text: str) -> int:
     """Return the days of `7d`. Raises ValueError."""
     number = re.fullmatch(r"([0-9]{1,3})d", text)
     days = int(number[1]) if number else 0
-    if not 1 <= days <= MOST_DAYS:
-        raise ValueError(f"'{text}' is not a number of days from 1d to {MOST_DAYS}d, such as {EVERY_DAYS}d")
+    if not 1 <= days <= MAX_DAYS:
+        raise ValueError(f"'{text}' is not a number of days from 1d to {MAX_DAYS}d, such as {EVERY_DAYS}d")
     return days
 
 

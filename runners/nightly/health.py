@@ -22,7 +22,7 @@ from history.series.task_states import WELL, TaskOutcome, TaskState, TrackedTask
 from history.store.records import Environment
 from history.store.schema import machines, nights, runs, sessions
 from history.timestamps import from_text
-from runners.measuring.failures.cause import LEAST_FREE_BYTES
+from runners.measuring.failures.cause import MIN_FREE_BYTES
 from runners.nightly.heartbeat import MISSED_HOURS
 from runners.nightly.night_result import explained
 from runners.nightly.plan import Plan, Task
@@ -158,9 +158,9 @@ def full_disk(folder: Path) -> str:
         free = shutil.disk_usage(folder).free
     except OSError:  # there is no such folder before the first night
         return ""
-    if free >= LEAST_FREE_BYTES:
+    if free >= MIN_FREE_BYTES:
         return ""
-    least = LEAST_FREE_BYTES / 1e6
+    least = MIN_FREE_BYTES / 1e6
     return f"the disk is full: less than {least:.0f} MB are free in {folder}, and nothing can be measured"
 
 

@@ -20,7 +20,7 @@ BEAT_SECONDS = 1.0
 STALE_MINUTES = 30.0
 """A night without a heartbeat for this long hangs: every part of a compile or a suite reports more often."""
 
-MOST_AMOUNT = 1e15
+MAX_AMOUNT = 1e15
 """The most of an activity, in units of its own."""
 
 MISSED_HOURS = 26.0
@@ -204,7 +204,7 @@ def _checked(beat: Beat) -> Beat:
         if datetime.fromisoformat(moment).tzinfo is None:
             raise ValueError("a time without a time zone")
     amounts = (beat.done, 0.0 if beat.total is None else beat.total)
-    if any(isinstance(amount, bool) or not 0 <= amount <= MOST_AMOUNT for amount in amounts):
+    if any(isinstance(amount, bool) or not 0 <= amount <= MAX_AMOUNT for amount in amounts):
         raise ValueError("not an amount of work")
     if not all(type(number) is int and 0 <= number < 2**63 for number in (beat.process_id, beat.start_ticks)):
         raise ValueError("not a process")

@@ -18,7 +18,7 @@ from runners.occupancy.pause import Pause
 EXHAUSTED = "time budget exhausted"
 """Why a session or a suspicion was skipped."""
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """The most versions without a result that the first line names."""
 
 LONGEST_WHY = 120
@@ -120,10 +120,10 @@ class NightResult:
             by_heading[_HEADINGS.get(target.outcome, "not measured")].append(target)
         for heading, several in by_heading.items():
             groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-            for target in several[:MOST_NAMED]:
+            for target in several[:MAX_NAMED]:
                 groups[target.place, short_reason(target)].append(target.name)
             named = [f"{', '.join(names)}, {place}: {why}" for (place, why), names in groups.items()]
-            more = len(several) - MOST_NAMED
+            more = len(several) - MAX_NAMED
             yield f"{heading}: {'; '.join([*named, *([f'and {more} more'] if more > 0 else [])])}"
 
     def _counts(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ from build.files import toml_value
 from build.home import Home
 from build.version import Engine, VersionError, is_ref, is_release, is_variant, parse_version
 from history.open import is_server
-from history.stats.layouts import LEAST_LAYOUTS
+from history.stats.layouts import MIN_LAYOUTS
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variants
@@ -22,14 +22,14 @@ from runners.nightly.variant_plan import VariantPlan
 from suites.definition import Suite, SuiteError, load_suite
 from suites.keys.levels import LEVEL
 from suites.keys.step import Levels, require_levels
-from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MOST_ROUNDS
+from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MAX_ROUNDS
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 """A name of a box or a runner, without characters that are special to shells or workflows."""
 
 Minutes = Annotated[float, Field(strict=True, gt=0, le=LONGEST_BUDGET_MINUTES)]
 Seconds = Annotated[float, Field(strict=True, gt=0, le=LONGEST_SECONDS)]
-Count = Annotated[int, Field(strict=True, ge=1, le=MOST_ROUNDS)]
+Count = Annotated[int, Field(strict=True, ge=1, le=MAX_ROUNDS)]
 HowMany = Annotated[int, Field(strict=True, ge=0, le=10_000)]
 SuiteName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 """The name of a suite of this checkout; paths are not allowed in a plan."""
@@ -147,7 +147,7 @@ class Task(_Strict):
     """How long each version is measured in a round; None for the time of the profile."""
 
     until_decided: bool = False
-    confirm_layouts: Annotated[int, Field(strict=True, ge=LEAST_LAYOUTS, le=MOST_ROUNDS)] | None = None
+    confirm_layouts: Annotated[int, Field(strict=True, ge=MIN_LAYOUTS, le=MAX_ROUNDS)] | None = None
     """The layouts on each side in sessions that confirm; None for the builds themselves."""
 
     perf: bool = True

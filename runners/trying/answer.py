@@ -12,7 +12,7 @@ from runners.trying.sides import Sides
 
 UNDECIDED = 2
 
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 """The steps that a sentence names."""
 
 
@@ -113,8 +113,8 @@ class TryAnswer:
             if getattr(step, which) is verdict and compared is not None:
                 found.append((abs((compared.judged.value or 1) - 1), f"{step.step} {_change(compared)}"))
         names = [text for _, text in sorted(found, reverse=True)]
-        more = len(names) - _MOST_NAMED
-        return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        more = len(names) - _MAX_NAMED
+        return ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def markdown(answer: TryAnswer, page: str) -> Markdown:

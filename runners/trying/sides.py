@@ -20,7 +20,7 @@ TRIED = "try"
 DIGITS = 12
 """The hex digits of a commit in the name of a version."""
 
-MOST_PATCH_BYTES = 20_000_000
+MAX_PATCH_BYTES = 20_000_000
 """The size of a patch that is read."""
 
 _CHANGES_A_FILE = re.compile(rb"^(--- |diff --git )", re.MULTILINE)
@@ -67,7 +67,7 @@ def sides_of(
 def is_patch(file: Path) -> bool:
     """Return whether a file has a line with which the part of a patch begins that changes a file."""
     with file.open("rb") as opened:
-        return _CHANGES_A_FILE.search(opened.read(MOST_PATCH_BYTES)) is not None
+        return _CHANGES_A_FILE.search(opened.read(MAX_PATCH_BYTES)) is not None
 
 
 def read_version(text: str, engine: Engine) -> Version:
@@ -83,8 +83,8 @@ def base_commit_of(patch: bytes) -> str | None:
 
 
 def _of_patch(path: Path, against: str | None, engine: Engine, git: str | None, home: Home) -> Sides:
-    if path.stat().st_size > MOST_PATCH_BYTES:
-        raise TryError(f"the patch {path.name} is larger than {MOST_PATCH_BYTES // 1_000_000} MB")
+    if path.stat().st_size > MAX_PATCH_BYTES:
+        raise TryError(f"the patch {path.name} is larger than {MAX_PATCH_BYTES // 1_000_000} MB")
     text = path.read_bytes()
     named = base_commit_of(text)
     base = read_version(against or (f"git:{named}" if named else _main(engine)), engine)

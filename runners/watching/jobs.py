@@ -21,7 +21,7 @@ PARTS = ("measure", "report")
 
 PAGE = 100
 
-MOST_RUNS = 100
+MAX_RUNS = 100
 """The latest runs in which a success of a box is looked for."""
 
 RAN = ("success", "failure", "timed_out")
@@ -92,7 +92,7 @@ class NightlyJobs:
     def runs(self) -> Sequence[WorkflowRun]:
         """Return the latest runs, the latest first."""
         path = f"actions/workflows/{WORKFLOW}/runs"
-        found = self._read(path, {"per_page": str(MOST_RUNS)}, _Runs)
+        found = self._read(path, {"per_page": str(MAX_RUNS)}, _Runs)
         return sorted(found.workflow_runs, key=lambda run: run.created_at, reverse=True)
 
     def jobs(self, run: WorkflowRun) -> Iterator[WorkflowJob]:

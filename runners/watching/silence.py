@@ -15,7 +15,7 @@ from runners.watching.jobs import WORKFLOW, AskedBox, BoxSigns, WorkflowRun
 NO_RUN_HOURS = 2 * MISSED_HOURS
 """How long ago the latest run may be: GitHub may drop one, and ends the schedules of quiet repositories."""
 
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 """The most runs that an issue lists."""
 
 
@@ -80,7 +80,7 @@ def _box(signs: BoxSigns, now: datetime) -> WatchVerdict:
 
 def _text(signs: BoxSigns, heard: str, fails: bool) -> Markdown:
     """The body of an issue, which stays the same from night to night."""
-    asked = sorted(signs.unanswered, key=lambda each: each.run.created_at)[:MOST_SHOWN]
+    asked = sorted(signs.unanswered, key=lambda each: each.run.created_at)[:MAX_SHOWN]
     does = "run on it, and none of them succeeds" if fails else "do not run on it"
     lines: list[str] = [
         md("Jobs of {} for box **{}** {}: {}. The first ones since:", WORKFLOW, signs.box, does, heard),

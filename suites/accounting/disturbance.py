@@ -14,9 +14,9 @@ from pathlib import Path
 from suites.accounting.proc import TICKS_PER_SECOND, MachineTicks, ProcessTicks, machine_ticks, processes
 from suites.accounting.throttling import ThrottleCounters, ThrottleReading, Throttling, throttled_between
 
-MOST_CULPRITS = 3
+MAX_CULPRITS = 3
 
-LEAST_CULPRIT_SHARE = 0.01
+MIN_CULPRIT_SHARE = 0.01
 """The smallest share of a core for which a process is named."""
 
 
@@ -144,14 +144,14 @@ def _between(begin: _Snapshot, end: _Snapshot) -> Disturbance:
     window = seconds * TICKS_PER_SECOND
     most = math.ceil(window) * (os.cpu_count() or 1)
     used = _used_by_others(begin, end, most)
-    worst = [name for name, ticks in used.most_common() if ticks / window >= LEAST_CULPRIT_SHARE]
+    worst = [name for name, ticks in used.most_common() if ticks / window >= MIN_CULPRIT_SHARE]
     throttling = throttled_between(begin.throttling, end.throttling)
     return Disturbance(
         seconds=seconds,
         steal_share=stolen / max(stolen + busy, seconds),
         others_share=min(used.total(), most) / window,
         throttled=throttling.heat + throttling.quota,
-        culprits=tuple(worst[:MOST_CULPRITS]),
+        culprits=tuple(worst[:MAX_CULPRITS]),
         throttling=throttling,
     )
 

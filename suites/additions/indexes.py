@@ -11,7 +11,7 @@ from build.version import Engine
 from suites.checking.queries import QueryError, connected
 from suites.server import Address
 
-MOST_LENGTH = 300
+MAX_LENGTH = 300
 """Characters of the description of an index."""
 
 _INDEX = re.compile(r"([a-z_*][a-z0-9_*]{0,62})(\([^;]*\)[^;]*)", re.ASCII)
@@ -34,7 +34,7 @@ class ExtraIndex:
 
 def parse_index(text: str) -> ExtraIndex:
     """Return the index that a text like `sbtest*(c)` describes. Raises ExtraIndexError."""
-    match = _INDEX.fullmatch(text) if len(text) <= MOST_LENGTH and text.isprintable() else None
+    match = _INDEX.fullmatch(text) if len(text) <= MAX_LENGTH and text.isprintable() else None
     if match is None:
         raise ExtraIndexError(
             f"'{text[:80]}' describes no index",

@@ -15,7 +15,7 @@ PORT = 6432
 SERVER_CONNECTIONS = 32
 """Connections to the server, which all clients share."""
 
-MOST_CLIENTS = 20_000
+MAX_CLIENTS = 20_000
 PROGRAM = "pgbouncer"
 
 # Its socket is beside the server's, whose length was checked, and which only the server's user reaches.
@@ -49,7 +49,7 @@ def configuration_before(
         listen=PORT,
         mode=mode,
         pool=connections,
-        clients=MOST_CLIENTS,
+        clients=MAX_CLIENTS,
     )
 
 

@@ -23,9 +23,9 @@ WARM_PER_TABLE = 60
 """Transactions per table before the first mark: catalogues are cached, and cached plans have taken the place
 of those that Postgres makes for the first five executions of a statement."""
 
-MOST_WARM = 1000
+MAX_WARM = 1000
 
-MOST_WARM_SHARE = 2
+MAX_WARM_SHARE = 2
 """At most so many times the counted transactions, which are few where a transaction has many statements."""
 
 PASS_SECONDS = 900.0
@@ -62,7 +62,7 @@ def count(
     engine = COUNTED[server.build.version.engine]
     folder = server.address.socket.parent / "counts"
     tables = sizes.data.options.get("tables", 1)
-    warm = min(MOST_WARM, MOST_WARM_SHARE * step.counted, WARM_PER_TABLE * tables)
+    warm = min(MAX_WARM, MAX_WARM_SHARE * step.counted, WARM_PER_TABLE * tables)
     work = CountedWork(step.counted, warm, engine.mark, PASS_SECONDS)
     command = callgrind.command(folder, engine.mark_function, engine.options, stacks=stacks)
     instrument = Instrument(command, engine.settings)

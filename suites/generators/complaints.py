@@ -9,7 +9,7 @@ LONGEST_LINE = 200
 LONGEST_COMMAND = 500
 """The most characters of a command that is shown."""
 
-MOST_LINES = 2
+MAX_LINES = 2
 """The most lines that are shown; an error and the statement are two."""
 
 SCRIPT_LINE = "tidemark:"
@@ -40,7 +40,7 @@ def complaint(lines: Iterable[str], *, is_over: bool = True) -> str:
     # What a script raises itself is said by nobody else.
     own = [line for line in of_threads if not (first and _OF_DRIVER.match(line))]
     last = [line for line in said if is_over and not _REPORT.match(line)]
-    return "; ".join(map(_shortened, [*first, *own][:MOST_LINES] or last[-MOST_LINES:]))
+    return "; ".join(map(_shortened, [*first, *own][:MAX_LINES] or last[-MAX_LINES:]))
 
 
 def shortened_command(words: Iterable[object]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from suites.keys.step import Step
 from suites.sizing import Sizes
 
-LEAST_CORES_APART = 8
+MIN_CORES_APART = 8
 """From so many cores on, load generators have cores of their own, which they can nearly fill."""
 
 CLIENT_CORES = 6
@@ -24,14 +24,14 @@ def placement(step: Step, sizes: Sizes) -> Placement:
     """Return the placement of a step.
 
     Without levels it is that of the session. One client and its server share the last core. More clients
-    and their server use all cores, or, where there are LEAST_CORES_APART, cores apart.
+    and their server use all cores, or, where there are MIN_CORES_APART, cores apart.
     """
     if not step.clients or not sizes.usable:
         return Placement(sizes.bound_to, sizes.bound_to)
     cores = sizes.usable
     if step.clients[0] == 1:
         return Placement(cores[-1:], cores[-1:])
-    if len(cores) < LEAST_CORES_APART:
+    if len(cores) < MIN_CORES_APART:
         return Placement(None, None)
     clients = len(cores) // CLIENT_CORES
     return Placement(cores[:-clients], cores[-clients:])

@@ -5,18 +5,18 @@ from collections.abc import Iterator
 
 from suites.generators.load import Load, LoadError
 
-MOST_SECONDS = 1e6
+MAX_SECONDS = 1e6
 """Longer than any run: eleven days."""
 
-MOST_TRANSACTIONS = 10**12
+MAX_TRANSACTIONS = 10**12
 """More than a million a second for as long as that."""
 
-MOST_PER_SECOND = 1e9
+MAX_PER_SECOND = 1e9
 """Queries or transactions in one second."""
 
-MOST_QUERIES = 1e13
+MAX_QUERIES = 1e13
 
-MOST_MILLISECONDS = 1e9
+MAX_MILLISECONDS = 1e9
 """A latency as long as the longest run."""
 
 
@@ -33,7 +33,7 @@ def require_plausible(load: Load, program: str) -> Load:
 
 def require_seconds(seconds: float, program: str) -> None:
     """Raise LoadError, which names `program`, when no run takes so long."""
-    if not 0 <= seconds <= MOST_SECONDS:
+    if not 0 <= seconds <= MAX_SECONDS:
         raise LoadError(
             f"{program} reports what cannot be: {seconds:g} seconds",
             hint="its output is damaged: measure again",
@@ -42,27 +42,27 @@ def require_seconds(seconds: float, program: str) -> None:
 
 def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
     """Every number of a load by name, with the most that it can be."""
-    yield "transactions", load.transactions, MOST_TRANSACTIONS
-    yield "queries", load.queries, MOST_QUERIES
-    yield "seconds", load.seconds, MOST_SECONDS
-    yield "errors", load.errors, MOST_TRANSACTIONS
-    yield "watched queries", load.watched_queries, MOST_QUERIES
-    yield "watched seconds", load.watched_seconds, MOST_SECONDS
+    yield "transactions", load.transactions, MAX_TRANSACTIONS
+    yield "queries", load.queries, MAX_QUERIES
+    yield "seconds", load.seconds, MAX_SECONDS
+    yield "errors", load.errors, MAX_TRANSACTIONS
+    yield "watched queries", load.watched_queries, MAX_QUERIES
+    yield "watched seconds", load.watched_seconds, MAX_SECONDS
     for rate in load.per_second:
-        yield "queries in a second", rate, MOST_PER_SECOND
+        yield "queries in a second", rate, MAX_PER_SECOND
     for name, latency in load.latency_ms.items():
-        yield f"latency {name}", latency, MOST_MILLISECONDS
-    yield "late seconds", load.late_seconds, MOST_SECONDS
-    yield "transactions that were due", load.due or 0, MOST_TRANSACTIONS
+        yield f"latency {name}", latency, MAX_MILLISECONDS
+    yield "late seconds", load.late_seconds, MAX_SECONDS
+    yield "transactions that were due", load.due or 0, MAX_TRANSACTIONS
     for name, beside in load.background.items():
         yield (
             f"transactions of {name} beside",
             max(beside.due, beside.done, beside.most_apart),
-            MOST_TRANSACTIONS,
+            MAX_TRANSACTIONS,
         )
-        yield f"late seconds of {name}", beside.late_seconds, MOST_SECONDS
+        yield f"late seconds of {name}", beside.late_seconds, MAX_SECONDS
     for kind, its in load.kinds.items():
         counts = (its.committed, its.refused, *its.retried.values())
-        yield f"transactions of {kind}", max(counts), MOST_TRANSACTIONS
+        yield f"transactions of {kind}", max(counts), MAX_TRANSACTIONS
         latencies = (*its.latency_ms.values(), *its.longest_ms)
-        yield f"latency of {kind}", max(latencies, default=0.0), MOST_MILLISECONDS
+        yield f"latency of {kind}", max(latencies, default=0.0), MAX_MILLISECONDS

@@ -23,7 +23,7 @@ local DUPLICATE_KEY = 1062
 
 -- An application that fails this often in one transaction has a mistake, which trying again does not mend. So has one
 -- whose first tries failed and that has not succeeded after so many seconds: a try may wait for a lock.
-local MOST_TRIES, MOST_SECONDS, FIRST_TRIES = 1000, 20, 3
+local MAX_TRIES, MAX_SECONDS, FIRST_TRIES = 1000, 20, 3
 
 local now, connection, counting = nil, nil, true
 local names, kinds = {}, {}
@@ -68,7 +68,7 @@ end
 -- Raises what the server said last of a transaction that it has rolled back for the `tries`-th time since `began`, in
 -- seconds of the monotonic clock, when there is no use in trying it again. `moment` is now.
 function transactions.require_hope(name, tries, began, moment, problem)
-   if tries < MOST_TRIES and (tries < FIRST_TRIES or moment - began < MOST_SECONDS) then return end
+   if tries < MAX_TRIES and (tries < FIRST_TRIES or moment - began < MAX_SECONDS) then return end
    error(string.format("%s was rolled back %d times in %.1f s: %s in %s", name, tries, moment - began,
       problem.sql_errmsg, problem.query), 0)
 end
@@ -76,7 +76,7 @@ end
 -- Rolls back and begins again until the transaction succeeds. Apart from `run`, which LuaJIT compiles without a loop.
 local function try_again(kind, name, problem, body, ...)
    local began = now()
-   for tries = 1, MOST_TRIES do
+   for tries = 1, MAX_TRIES do
       local cause = cause_of(problem)
       transactions.require_hope(name, tries, began, now(), problem)
       if counting then kind.retried[cause] = kind.retried[cause] + 1 end

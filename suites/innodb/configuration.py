@@ -16,7 +16,7 @@ from suites.sizing import Sizes
 SPARE_CONNECTIONS = 20
 """Connections besides the load generator's: for Tidemark, and for a person who inspects the server."""
 
-LEAST_OPEN_TABLES = 4000
+MIN_OPEN_TABLES = 4000
 """The default of table_open_cache in MySQL, which is twice that of MariaDB."""
 
 OPEN_TABLES_OF_CLIENT = 16
@@ -60,7 +60,7 @@ def fill_in(
         log=folder / "server.log",
         binlog=folder / "data" / "binlog",
         max_connections=sizes.connections + SPARE_CONNECTIONS,
-        table_open_cache=max(LEAST_OPEN_TABLES, sizes.connections * OPEN_TABLES_OF_CLIENT),
+        table_open_cache=max(MIN_OPEN_TABLES, sizes.connections * OPEN_TABLES_OF_CLIENT),
         buffer_bytes=sizes.buffer_bytes,
         flush_at_commit=1 if durability is Durability.FULL else 0,
         redo_bytes=sizes.wal_limit_bytes,

@@ -17,7 +17,7 @@ local REGISTERS, PRODUCTS, CUSTOMERS, PRICES = 1000, 10000, 100000, 500
 local SHOWN = 10 -- rows of a query
 
 -- How many statements the deletes may be behind the inserts.
-local MOST_BEHIND = 8
+local MAX_BEHIND = 8
 
 local COLUMNS = "dateandtime, cashregisterid, customerid, productid, price, data"
 
@@ -185,6 +185,6 @@ tidemark.script {
    kinds = {"insert", "delete", "range", "point", "index"},
    start = start,
    kind = function() return sysbench.opt.workload end,
-   pace = {leader = "insert", follower = "delete", most = MOST_BEHIND},
+   pace = {leader = "insert", follower = "delete", most = MAX_BEHIND},
    event = function(kind, number) tidemark.transaction(kind, BODIES[kind], number) end,
 }

@@ -27,7 +27,7 @@ LUA_MODULES = Path(__file__).resolve().parents[1] / "generators"
 STREAMS = "streams"
 """The option of a step of several queries: names of other steps, in streams that are separated by `|`."""
 
-MOST_KEYS = 10_000
+MAX_KEYS = 10_000
 """The most orders of a refresh for each unit of the scale, of which there are 15,000."""
 
 
@@ -198,8 +198,8 @@ def _check_query(suite: SuiteKeys, step: StepKeys) -> None:
             f"{where}.options: queries takes file, and keys for a refresh function, or {STREAMS} alone"
         )
     keys = step.options.get("keys", 1)
-    if type(keys) is not int or not 0 < keys <= MOST_KEYS:
-        raise ValueError(f"{where}.options.keys: a number of orders from 1 to {MOST_KEYS}")
+    if type(keys) is not int or not 0 < keys <= MAX_KEYS:
+        raise ValueError(f"{where}.options.keys: a number of orders from 1 to {MAX_KEYS}")
     if "keys" in step.options and step.reads_only:
         raise ValueError(f"{where}.reads_only: a refresh function changes the data")
     if not (suite.folder / str(step.options["file"])).is_file():

@@ -3,7 +3,7 @@
 LEVEL = "@"
 """What stands between the name of a step and the clients of a level of it."""
 
-MOST_CLIENTS = 10_000
+MAX_CLIENTS = 10_000
 """The most clients of a level."""
 
 

@@ -6,19 +6,19 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from suites.keys.step import Levels, require_levels
-from suites.keys.values import MOST_ROWS, MOST_SHARE, Count, Number, Option, Strict
+from suites.keys.values import MAX_ROWS, MAX_SHARE, Count, Number, Option, Strict
 from suites.slices import (
     LONGEST_BUDGET_MINUTES,
     LONGEST_SECONDS,
-    MOST_ROUNDS,
+    MAX_ROUNDS,
     SHORTEST_SLICE,
     ScheduleError,
     require_few_slices,
 )
 
-MOST_TABLES = 1000
+MAX_TABLES = 1000
 """The most equal tables."""
-Bounds = tuple[Annotated[Count, Field(gt=0, le=MOST_ROWS)], Annotated[Count, Field(gt=0, le=MOST_ROWS)]]
+Bounds = tuple[Annotated[Count, Field(gt=0, le=MAX_ROWS)], Annotated[Count, Field(gt=0, le=MAX_ROWS)]]
 """Minimum and maximum, both inclusive."""
 
 
@@ -61,19 +61,19 @@ class Profile(Strict):
     """How long each version warms up at the beginning of a round; rounded up to whole slices."""
     perf_seconds: Number = Field(default=2, gt=0, le=LONGEST_SECONDS)
     """With --perf, how long each version is profiled at the end of a round."""
-    repetitions: Count = Field(ge=1, le=MOST_ROUNDS)
+    repetitions: Count = Field(ge=1, le=MAX_ROUNDS)
     """Rounds of each step; in mode long, the length of the step determines them."""
-    most_rounds: Count = Field(default=20, ge=3, le=MOST_ROUNDS)
+    most_rounds: Count = Field(default=20, ge=3, le=MAX_ROUNDS)
     """With --until-decided, the most rounds of a step that has no verdict yet."""
     budget_minutes: Number = Field(default=30, gt=0, le=LONGEST_BUDGET_MINUTES)
     """With --until-decided, for how long after its first round a session starts further rounds."""
-    data_to_memory: Number = Field(gt=0, le=MOST_SHARE)
+    data_to_memory: Number = Field(gt=0, le=MAX_SHARE)
     """Size of the loaded data as a share of the machine's memory."""
     rows: Bounds | None = None
     """Bounds of the rows over all tables, whatever the memory; for suites with `bytes_per_row`."""
     scale: Bounds | None = None
     """Bounds of the units of the scale, whatever the memory; for suites with a `[scale]`."""
-    tables: Count | None = Field(default=None, ge=1, le=MOST_TABLES)
+    tables: Count | None = Field(default=None, ge=1, le=MAX_TABLES)
     """Number of equal tables; None if it follows from the client threads."""
     clients: Levels = ()
     """The levels of steps that have none of their own."""
@@ -87,7 +87,7 @@ class Profile(Strict):
     """The most that one query may take, with the generator queries; None for no limit."""
     keeps_copy: bool = Field(default=False, strict=True)
     """Whether a copy of the loaded data of each version is kept for later sessions; only in rounds mode."""
-    counted_passes: Count = Field(default=0, ge=0, le=MOST_ROUNDS)
+    counted_passes: Count = Field(default=0, ge=0, le=MAX_ROUNDS)
     """How many of the first rounds of a step have a counted pass, unless the session says otherwise."""
 
     @model_validator(mode="after")

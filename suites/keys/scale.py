@@ -2,15 +2,15 @@
 
 from pydantic import Field, model_validator
 
-from suites.keys.values import MOST_ROWS, Count, Name, Number, Strict, TableName
+from suites.keys.values import MAX_ROWS, Count, Name, Number, Strict, TableName
 
 
 class ScaledTable(Strict):
     """One table, or several that are described together, of a suite with a scale."""
 
-    rows: Count = Field(gt=0, le=MOST_ROWS)
+    rows: Count = Field(gt=0, le=MAX_ROWS)
     """Rows per unit of the scale; in total if the table is fixed."""
-    bytes_per_row: Number = Field(ge=1, le=MOST_ROWS)
+    bytes_per_row: Number = Field(ge=1, le=MAX_ROWS)
     """Size of a loaded row, including its index entries."""
     fixed: bool = Field(default=False, strict=True)
     """Whether the size is independent of the scale."""

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from suites.keys.levels import LEVEL, MOST_CLIENTS, plain_name
-from suites.keys.values import MOST_SHARE, Count, Name, Number, Option, Strict, TableName
+from suites.keys.levels import LEVEL, MAX_CLIENTS, plain_name
+from suites.keys.values import MAX_SHARE, Count, Name, Number, Option, Strict, TableName
 
-MOST_COUNTED = 1_000_000
+MAX_COUNTED = 1_000_000
 """The most transactions of a counted pass."""
-Levels = tuple[Annotated[Count, Field(ge=1, le=MOST_CLIENTS)], ...]
+Levels = tuple[Annotated[Count, Field(ge=1, le=MAX_CLIENTS)], ...]
 """Numbers of clients, each of which makes a step of its own; empty if the machine's cores decide."""
 
 
@@ -29,25 +29,25 @@ class Step(Strict):
     """Comparisons show a geometric mean for the steps of a group."""
     options: dict[str, Option] = Field(default={})
     """Options of the load generator: `--name=value` of a sysbench script, `builtin` or `file` of pgbench."""
-    queries: Number = Field(default=1, gt=0, le=MOST_SHARE)
+    queries: Number = Field(default=1, gt=0, le=MAX_SHARE)
     """Queries in a transaction, for generators that count transactions only."""
-    most_work_to_rows: Number | None = Field(default=None, gt=0, le=MOST_SHARE)
+    most_work_to_rows: Number | None = Field(default=None, gt=0, le=MAX_SHARE)
     """The maximum number of transactions, relative to the loaded rows; for steps that use rows up."""
     rows_of: TableName | None = None
     """The table whose rows `most_work_to_rows` counts; only in suites with a `[scale]`."""
-    counted: Count = Field(default=400, gt=0, le=MOST_COUNTED)
+    counted: Count = Field(default=400, gt=0, le=MAX_COUNTED)
     """The transactions of a counted pass, under a server that is some fifty times slower."""
     reads_only: bool = Field(default=False, strict=True)
     """Whether it leaves the data as they are: the next step of the round goes on with the same servers."""
     clients: Levels = ()
     """The levels of the step. A step of a session has one, as part of its name, or measures all of them."""
-    rate: Number | None = Field(default=None, gt=0, le=MOST_SHARE)
+    rate: Number | None = Field(default=None, gt=0, le=MAX_SHARE)
     """Transactions that arrive per second; None if each begins when the one before it has ended."""
-    rate_per_core: Number | None = Field(default=None, gt=0, le=MOST_SHARE)
+    rate_per_core: Number | None = Field(default=None, gt=0, le=MAX_SHARE)
     """The same for each core of the machine, in place of `rate`."""
     rate_of: Name | None = None
     """The step of whose calibrated throughput `rate` is a share; None if `rate` is absolute."""
-    background: dict[Name, Annotated[Number, Field(ge=0, le=MOST_SHARE)]] = Field(default={})
+    background: dict[Name, Annotated[Number, Field(ge=0, le=MAX_SHARE)]] = Field(default={})
     """Kinds of transactions that connections of their own carry out beside each client, and how many of each
     a second; 0 for as many as keep pace with the step's own."""
     held_transaction: bool = Field(default=False, strict=True)

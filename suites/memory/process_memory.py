@@ -10,7 +10,7 @@ from suites.processes import tree_of
 
 PROC = Path("/proc")
 
-MOST_KIB = 2**47
+MAX_KIB = 2**47
 """More than the address space of a process."""
 
 _FIELD = re.compile(r"^(\w+):\s+([0-9]{1,15}) kB$", re.MULTILINE)
@@ -119,7 +119,7 @@ def _fields(text: str) -> Mapping[str, int]:
 
 def _field(fields: Mapping[str, int], name: str, file: str) -> int:
     number = fields.get(name)
-    if number is None or number > MOST_KIB:
+    if number is None or number > MAX_KIB:
         raise ProcessMemoryError(
             f"{name} is missing" if number is None else f"{name} cannot be {number} KiB",
             where=file,

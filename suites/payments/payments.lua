@@ -9,7 +9,7 @@ local tidemark = require("tidemark")
 local ACCOUNTS = 10000 -- of a unit, as suite.toml says, and as many cards
 local ORGANIZATIONS = 50 -- with one user each
 local BALANCE = 50000000
-local MOST_AMOUNT = 999
+local MAX_AMOUNT = 999
 local REQUEST, MAKE = 1, 2 -- the permissions
 
 -- --- what client and loader know of an account by its number alone
@@ -226,7 +226,7 @@ local function event()
    until organization_of(payer) ~= organization_of(payee)
    paid = paid + 1
    local is_turn = sysbench.opt.deletes == "on" and paid % EVERY == 0
-   local id = tidemark.transaction("payment", pay, payer, payee, sysbench.rand.uniform(1, MOST_AMOUNT), is_turn)
+   local id = tidemark.transaction("payment", pay, payer, payee, sysbench.rand.uniform(1, MAX_AMOUNT), is_turn)
    if not is_turn or type(id) ~= "number" then return end
    known[#known + 1] = id
    if #known < KNOWN then return end

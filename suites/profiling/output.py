@@ -10,7 +10,7 @@ from build.home import locate
 LOG = "profiles.log"
 """The file below the home's logs in which the whole output is kept."""
 
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 
 
 def in_a_sentence(program: str, output: str) -> str:
@@ -24,8 +24,8 @@ def in_a_sentence(program: str, output: str) -> str:
     panic = next((place for place, line in enumerate(lines[:-1]) if "panicked at" in line), None)
     reason = lines[0] if panic is None else f"{program} panicked: {lines[panic + 1]}"
     shown = "".join(each if each.isprintable() else "?" for each in redacted(reason))
-    if len(shown) > MOST_CHARACTERS:
-        shown = shown[: MOST_CHARACTERS - 1] + "…"
+    if len(shown) > MAX_CHARACTERS:
+        shown = shown[: MAX_CHARACTERS - 1] + "…"
     return shown if len(lines) == 1 or not _kept(program, output) else f"{shown} (more in logs/{LOG})"
 
 

@@ -19,10 +19,10 @@ from suites.profiling.output import in_a_sentence
 FREQUENCY = 997
 """Samples per second of CPU time: a prime, so that sampling does not synchronize with periodic work."""
 
-LEAST_FREQUENCY = 49
+MIN_FREQUENCY = 49
 """The minimum of samples per second of CPU time."""
 
-MOST_SAMPLES = 200_000
+MAX_SAMPLES = 200_000
 """The approximate maximum number of samples in one recording."""
 
 CYCLES = "cycles"
@@ -132,7 +132,7 @@ def frequency(core_seconds: float) -> float:
 
     The number of samples is limited because perf writes about 1 KiB of text per sample.
     """
-    return min(FREQUENCY, max(LEAST_FREQUENCY, MOST_SAMPLES // max(1.0, core_seconds)))
+    return min(FREQUENCY, max(MIN_FREQUENCY, MAX_SAMPLES // max(1.0, core_seconds)))
 
 
 class Recording:

@@ -8,13 +8,13 @@ from functools import cached_property
 SHALLOW = 3
 """A stack with fewer frames is shallow: it was not unwound completely, for lack of frame pointers."""
 
-MOST_SHALLOW = 0.1
+MAX_SHALLOW = 0.1
 """Share of shallow stacks above which there is a warning."""
 
-MOST_UNKNOWN = 0.05
+MAX_UNKNOWN = 0.05
 """Share of frames without a name above which there is a warning."""
 
-LEAST_SAMPLES = 200
+MIN_SAMPLES = 200
 """Number of samples below which there is a warning: one percent would be less than two samples."""
 
 COUNTED_EVENT = "instructions"
@@ -43,11 +43,11 @@ class Quality:
     def warnings(self) -> list[str]:
         """Return the problems of the profile in words; empty for a good profile."""
         problems = []
-        if self.samples < LEAST_SAMPLES:
+        if self.samples < MIN_SAMPLES:
             problems.append(f"only {self.samples} samples")
-        if self.shallow > MOST_SHALLOW:
+        if self.shallow > MAX_SHALLOW:
             problems.append(f"{self.shallow:.0%} of the stacks have fewer than {SHALLOW} frames")
-        if self.unknown > MOST_UNKNOWN:
+        if self.unknown > MAX_UNKNOWN:
             problems.append(f"{self.unknown:.0%} of the frames have no name")
         if self.lost > 0.01:
             problems.append(f"{self.lost:.0%} of the samples were lost")

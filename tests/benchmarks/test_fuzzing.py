@@ -65,7 +65,7 @@ def test_only_the_documented_error_is_none() -> None:
 
 
 def test_a_parser_that_does_not_end_is_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "MOST_SECONDS", 0.05)
+    monkeypatch.setattr(campaign, "MAX_SECONDS", 0.05)
     began = time.process_time()
     surprise = first_surprise(_target(_hanging), range(50))
     assert surprise is not None

@@ -136,6 +136,6 @@ def test_coverage_in_unkind_noise(kind: str) -> None:
 
 def test_coverage_with_correlated_rounds_needs_the_correlation() -> None:
     design = Design(confidence=0.95)
-    with patch.object(noise_model, "MOST_CORRELATION", 0.0):
+    with patch.object(noise_model, "MAX_CORRELATION", 0.0):
         assert missed("AR(1) of 0.2", design) > 0.1
     assert missed("AR(1) of 0.2", design) < 0.05

@@ -41,7 +41,7 @@ history.stats.noise_model history.stats.repeated_intervals history.stats.estimat
 history.stats.contrary_evidence"""
 """Modules whose numeric constants decide what a number comes to: each of them is in a sentence."""
 
-UNINTERESTING = {"PORT", "LOAD_SECONDS_PER_MILLION_ROWS", "LEAST_VARIANCE", "LESS", "SAME", "MORE"}
+UNINTERESTING = {"PORT", "LOAD_SECONDS_PER_MILLION_ROWS", "MIN_VARIANCE", "LESS", "SAME", "MORE"}
 
 FREE = {
     "0",

@@ -16,7 +16,7 @@ from suites.sizing import Sizes
 
 MEMORY, DISK = Path("/dev/shm"), Path("/tmp")
 
-LEAST_FREE = 8 * 1024**3
+MIN_FREE = 8 * 1024**3
 """Bytes that must be free: a session of MariaDB needs three, and one worker more than cores has one."""
 
 FOLDER = "TIDEMARK_TESTS_NEW_SERVERS"
@@ -41,7 +41,7 @@ def _has_room(folder: Path) -> bool:
         return False
     if mount.f_flag & os.ST_NOEXEC or not os.access(folder, os.W_OK):
         return False
-    return min(mount.f_bavail * mount.f_frsize, psutil.virtual_memory().available) > LEAST_FREE
+    return min(mount.f_bavail * mount.f_frsize, psutil.virtual_memory().available) > MIN_FREE
 
 
 @contextmanager

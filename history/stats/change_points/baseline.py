@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from history.stats.change_points.drift import Trend
-from history.stats.change_points.tails import MOST_DEGREES, geary_ratio, inverse_degrees, scale_of
+from history.stats.change_points.tails import MAX_DEGREES, geary_ratio, inverse_degrees, scale_of
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
@@ -19,7 +19,7 @@ it, because drift forbids that."""
 STEADY = 2.0
 """Standard errors of a trend from which on the level rests on fewer nights, in inverse proportion to them,"""
 
-LEAST_STEADY = 0.5
+MIN_STEADY = 0.5
 """and on this share of LEVEL_NIGHTS at least."""
 
 NOISE_NIGHTS = 365.0
@@ -59,8 +59,8 @@ TAIL_DOUBT = 2.0
 GEARY_VARIANCE = 0.045
 """Times 1 / nights: the variance of the Geary ratio of Gaussian noise (Geary 1935)."""
 
-MOST_CORRELATION = 0.75
-LEAST_CORRELATION = 0.05
+MAX_CORRELATION = 0.75
+MIN_CORRELATION = 0.05
 """Less is taken for none: it would change nothing but the time that it takes."""
 
 CORRELATION_DOUBT = 4.0
@@ -138,7 +138,7 @@ class Baseline:
         inflation = (1 + self.correlation) / (1 - self.correlation)
         self._trend.look(self.scale * self.deviation * np.sqrt(inflation))
         steady = STEADY / np.maximum(np.abs(self.trend), STEADY)
-        self._most = LEVEL_NIGHTS * np.sqrt(inflation) * np.maximum(steady, LEAST_STEADY)
+        self._most = LEVEL_NIGHTS * np.sqrt(inflation) * np.maximum(steady, MIN_STEADY)
 
     def _learn_noise(self, residual: Array, counted: NDArray[np.bool_]) -> None:
         nights = np.minimum(self.noise_nights + 1, NOISE_NIGHTS)
@@ -165,7 +165,7 @@ class Baseline:
         ratio = (ratio * nights + USUAL_NIGHTS * geary_ratio(USUAL_DEGREES)) / (nights + USUAL_NIGHTS)
         lighter = np.maximum(_GAUSSIAN_RATIO - ratio, 0.0)
         believed = lighter * lighter / (lighter * lighter + TAIL_DOUBT * GEARY_VARIANCE / known)
-        inverse = np.maximum(inverse_degrees(ratio) * believed, 1 / MOST_DEGREES)
+        inverse = np.maximum(inverse_degrees(ratio) * believed, 1 / MAX_DEGREES)
         # The mean square is efficient for Gaussian noise, and moved by outliers; the mean deviation is not.
         tails = np.minimum(3 * inverse, 1)
         by_square = np.sqrt(square * (1 - 2 * inverse))
@@ -187,4 +187,4 @@ def _believed(suspected: Array, nights: Array) -> Array:
     unbiased = np.minimum(np.maximum(suspected, 1e-6), 0.9)
     doubt = CORRELATION_DOUBT * variance / (unbiased * unbiased)
     believed = (unbiased + CORRELATION_MARGIN * np.sqrt(variance)) / (1 + doubt * doubt)
-    return np.asarray(np.where(believed < LEAST_CORRELATION, 0.0, np.minimum(believed, MOST_CORRELATION)))
+    return np.asarray(np.where(believed < MIN_CORRELATION, 0.0, np.minimum(believed, MAX_CORRELATION)))

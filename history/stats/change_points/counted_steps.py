@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 RAISING_NIGHTS = 3
 """The nights that agree by which a step is raised: two wrong counts in a row may agree by chance."""
 
-LEVEL_LEAST = 2
+MIN_LEVEL = 2
 """The nights that show a level, before a step from it is raised: one alone may be the wrong one."""
 
 LEVEL_NIGHTS = 30
@@ -96,7 +96,7 @@ class _Level:
         self.off.append((night, value))
         if len(self.off) < RAISING_NIGHTS:
             return None
-        change = self._change() if self.is_sure or len(self.values) >= LEVEL_LEAST else None
+        change = self._change() if self.is_sure or len(self.values) >= MIN_LEVEL else None
         self._begin_anew()
         return change
 

@@ -11,7 +11,7 @@ TREND_NIGHTS = 365.0
 TREND_LAG = 4
 """Looks after which one counts: what a step that is not yet raised does to the line is no drift."""
 
-_LEAST_SPREAD = 1e-9
+_MIN_SPREAD = 1e-9
 """Squared nights, less than those of any two: a line through one night does not rise."""
 
 
@@ -54,5 +54,5 @@ class Trend:
         `deviation` [series] is that of a night as it counts in means, correlation reckoned with.
         """
         self._look += 1
-        rise = self._rising / np.sqrt(np.maximum(self._spread, _LEAST_SPREAD))
+        rise = self._rising / np.sqrt(np.maximum(self._spread, _MIN_SPREAD))
         self._looks[self._look % len(self._looks)] = rise * np.sqrt(self._nights) / deviation

@@ -21,7 +21,7 @@ ROUNDS = 3
 LEVEL_NIGHTS = 110
 """Nights of a level, those nearest to the change, that its size is measured from."""
 
-LEAST_LEVEL = 3
+MIN_LEVEL = 3
 """Nights of a level without which a size is left as it was when the change was raised."""
 
 NOT_SELECTED = 8
@@ -103,7 +103,7 @@ def measured_again(values: Array, change: ChangePoint, since: int, until: int) -
     later = values[change.raised + 1 : until + 1]
     after = later if np.isfinite(later).sum() >= NOT_SELECTED else values[change.last : until + 1]
     before, after = before[np.isfinite(before)], after[np.isfinite(after)][:LEVEL_NIGHTS]
-    if min(len(before), len(after)) < LEAST_LEVEL:
+    if min(len(before), len(after)) < MIN_LEVEL:
         return change
     deviation = _DEVIATION * float(np.median(np.abs(before - np.median(before))))
     levels, residuals = [], []

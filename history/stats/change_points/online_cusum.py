@@ -16,13 +16,13 @@ from history.stats.change_points.baseline import FIRST_NIGHTS, NEAR, Baseline
 from history.stats.change_points.change_point import ChangePoint
 from history.stats.change_points.localization import located
 from history.stats.change_points.second_look import BaselineNoise, WatchedSteps, still_steps
-from history.stats.change_points.tails import MOST_DEGREES
+from history.stats.change_points.tails import MAX_DEGREES
 from history.stats.distributions import student_tail
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
 
-LEAST_NIGHTS = 24
+MIN_NIGHTS = 24
 """Nights of a series, without gaps, that its noise has to rest on before anything can be claimed."""
 
 STEP_SIZES = (1.3, 1.9, 2.5, 3.2, 4.5)
@@ -74,10 +74,10 @@ RISING = 0.8
 """Nats more for a step to the side to which a series drifts, times the square of the standard errors of its
 trend: the level lags behind, so that drift looks like a step to that side."""
 
-MOST_RISING = 4.0
+MAX_RISING = 4.0
 """Square of the standard errors at which that stays as it is."""
 
-LEAST_RAISING = 2
+MIN_RAISING = 2
 """Nights with the new level that it takes to raise a change, so that a single outlier never does."""
 
 LAG = 12
@@ -151,7 +151,7 @@ class Watchers:
         if first.any():
             self._start(np.flatnonzero(first))
         excess = self._weigh(values, live)
-        raised = (excess >= 0) & (self._baseline.noise_nights >= LEAST_NIGHTS)
+        raised = (excess >= 0) & (self._baseline.noise_nights >= MIN_NIGHTS)
         if raised.any():
             for column in self._still_raised(np.flatnonzero(raised)):
                 yield int(column), self._raise(int(column), float(excess[column]))
@@ -198,12 +198,12 @@ class Watchers:
     def tail_probability(self, values: Array) -> Array:
         """How probable values so far from the level are in the next night, both ways together.
 
-        nan in a gap, and in a series whose noise is not yet known from LEAST_NIGHTS.
+        nan in a gap, and in a series whose noise is not yet known from MIN_NIGHTS.
         """
         base = self._baseline
         residual = values - base.level - base.correlation * self._before
         spread = base.scale * base.innovation * np.sqrt(1 + 1 / np.maximum(base.nights, 1))
-        told = np.isfinite(values) & (base.noise_nights >= LEAST_NIGHTS)
+        told = np.isfinite(values) & (base.noise_nights >= MIN_NIGHTS)
         found = np.full_like(values, np.nan)
         for column in np.flatnonzero(told):
             distance = abs(float(residual[column] / spread[column]))
@@ -218,7 +218,7 @@ class Watchers:
     @property
     def excess(self) -> Array:
         """The nats by which the evidence exceeds what a change has to bring, [series]; mostly far below 0."""
-        known = self._baseline.noise_nights >= LEAST_NIGHTS
+        known = self._baseline.noise_nights >= MIN_NIGHTS
         return np.where(known, self._fair.max(axis=0), _NONE)
 
     def describe(self, column: int) -> ChangePoint:
@@ -249,7 +249,7 @@ class Watchers:
         self._lag = LAG + CORRELATED_LAG * np.maximum(base.correlation - CORRELATED_FROM, 0.0)
         self._correlated = np.flatnonzero(base.correlation)
         young = 1 / np.square(np.maximum(base.noise_nights, 1))
-        tails = base.inverse - 1 / MOST_DEGREES
+        tails = base.inverse - 1 / MAX_DEGREES
         stricter = math.log(FALSE_SHARE / self._false_share)
         threshold = (
             THRESHOLD
@@ -260,7 +260,7 @@ class Watchers:
         )
         np.add(self._handicap, threshold, out=self._asked)
         along = np.maximum(np.sign(self._steps) * base.trend, 0.0)
-        self._asked += RISING * np.minimum(along * along, MOST_RISING)
+        self._asked += RISING * np.minimum(along * along, MAX_RISING)
 
     def _weigh(self, values: Array, live: NDArray[np.bool_]) -> Array:
         """Update the evidence; the most by which that of any size exceeds what it has to bring, in nats."""
@@ -290,7 +290,7 @@ class Watchers:
         going_on += 1
         np.divide(self._evidence, going_on, out=self._fair)
         self._fair -= self._asked
-        np.copyto(self._fair, _NONE, where=self._run < LEAST_RAISING)
+        np.copyto(self._fair, _NONE, where=self._run < MIN_RAISING)
         return np.asarray(self._fair.max(axis=0))
 
     def _ratio(self, night: Array, unit: Array, columns: Columns | slice) -> Array:

@@ -27,7 +27,7 @@ CANDIDATES = 64
 PEAK = 2.5
 """Standard errors below which a peak is no candidate."""
 
-LEAST_LEVEL = 5
+MIN_LEVEL = 5
 """Values that a level needs: fewer could be outliers."""
 
 REACH = 8
@@ -87,7 +87,7 @@ def best_partition(positions: Positions, sums: Sums, penalty: Array) -> Position
     for node in range(1, len(at)):
         length = place[node] - place[:node]
         cost = np.where(
-            length >= LEAST_LEVEL, best[:node] - (at[node] - at[:node]) ** 2 / np.maximum(length, 1), np.inf
+            length >= MIN_LEVEL, best[:node] - (at[node] - at[:node]) ** 2 / np.maximum(length, 1), np.inf
         )
         came[node] = cost.argmin(axis=0)
         best[node] = np.take_along_axis(cost, came[node][None], 0)[0] + penalty
@@ -124,7 +124,7 @@ def moved(positions: Positions, sums: Sums) -> Positions:
     best, where = np.full(positions.shape, -1.0), positions
     for shift in range(-REACH, REACH + 1):
         tried = positions + shift
-        allowed = real & (tried - start >= LEAST_LEVEL) & (end - tried >= LEAST_LEVEL)
+        allowed = real & (tried - start >= MIN_LEVEL) & (end - tried >= MIN_LEVEL)
         tried = np.where(allowed, tried, positions)
         fits = np.where(allowed, gain(start, tried, end, sums), -1.0)
         best, where = np.maximum(best, fits), np.where(fits > best, tried, where)

@@ -52,10 +52,10 @@ OWN_WIDTH = 0.25
 """Scales by which a past night may have been nearer than the present one and still counts as equally far:
 the level of values that repeat moves a little."""
 
-OWN_LEAST = 0.5
+MIN_OWN = 0.5
 """Scales from the level up to which a night counts as what it is, whatever the tails."""
 
-OWN_MOST = 30.0
+MAX_OWN = 30.0
 """Scales from which on a night counts as so far: the tail beyond is too small a number to divide by."""
 
 OWN_PRIOR = 30.0
@@ -160,11 +160,11 @@ def _by_own_tails(relative: Array, there: Mask, runs: Array, noise: BaselineNois
     factors = np.ones((min(OWN_LONGEST, len(relative)), relative.shape[1]))
     for night, factor in zip(relative, factors, strict=False):
         seen = (past >= night - OWN_WIDTH).sum(axis=0)
-        far = np.minimum(night, OWN_MOST)
+        far = np.minimum(night, MAX_OWN)
         expected = stdtr(noise.degrees, OWN_WIDTH - far)
         share = (seen + OWN_PRIOR * expected) / ((known + OWN_PRIOR) * expected)
         tail = np.minimum(share * stdtr(noise.degrees, -far), 0.5)
-        np.divide(-stdtrit(noise.degrees, tail), night, out=factor, where=night > OWN_LEAST)
+        np.divide(-stdtrit(noise.degrees, tail), night, out=factor, where=night > MIN_OWN)
     return factors
 
 

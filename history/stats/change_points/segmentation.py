@@ -48,7 +48,7 @@ CUT = 2.5
 CUT_TAILED = 2.0
 """The same in noise with heavy tails or outliers, and before it is known."""
 
-MOST_CORRELATION = 0.8
+MAX_CORRELATION = 0.8
 
 SPREAD = 60
 """Values to either side of a change within which its range is looked for."""
@@ -199,7 +199,7 @@ def _inflation(correlation: Array, counts: Positions) -> Array:
     variance = 1 / counts
     unbiased = np.clip(correlation, 1e-6, 0.9)
     doubt = 2.5 * variance / unbiased**2
-    believed = np.minimum((unbiased + 0.5 * np.sqrt(variance)) / (1 + doubt**2), MOST_CORRELATION)
+    believed = np.minimum((unbiased + 0.5 * np.sqrt(variance)) / (1 + doubt**2), MAX_CORRELATION)
     return np.asarray((1 + believed) / (1 - believed))
 
 

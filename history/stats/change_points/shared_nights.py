@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-LEAST_SERIES = 5
+MIN_SERIES = 5
 """Series with a value: the median of fewer is moved by a few of them."""
 
 FAR = 3.0
@@ -20,7 +20,7 @@ BACK = 1.5
 REFERENCE_NIGHTS = 40
 """Earlier nights whose median and median deviation each series is measured against, without shared ones."""
 
-LEAST_REFERENCE = 15
+MIN_REFERENCE = 15
 
 REFRESHED = 5
 """Nights after which these are worked out anew."""
@@ -49,8 +49,8 @@ def shared_moves(logs: Array) -> Array:
     moves, distances = np.zeros(nights), np.zeros(nights)
     shared = np.zeros(nights, dtype=np.bool_)
     """Of the runs that have ended."""
-    start = LEAST_REFERENCE
-    for block in range(LEAST_REFERENCE, nights, REFRESHED):
+    start = MIN_REFERENCE
+    for block in range(MIN_REFERENCE, nights, REFRESHED):
         some = slice(block, min(block + REFRESHED, nights))
         moves[some], distances[some] = _moves(logs, shared, some)
         for night in range(some.start, some.stop):
@@ -87,14 +87,14 @@ def _moves(logs: Array, shared: Mask, some: slice) -> tuple[Array, Array]:
     moves, distances = np.zeros(some.stop - some.start), np.zeros(some.stop - some.start)
     since = max(0, some.start - REFERENCE_NIGHTS)
     earlier = logs[:, since : some.start][:, ~shared[since : some.start]]
-    known = np.isfinite(earlier).sum(axis=1) >= LEAST_REFERENCE
-    if known.sum() < LEAST_SERIES:
+    known = np.isfinite(earlier).sum(axis=1) >= MIN_REFERENCE
+    if known.sum() < MIN_SERIES:
         return moves, distances
     level = _medians(earlier[known])[:, np.newaxis]
     spread = _DEVIATION * _medians(np.abs(earlier[known] - level))[:, np.newaxis]
     block = logs[known, some] - level
     block[np.broadcast_to(spread <= 0, block.shape)] = np.nan
-    told = np.isfinite(block).sum(axis=0) >= LEAST_SERIES
+    told = np.isfinite(block).sum(axis=0) >= MIN_SERIES
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = block / spread
     moves[told] = _medians(block[:, told].T)

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-LEAST_DEGREES = 3.0
+MIN_DEGREES = 3.0
 """Heavier tails than those of Student's t with so many degrees of freedom are taken for these."""
 
-MOST_DEGREES = 60.0
+MAX_DEGREES = 60.0
 """As good as Gaussian."""
 
 
@@ -25,13 +25,13 @@ def geary_ratio(degrees: float) -> float:
     return mean_absolute(degrees) * math.sqrt((degrees - 2) / degrees)
 
 
-_INVERSES = np.linspace(1 / LEAST_DEGREES, 1 / MOST_DEGREES, 40)
+_INVERSES = np.linspace(1 / MIN_DEGREES, 1 / MAX_DEGREES, 40)
 _RATIOS = np.array([geary_ratio(1 / each) for each in _INVERSES])
 _MEANS = np.array([mean_absolute(1 / each) for each in _INVERSES])[::-1]
 
 
 def inverse_degrees(ratio: Array) -> Array:
-    """Return 1 / degrees of the t with Geary ratio `ratio`, from 1/MOST_DEGREES to 1/LEAST_DEGREES."""
+    """Return 1 / degrees of the t with Geary ratio `ratio`, from 1/MAX_DEGREES to 1/MIN_DEGREES."""
     return np.interp(ratio, _RATIOS, _INVERSES)
 
 

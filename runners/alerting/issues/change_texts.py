@@ -21,7 +21,7 @@ from runners.bisect.report.state import BisectState
 from runners.bisect.run.event_log import answered
 from suites.metrics import label_of, moved_by, subject_of
 
-MOST_ROWS = 30
+MAX_ROWS = 30
 """Series in the table of an issue; the history has all of them."""
 
 HASH = 12
@@ -165,7 +165,7 @@ def _measurement(confirmed: Confirmation) -> Markdown:
 def _table(report: ChangeReport) -> Iterator[str]:
     yield md("| box | step | metric | before | after | change | interval |")
     yield md("|:--|:--|:--|--:|--:|--:|--:|")
-    for member in report.members[:MOST_ROWS]:
+    for member in report.members[:MAX_ROWS]:
         cells = (
             member.key.environment.box,
             member.key.step,
@@ -176,7 +176,7 @@ def _table(report: ChangeReport) -> Iterator[str]:
             f"{member.ratio_low - 1:+.1%} to {member.ratio_high - 1:+.1%}",
         )
         yield row(cells)
-    more = len(report.members) - MOST_ROWS
+    more = len(report.members) - MAX_ROWS
     if more > 0:
         yield md("| and {} more series | | | | | | |", more)
     yield ""

@@ -17,7 +17,7 @@ from runners.alerting.issues.groups import Assigned, assign, superseded_issues
 LONGEST_REASON = 2_000
 """Characters of a log in the body of an issue."""
 
-MOST_NAMED = 20
+MAX_NAMED = 20
 """Members of an issue that are named; all of them are counted."""
 
 _ERROR = re.compile(r"\berror\b|\bfatal\b|\bpanic\b|undefined reference|assert|signal \d", re.IGNORECASE)
@@ -145,9 +145,9 @@ def _heading(group: Sequence[LastNight], what: str, several: str, end: Markdown)
     """What happened to which versions on which boxes: a sentence for one, a list for several."""
     if len(group) == 1:
         return md("{} {} on {}{}", code_span(group[0].version), what, group[0].box, end)
-    listed = [md("- {} on {}", code_span(night.version), night.box) for night in group[:MOST_NAMED]]
-    if len(group) > MOST_NAMED:
-        listed.append(md("- and {} more", len(group) - MOST_NAMED))
+    listed = [md("- {} on {}", code_span(night.version), night.box) for night in group[:MAX_NAMED]]
+    if len(group) > MAX_NAMED:
+        listed.append(md("- and {} more", len(group) - MAX_NAMED))
     return joined([md("{}", several), "", *listed])
 
 

@@ -42,7 +42,7 @@ TOKEN_VARIABLE = "GITHUB_TOKEN"
 
 PAGE = 100
 
-MOST_PAGES = 100
+MAX_PAGES = 100
 """Pages of issues in which one of ours is looked for."""
 
 _DELETED = "deleted"
@@ -179,7 +179,7 @@ class GitHubTracker:
 
         A page is read to its end: issues that were created within one second stand there in any order.
         """
-        for page in range(1, MOST_PAGES + 1):
+        for page in range(1, MAX_PAGES + 1):
             query = {"state": "all", "sort": "created", "direction": "desc"}
             query |= {"per_page": str(PAGE), "page": str(page)}
             data = self._api.request(
@@ -195,7 +195,7 @@ class GitHubTracker:
                 return
         if above:
             raise TrackerRefusedError(
-                f"there are more than {MOST_PAGES * PAGE} issues since #{above}",
+                f"there are more than {MAX_PAGES * PAGE} issues since #{above}",
                 where=self.repository,
                 hint="name a repository with fewer issues in the plan",
             )

@@ -19,11 +19,11 @@ BUILD_COST_ROUNDS = 2.5
 """The cost of compiling one more commit, in rounds; the search prefers commits that are compiled already."""
 
 
-MOST_CONFIRMING_PASSES = 4
+MAX_CONFIRMING_PASSES = 4
 """The counted passes of bad after which counts that guide a search are given up: they differ too little."""
 
 
-MOST_PASSES = 60
+MAX_PASSES = 60
 """The counted passes of all positions after which they are given up: three times what a long range takes."""
 
 
@@ -74,8 +74,8 @@ class Question:
         # Counts that do not tell soon are no help.
         return replace(
             self._rules_of(METRICS[evidence]),
-            most_confirming=MOST_CONFIRMING_PASSES,
-            most_rounds=MOST_PASSES,
+            most_confirming=MAX_CONFIRMING_PASSES,
+            most_rounds=MAX_PASSES,
         )
 
     def _rules_of(self, metric: Metric) -> Rules:

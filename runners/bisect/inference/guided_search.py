@@ -22,7 +22,7 @@ TRUST = 0.8
 
 Below the posterior at which a search stops, so that counts alone never name a commit."""
 
-LEAST_SHARE = LESSER
+MIN_SHARE = LESSER
 """The share of the metric's change, in logarithms, that counts must change by to be taken for its cause."""
 
 
@@ -107,7 +107,7 @@ class GuidedSearch:
         """Whether bad's counts changed enough to be the cause of what its rounds show."""
         assert self.counts is not None
         counted, timed = self.counts.level(self.length)[0], self.timed.level(self.length)[0]
-        return abs(math.log(counted)) >= LEAST_SHARE * abs(math.log(timed))
+        return abs(math.log(counted)) >= MIN_SHARE * abs(math.log(timed))
 
     def _suggestion(self) -> CommitPrior | None:
         """Return what the counts say of the commits so far; None when it is nothing."""

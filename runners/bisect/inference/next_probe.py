@@ -19,10 +19,10 @@ from runners.bisect.inference.posterior import Belief
 BATCHES = np.array([1.0, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
 """The numbers of rounds over which the build of a position may pay off."""
 
-MOST_AT_ONCE = 8
+MAX_AT_ONCE = 8
 """The most rounds that are measured before the search is asked again."""
 
-MOST_INFORMATION = 0.15
+MAX_INFORMATION = 0.15
 """The most information, in nats, of a batch: with more, stopping late costs more than asking again."""
 
 LIKELY_ALTERNATIVES = 0.15
@@ -65,9 +65,9 @@ def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cos
     if best is None:
         raise AssertionError("bad can always be measured")
     place = best[1]
-    at_once = np.arange(1.0, MOST_AT_ONCE + 1)
+    at_once = np.arange(1.0, MAX_AT_ONCE + 1)
     gains = _information(place, levels.rounds(place.position), at_once, belief.scale, rules.wobble)
-    return Measure((place.position,), int(max(at_once[gains <= MOST_INFORMATION], default=1)))
+    return Measure((place.position,), int(max(at_once[gains <= MAX_INFORMATION], default=1)))
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ from runners.bisect.domain.question import BisectPoint
 from runners.bisect.report.state import BisectState, MeasuredPosition
 from runners.bisect.report.wording import headline, merge_hint, reproduce, smaller_step_hint
 
-MOST_ROWS = 12
+MAX_ROWS = 12
 """The most rows of the table of probabilities."""
 
-LEAST_SHARE = 0.005
+MIN_SHARE = 0.005
 """The least posterior probability of a row."""
 
 BAR = 20
 """The length in characters of the bar of a probability of 1."""
 
-MOST_COLLAPSED = 20
+MAX_COLLAPSED = 20
 """The most commits that are listed as unable to change a server."""
 
 FUNCTIONS = 8
@@ -112,7 +112,7 @@ _LEFT = ("commit", "", "subject", "function")
 
 def _posterior(state: BisectState) -> Table:
     rows: list[tuple[str, ...]] = []
-    for place, share in state.likeliest(MOST_ROWS, LEAST_SHARE):
+    for place, share in state.likeliest(MAX_ROWS, MIN_SHARE):
         point = state.point(place)
         rows.append((str(place), point.short, f"{share:.1%}", _bar(share), _short(point.subject)))
     alone = state.posterior[0]
@@ -158,8 +158,8 @@ def _lists(state: BisectState) -> Iterator[tuple[str, list[str]]]:
     collapsed = state.log.span.collapsed
     if collapsed:
         items = [f"{each['commit'][:12]} {_short(each['subject'])}: {each['reason']}" for each in collapsed]
-        more = len(items) - MOST_COLLAPSED
-        items = items[:MOST_COLLAPSED] + ([f"and {more} more"] if more > 0 else [])
+        more = len(items) - MAX_COLLAPSED
+        items = items[:MAX_COLLAPSED] + ([f"and {more} more"] if more > 0 else [])
         yield f"Cannot change a server ({len(collapsed)})", items
     if state.log.span.bad:
         last = state.point(state.log.span.length).short

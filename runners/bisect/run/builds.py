@@ -19,10 +19,10 @@ from build.sources.source import AbsentVersionError
 from build.version import Version
 from history.store.records import FailureCause
 from runners.bisect.domain.question import CandidateRange
-from runners.measuring.failures.cause import LEAST_FREE_BYTES, build_failure, run_failure
+from runners.measuring.failures.cause import MIN_FREE_BYTES, build_failure, run_failure
 from runners.measuring.variants import UNCHANGED, Variant
 
-MOST_LINES = 12
+MAX_LINES = 12
 """The most lines of a reason."""
 
 
@@ -106,7 +106,7 @@ def build_of(version: Version, git: str | None, home: Home, provided: Provide) -
 
 def require_disk_free(folder: Path, error: Exception) -> None:
     """Raise MachineError from `error` when the disk is full: the commit is then not at fault."""
-    if shutil.disk_usage(folder).free < LEAST_FREE_BYTES:
+    if shutil.disk_usage(folder).free < MIN_FREE_BYTES:
         raise _of_machine(error, folder) from error
 
 
@@ -148,12 +148,12 @@ def built_already(span: CandidateRange, home: Home, variant: Variant = UNCHANGED
 
 
 def shorten_reason(reason: str) -> str:
-    """Shorten a reason to MOST_LINES lines: a first error with what follows, or the end of a log."""
+    """Shorten a reason to MAX_LINES lines: a first error with what follows, or the end of a log."""
     lines = reason.strip().splitlines()
-    if len(lines) <= MOST_LINES:
+    if len(lines) <= MAX_LINES:
         return "\n".join(lines)
     is_first = lines[0].endswith(FIRST_ERROR)
-    kept = [*lines[: MOST_LINES - 1], "…"] if is_first else [lines[0], "…", *lines[2 - MOST_LINES :]]
+    kept = [*lines[: MAX_LINES - 1], "…"] if is_first else [lines[0], "…", *lines[2 - MAX_LINES :]]
     return "\n".join(kept)
 
 
@@ -163,4 +163,4 @@ def _why_not_compiled(error: TidemarkError) -> str:
     if not errors:
         return f"does not compile: {error}"
     what = error.what.splitlines()[0].partition("; the ")[0]
-    return "\n".join([f"does not compile: {what}", *errors[: MOST_LINES - 1]])
+    return "\n".join([f"does not compile: {what}", *errors[: MAX_LINES - 1]])

@@ -14,7 +14,7 @@ from suites.capabilities import CapabilityError
 from suites.data_copies.store import CopyError
 from suites.sizing import DiskSpaceError
 
-LEAST_FREE_BYTES = 500_000_000
+MIN_FREE_BYTES = 500_000_000
 """With less free space than this, in bytes, a failure is attributed to the disk."""
 
 LONGEST_REASON = 2_000
@@ -54,7 +54,7 @@ def run_failure(error: TidemarkError, folder: Path | None) -> VersionFailure:
     is_full = False
     if folder is not None:
         with suppress(OSError):
-            is_full = shutil.disk_usage(folder).free < LEAST_FREE_BYTES
+            is_full = shutil.disk_usage(folder).free < MIN_FREE_BYTES
     if is_full or isinstance(error, CopyError | DiskSpaceError) or _OF_MACHINE.search(reason):
         return VersionFailure(FailureCause.MACHINE, reason[:LONGEST_REASON])
     return VersionFailure(FailureCause.VERSION, reason[:LONGEST_REASON])

@@ -17,10 +17,10 @@ from suites.metrics import OVER_LIMIT, PRIMARY
 from suites.server import ServerError
 from suites.step import CensoredError, ServerDiedError
 
-MOST_FAILURES = 2
+MAX_FAILURES = 2
 """The number of failures after which a version is excluded from the later rounds of a step."""
 
-MOST_DISTURBED = 2
+MAX_DISTURBED = 2
 """How often a disturbed round is measured again; the next one is recorded with a warning, disturbed or
 not."""
 
@@ -84,7 +84,7 @@ class FailurePolicy:
         for version in versions:
             if version.name not in done:
                 self._record_exclusion(version, step, number)
-        repeats_left = 0 if servers_stay_up or self.keep_disturbed else MOST_DISTURBED
+        repeats_left = 0 if servers_stay_up or self.keep_disturbed else MAX_DISTURBED
         while active := _able_to_run(versions, step, done):
             started = _now()
             try:
@@ -175,7 +175,7 @@ class FailurePolicy:
     ) -> None:
         """Exclude a version that failed often enough in a step, or `at_once`, from its later rounds."""
         version.failures[step] += 1
-        if version.failures[step] >= MOST_FAILURES or at_once:
+        if version.failures[step] >= MAX_FAILURES or at_once:
             version.excluded_steps[step] = reason
 
     def _record_exclusion(self, version: MeasuredVersion, step: Step, number: int) -> None:

@@ -48,7 +48,7 @@ from runners.nightly.work import COMMIT_DIGITS, PlannedSession, environment_of, 
 from suites.generators.registry import GENERATORS
 from suites.metrics import judged_metrics
 
-MOST_PROBLEMS = 3
+MAX_PROBLEMS = 3
 """Problems after which a backfill ends: the machine is to blame, and every further session would fail."""
 
 
@@ -139,7 +139,7 @@ class BackfillRun:
         while waiting := [each for each in unfinished if spent[str(each)] < total * each.asked.share]:
             for place in waiting:
                 began = seconds_left()
-                if began <= 0 or len(self.result.problems) >= MOST_PROBLEMS:
+                if began <= 0 or len(self.result.problems) >= MAX_PROBLEMS:
                     return self._with_state(places, unfinished)
                 if not self._step(place, began):
                     unfinished.remove(place)

@@ -13,10 +13,10 @@ from history.changes.leads import Lead, find_leads
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 
-MOST_IN_VAIN = 3
+MAX_IN_VAIN = 3
 """The commits of one date that may be impossible to build or to measure before it stays a gap."""
 
-MOST_EXAMINED = 3
+MAX_EXAMINED = 3
 """The pairs of commits that are measured against each other for one lead."""
 
 
@@ -183,8 +183,8 @@ def _open_dates(state: PastState, dates: Dates) -> Iterator[tuple[datetime, Past
 
 
 def _last_usable(state: PastState, commits: Sequence[PastCommit]) -> PastCommit | None:
-    """Return the last commit that is not known to be unusable; None after MOST_IN_VAIN."""
-    tried = commits[: -MOST_IN_VAIN - 1 : -1]
+    """Return the last commit that is not known to be unusable; None after MAX_IN_VAIN."""
+    tried = commits[: -MAX_IN_VAIN - 1 : -1]
     return next((commit for commit in tried if commit.commit not in state.in_vain), None)
 
 
@@ -195,7 +195,7 @@ def _follow(state: PastState, lead: Lead) -> Action | None:
     pairs = [pair for pair in state.examined if pair.before < last and first < pair.after]
     if any(pair.is_step or (pair.before <= first and last <= pair.after) for pair in pairs):
         return None
-    if len(pairs) >= MOST_EXAMINED:
+    if len(pairs) >= MAX_EXAMINED:
         return None
     closer = _closer(state, lead)
     if closer is not None:

@@ -17,10 +17,10 @@ SUM_TOLERANCE = Decimal(100)
 SHARE_TOLERANCE = Decimal("0.01")
 """How far an average or ratio may be from the known one, as a share of it, after rounding to hundredths."""
 
-MOST_ROWS = 100
+MAX_ROWS = 100
 """The rows of an answer that are kept; of longer ones the first, the number of rows and the totals."""
 
-MOST_COUNTED = 10**9
+MAX_COUNTED = 10**9
 """The most rows of an answer."""
 
 _CENT = Decimal("0.01")
@@ -48,7 +48,7 @@ class Answer:
     kinds: tuple[Kind, ...]
     """What each column is."""
     rows: tuple[tuple[str | None, ...], ...]
-    """All rows in order, or the first MOST_ROWS of them."""
+    """All rows in order, or the first MAX_ROWS of them."""
     count: int
     """The number of all rows."""
     totals: tuple[str | None, ...]
@@ -74,7 +74,7 @@ def _answer(value: dict[str, object]) -> Answer:
     columns, rows, totals, count = (value[key] for key in ("columns", "rows", "totals", "count"))
     if not isinstance(columns, list) or not isinstance(rows, list) or not isinstance(totals, list):
         raise TypeError("columns, rows and totals are arrays")
-    if type(count) is not int or not 0 <= count <= MOST_COUNTED:
+    if type(count) is not int or not 0 <= count <= MAX_COUNTED:
         raise ValueError("count is a number of rows")
     if any(len(row) != len(columns) for row in (*rows, totals)) or any(
         cell is not None and not isinstance(cell, str) for row in (*rows, totals) for cell in row
@@ -85,7 +85,7 @@ def _answer(value: dict[str, object]) -> Answer:
 
 def answer_from(kinds: Sequence[Kind], rows: Sequence[Row]) -> Answer:
     """Return the answer that a result is."""
-    kept = tuple(tuple(row) for row in rows[:MOST_ROWS])
+    kept = tuple(tuple(row) for row in rows[:MAX_ROWS])
     return Answer(tuple(kinds), kept, len(rows), tuple(_total(rows, place) for place in range(len(kinds))))
 
 

@@ -14,7 +14,7 @@ from suites.generators.load import KindLoad, Load, LoadError
 from suites.generators.queries.execution import execute
 from suites.generators.queries.sessions import QuerySession
 
-LEAST_SHARE = 1000
+MIN_SHARE = 1000
 """TPC-H, clause 5.4.1.4: no time counts as less than this part of the longest one."""
 
 
@@ -95,7 +95,7 @@ def load_of_streams(runs: Sequence[tuple[str, float]], seconds: float, execution
 
 def _latency(milliseconds: Sequence[float]) -> dict[str, float]:
     longest = max(milliseconds)
-    counted = [max(each, longest / LEAST_SHARE) for each in milliseconds]
+    counted = [max(each, longest / MIN_SHARE) for each in milliseconds]
     return {
         "mean": statistics.fmean(milliseconds),
         "p50": statistics.median(milliseconds),

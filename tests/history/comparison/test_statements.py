@@ -12,7 +12,7 @@ from tests.history.handmade import record_steps, session_start
 
 OLD, NEW = "postgres@17.11", "postgres@18.6"
 
-MOST = 35
+MAX = 35
 """Statements, of which a network with an answer in 5 ms makes less than 0.2 s."""
 
 
@@ -41,4 +41,4 @@ def test_a_comparison_takes_few_statements_however_many_steps(
         record_steps(store, session_start(), rates)
     statements.clear()
     assert program.main([OLD, NEW, "--history", str(target)]) == 1
-    assert len(statements) <= MOST, statements
+    assert len(statements) <= MAX, statements

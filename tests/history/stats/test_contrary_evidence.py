@@ -13,7 +13,7 @@ from history.stats.contrary_evidence import (
     LEAN_CRITICAL,
     LESS,
     MORE,
-    MOST_TREND,
+    MAX_TREND,
     SAME,
     Doubt,
     common_lean,
@@ -78,8 +78,8 @@ def test_one_step_alone_is_no_drift_of_the_session() -> None:
     steps = rows(2, 10, 10)
     before = common_trend(steps, [PRIOR] * 10)
     steps[0] = [0.2 - 0.02 * place for place in range(10)]
-    assert abs(common_trend(steps, [PRIOR] * 10) - before) <= 2 * MOST_TREND / math.sqrt(10)
-    assert 2 * MOST_TREND / math.sqrt(10) < DRIFT_CRITICAL
+    assert abs(common_trend(steps, [PRIOR] * 10) - before) <= 2 * MAX_TREND / math.sqrt(10)
+    assert 2 * MAX_TREND / math.sqrt(10) < DRIFT_CRITICAL
     assert common_trend([], []) == common_trend([[0.1, 0.2]], [PRIOR]) == 0
 
 

@@ -12,9 +12,9 @@ from scipy.special import polygamma
 
 from history.stats.estimators import variance as sample_variance
 from history.stats.noise_model import (
-    LEAST_VARIANCE,
-    MOST_CORRELATION,
-    MOST_PRIOR_DF,
+    MIN_VARIANCE,
+    MAX_CORRELATION,
+    MAX_PRIOR_DF,
     SCATTER_CAUTION,
     STALL_DEVIATIONS,
     UNCHECKED_DF,
@@ -91,7 +91,7 @@ def test_a_prior_is_what_the_others_alone_come_to(rounds: list[list[float]]) -> 
     kept = [without_stalls(logs, typical) if len(logs) > 1 else [] for logs in rounds]
     for step, prior in enumerate(pooled_noise(rounds)):
         others = [logs for place, logs in enumerate(kept) if place != step and logs]
-        varied = [logs for logs in others if sample_variance(logs) > LEAST_VARIANCE]
+        varied = [logs for logs in others if sample_variance(logs) > MIN_VARIANCE]
         if not varied or 2 * len(varied) < len(others):
             assert prior is None
             continue
@@ -104,7 +104,7 @@ def test_a_prior_is_what_the_others_alone_come_to(rounds: list[list[float]]) -> 
         found = variance(logarithms) if len(varied) > 1 else sampling
         error = math.sqrt(2 / max(1, len(varied) - 1)) * max(found, sampling)
         scatter = max(0.0, found - sampling) + SCATTER_CAUTION * error
-        df = min(2 * inverse_trigamma(scatter + (scatter + sampling) / len(varied)), MOST_PRIOR_DF)
+        df = min(2 * inverse_trigamma(scatter + (scatter + sampling) / len(varied)), MAX_PRIOR_DF)
         log_square = fmean(logarithms) + digamma(df / 2) - math.log(df / 2)
         assert prior is not None
         assert prior.df == pytest.approx(df)
@@ -228,7 +228,7 @@ def test_correlation_of_a_session_is_hardly_ever_understated(rounds: int) -> Non
 
 def test_correlation_has_bounds() -> None:
     assert pooled_correlation([[0.0, 1.0] * 5] * 5) == 0
-    assert pooled_correlation([[float(i) for i in range(10)]] * 5) <= MOST_CORRELATION
+    assert pooled_correlation([[float(i) for i in range(10)]] * 5) <= MAX_CORRELATION
     assert pooled_correlation([[1.0, 1.0, 1.0], [1.0], []]) == 0
 
 

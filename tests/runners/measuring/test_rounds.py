@@ -13,7 +13,7 @@ from history.stats.repeated_intervals import Design
 from history.store.records import Run, RunStatus
 from history.store.resume import Recorded, recorded
 from runners.measuring import round_measurement
-from runners.measuring.failures.policy import MOST_DISTURBED, MOST_FAILURES, FailurePolicy
+from runners.measuring.failures.policy import MAX_DISTURBED, MAX_FAILURES, FailurePolicy
 from runners.measuring.layouts import Layouts
 from runners.measuring.request import Request
 from runners.measuring.round_measurement import RoundMeasurement
@@ -163,11 +163,11 @@ def test_a_server_that_dies_once_fails_one_round_only(journal: Journal) -> None:
 def test_a_server_that_dies_again_and_again_is_left_out_of_that_step(journal: Journal) -> None:
     journal.dies_in = {"18.6 update-index": 99}
     failures = carry_out(journal, (OLD, NEW), 4)
-    assert 99 - journal.dies_in["18.6 update-index"] == MOST_FAILURES
+    assert 99 - journal.dies_in["18.6 update-index"] == MAX_FAILURES
     assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FAILED) for each in (1, 2, 3, 4)]
     assert journal.rounds_of("18.6", "delete") == [(each, RunStatus.FINISHED) for each in (1, 2, 3, 4)]
     assert journal.rounds_of("17.11", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3, 4)]
-    assert len(failures) == MOST_FAILURES
+    assert len(failures) == MAX_FAILURES
 
 
 def test_a_server_that_never_starts_again_fails_its_rounds(journal: Journal) -> None:
@@ -200,7 +200,7 @@ def test_a_disturbed_round_is_dropped_with_its_reason_and_run_again(journal: Jou
 def test_a_machine_that_is_always_disturbed_is_measured_with_a_warning(journal: Journal) -> None:
     journal.disturbed = 1000
     carry_out(journal, (OLD, NEW), 1)
-    assert len(journal.dropped) == MOST_DISTURBED * len(STEPS)
+    assert len(journal.dropped) == MAX_DISTURBED * len(STEPS)
     warnings = [each.measurement.warnings for each in journal.records if each.measurement]
     assert warnings == [["disturbed: a neighbour"]] * 4
 
@@ -341,7 +341,7 @@ def test_a_version_that_was_left_out_of_a_step_stays_out(journal: Journal) -> No
     carry_out(journal, (OLD, NEW), 2)
     died = 99 - journal.dies_in["18.6 update-index"]
     carry_out(journal, (OLD, NEW), 3, recorded=as_recorded(journal))
-    assert 99 - journal.dies_in["18.6 update-index"] == died == MOST_FAILURES
+    assert 99 - journal.dies_in["18.6 update-index"] == died == MAX_FAILURES
     assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FAILED) for each in (1, 2, 3)]
 
 

@@ -194,7 +194,7 @@ def test_a_commit_whose_server_fails_is_replaced_by_the_one_before_it(archive: A
 def test_a_machine_that_fails_ends_it(archive: Archive) -> None:
     archive.broken_machine = True
     night = archive.past()
-    assert len(night.problems) == backfill.MOST_PROBLEMS
+    assert len(night.problems) == backfill.MAX_PROBLEMS
     assert not archive.measured
 
 

@@ -14,7 +14,7 @@ from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.store.records import Environment
 from runners.nightly.past.filling import (
-    MOST_IN_VAIN,
+    MAX_IN_VAIN,
     Dates,
     PastCommit,
     PastState,
@@ -93,7 +93,7 @@ def test_a_broken_commit_is_replaced_by_the_one_before_it(hours: list[int], brok
     order = filling_order(known, lost)
     assert not lost & {each.commit for each in order}
     assert len(order) <= len(WEEKS.until(known[-1].stands_at))
-    assert MOST_IN_VAIN == 3
+    assert MAX_IN_VAIN == 3
 
 
 def test_places_of_commits_are_in_their_order_whatever_the_clocks() -> None:

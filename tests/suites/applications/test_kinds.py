@@ -10,7 +10,7 @@ from suites.generators.kinds import BUCKET_WIDTH, BUCKETS, kind_in
 from suites.generators.load import LoadError
 from suites.generators.transcript import SysbenchTranscript
 from suites.metrics import METRICS, OVERLOADED
-from suites.step import LEAST_ACHIEVED, MOST_LATE_SECONDS, kind_values, load_values, overload
+from suites.step import MIN_ACHIEVED, MAX_LATE_SECONDS, kind_values, load_values, overload
 from tests.suites.generators.test_sysbench import transcript
 from tests.suites.golden import lines
 
@@ -103,9 +103,9 @@ def test_a_server_that_does_not_keep_up_is_overloaded() -> None:
     done = reading(kind_line([1000.0])).load().transactions
     for due, late, expected in (
         (done, 0, 0),
-        (int(done / LEAST_ACHIEVED), 0, 0),
-        (int(done / LEAST_ACHIEVED) + 2, 0, 1),
-        (done, MOST_LATE_SECONDS * 1000 + 1, 1),
+        (int(done / MIN_ACHIEVED), 0, 0),
+        (int(done / MIN_ACHIEVED) + 2, 0, 1),
+        (done, MAX_LATE_SECONDS * 1000 + 1, 1),
     ):
         load = reading(
             kind_line([1000.0]), f"tidemark: arrivals of thread 0 due {due} late_ms {late:.3f}"

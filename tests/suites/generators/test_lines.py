@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.generators import programs
-from suites.generators.complaints import LONGEST_LINE, MOST_LINES, complaint
+from suites.generators.complaints import LONGEST_LINE, MAX_LINES, complaint
 from suites.generators.load import LoadError, blamed_on
 from suites.generators.programs import lines_of, lines_of_all
 from suites.processes import start
@@ -244,5 +244,5 @@ def test_what_still_runs_has_no_last_words() -> None:
 @given(st.lists(st.one_of(st.text(), st.sampled_from([*BANNER, THREAD, "FATAL: x", INSERT, "error"]))))
 def test_any_output_makes_a_short_sentence(lines: list[str]) -> None:
     shown = complaint(lines)
-    assert len(shown) <= MOST_LINES * (LONGEST_LINE + 2)
+    assert len(shown) <= MAX_LINES * (LONGEST_LINE + 2)
     assert "\n" not in shown

@@ -26,7 +26,7 @@ from tests.new_servers.data_directories import create
 pytestmark = pytest.mark.server
 
 BUILDS = {"postgres": "postgres_18", "mysql": "mysql_9", "mariadb": "mariadb_11"}
-LEAST_MACHINE = Hardware(cores=1, memory_bytes=1)
+MIN_MACHINE = Hardware(cores=1, memory_bytes=1)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def suite(tmp_path: Path) -> Suite:
 
 @pytest.fixture
 def room(suite: Suite) -> Sizes:
-    return sizes(suite, suite.profile("smoke"), LEAST_MACHINE)
+    return sizes(suite, suite.profile("smoke"), MIN_MACHINE)
 
 
 @pytest.fixture(params=BUILDS)

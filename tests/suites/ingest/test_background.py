@@ -27,7 +27,7 @@ from suites.metrics import METRICS, OVERLOADED
 from suites.server import Address
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
-from suites.step import LEAST_ACHIEVED, MOST_LATE_SECONDS, kind_values, load_values, overload
+from suites.step import MIN_ACHIEVED, MAX_LATE_SECONDS, kind_values, load_values, overload
 from tests.suites.applications.test_kinds import SLICES, kind_line
 from tests.suites.golden import lines
 from tests.suites.servers import small
@@ -147,9 +147,9 @@ def test_what_cannot_be_is_refused() -> None:
     ("due", "done", "late_ms", "expected"),
     [
         (100, 100, 0.0, 0),
-        (100, round(100 * LEAST_ACHIEVED), 0.0, 0),
-        (100, round(100 * LEAST_ACHIEVED) - 1, 0.0, 1),
-        (100, 100, MOST_LATE_SECONDS * 1000 + 1, 1),
+        (100, round(100 * MIN_ACHIEVED), 0.0, 0),
+        (100, round(100 * MIN_ACHIEVED) - 1, 0.0, 1),
+        (100, 100, MAX_LATE_SECONDS * 1000 + 1, 1),
         (0, 7, 5000.0, 0),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from suites.memory import process_memory as module
 from suites.memory.process_memory import (
-    MOST_KIB,
+    MAX_KIB,
     ProcessMemory,
     ProcessMemoryError,
     process_memory,
@@ -34,7 +34,7 @@ def test_what_the_kernel_says_is_read() -> None:
     assert (memory + memory).own == 2 * memory.own
 
 
-@given(st.tuples(*[st.integers(0, MOST_KIB)] * 3).map(sorted), st.integers(0, MOST_KIB))
+@given(st.tuples(*[st.integers(0, MAX_KIB)] * 3).map(sorted), st.integers(0, MAX_KIB))
 def test_every_possible_number_is_read(sizes: list[int], tables: int) -> None:
     shared, pss, rss = sizes
     rollup = f"Rss: {rss} kB\nPss: {pss} kB\nPss_Shmem: {shared} kB\n"

@@ -12,7 +12,7 @@ from build.home import locate
 from build.inferno import VERSION, find_inferno
 from suites.profiling.folding import Samples, by_role, collapse, descendants, fold, within
 from suites.profiling.output import in_a_sentence
-from suites.profiling.perf import FREQUENCY, LEAST_FREQUENCY, PerfError, frequency
+from suites.profiling.perf import FREQUENCY, MIN_FREQUENCY, PerfError, frequency
 from suites.profiling.stacks import OTHER, StepProfile, merged, of_role
 from tests.suites.golden import GOLDEN, require_golden
 
@@ -128,7 +128,7 @@ def test_samples_of_others_are_left_out() -> None:
 def test_fewer_samples_are_taken_of_many_cores() -> None:
     assert frequency(2 * 5) == FREQUENCY
     assert frequency(48 * 20) == pytest.approx(200_000 // 960)
-    assert frequency(48 * 7200) == LEAST_FREQUENCY
+    assert frequency(48 * 7200) == MIN_FREQUENCY
 
 
 @given(st.dictionaries(frames.map(lambda each: ";".join(["role", *each])), st.integers(1, 1000), min_size=1))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from history.stats.change_points import ChangePoint, Known, SeriesWatch, tail_probabilities, watch_many
 from history.stats.change_points.baseline import FIRST_NIGHTS, MEDIAN_EFFICIENCY, Baseline
 from history.stats.change_points.localization import located
-from history.stats.change_points.online_cusum import BLOCK, LAG, LEAST_NIGHTS, LEAST_RAISING
+from history.stats.change_points.online_cusum import BLOCK, LAG, MIN_NIGHTS, MIN_RAISING
 
 SIGMA = 0.02
 
@@ -69,7 +69,7 @@ def test_a_change_is_described_consistently(seed: int, at: int, size: float) -> 
         assert change.first < change.index <= change.last <= (change.raised or 0)
         assert change.low < change.size < change.high
         assert change.raised is not None
-        assert change.raised - change.first >= LEAST_RAISING
+        assert change.raised - change.first >= MIN_RAISING
         assert 0.98 <= change.confidence < 1
 
 
@@ -130,7 +130,7 @@ def test_steps_are_seen_soon(size: float, most: float) -> None:
         min([60, *(each.raised - 199 for each in found if each.raised is not None and each.raised >= 200)])
         for found in watch_many(matrix)
     ]
-    assert LEAST_RAISING <= np.mean(delays) < most
+    assert MIN_RAISING <= np.mean(delays) < most
 
 
 def test_a_step_right_after_a_step_is_seen() -> None:
@@ -165,7 +165,7 @@ def test_ranges_and_intervals_hold_the_truth_mostly() -> None:
 
 def test_short_series_say_nothing() -> None:
     # The noise has to rest on so many nights: the first FIRST_NIGHTS count less, the last LAG not yet.
-    earliest = LEAST_NIGHTS + LAG + FIRST_NIGHTS * (1 - MEDIAN_EFFICIENCY)
+    earliest = MIN_NIGHTS + LAG + FIRST_NIGHTS * (1 - MEDIAN_EFFICIENCY)
     for start in (12, 22, 30):
         values = noise(7, 1, 80)[0]
         values[start:] += 50 * SIGMA
@@ -177,7 +177,7 @@ def test_gaps_and_equal_nights() -> None:
     assert watched(np.full(100, 0.7)) == ()
     stepped = np.repeat([0.7, 0.8], 100)
     (change,) = watched(stepped)
-    assert (change.index, change.raised) == (100, 100 + LEAST_RAISING)
+    assert (change.index, change.raised) == (100, 100 + MIN_RAISING)
     assert math.isclose(change.size, 0.1)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from history.stats.change_points import find_changes, find_changes_many
 from history.stats.change_points.optimal_partition import (
-    LEAST_LEVEL,
+    MIN_LEVEL,
     best_partition,
     gain,
     levels,
@@ -144,7 +144,7 @@ def test_the_partition_is_the_best_of_all(seed: int, penalty: float) -> None:
     def cost(chosen: tuple[int, ...]) -> float:
         ends = (0, *chosen, 40)
         parts = [values[a:b] for a, b in pairwise(ends)]
-        if min(map(len, parts)) < LEAST_LEVEL:
+        if min(map(len, parts)) < MIN_LEVEL:
             return float("inf")
         return sum(float(((part - part.mean()) ** 2).sum()) for part in parts) + penalty * len(chosen)
 

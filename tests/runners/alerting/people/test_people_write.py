@@ -9,7 +9,7 @@ from build.home import Home
 from history.store import alert_outbox
 from history.store.alert_outbox import IssueState
 from history.timestamps import now
-from runners.alerting.delivery import MOST_READINGS
+from runners.alerting.delivery import MAX_READINGS
 from runners.nightly.plan import load_plan
 from runners.nightly.report import deliver
 from tests.runners.alerting.conftest import Stand
@@ -112,7 +112,7 @@ def test_an_issue_that_changes_all_the_time_is_left_to_the_next_night(stand: Sta
     assert [each for each in stand.github.requests if each.startswith("PATCH")] == []
     assert body(stand).startswith(before)
     left = 20 - len(stand.github.after_reads)
-    assert left <= 2 + MOST_READINGS
+    assert left <= 2 + MAX_READINGS
     stand.github.after_reads = []
     assert stand.report()[0] == 0
     assert "..." in body(stand)
