@@ -7,7 +7,7 @@ from build.version import Engine
 from suites.additions.names import CompanionName
 
 
-def add_variants(it: argparse.ArgumentParser) -> None:
+def add_variants(parser: argparse.ArgumentParser) -> None:
     """Add the options that define variants, which runners.measuring.variants reads."""
     *others, last = (f"{engine}.NAME" for engine in Engine)
     names = f"{', '.join(others)} or {last}"
@@ -16,9 +16,9 @@ def add_variants(it: argparse.ArgumentParser) -> None:
         f"{names} for one engine; can be repeated"
     )
     patch = "apply FILE to the source of engine@ref#VARIANT before compiling; can be repeated"
-    add = it.add_argument
+    add = parser.add_argument
     add("--set", action="append", default=[], metavar="[VARIANT:]NAME=VALUE", help=setting)
-    add_build_choices(it)
+    add_build_choices(parser)
     index = (
         "add an index to the loaded tables of every version, or only of engine@ref#VARIANT, such as "
         "'sbtest*(id) INCLUDE (c, pad)'; can be repeated"
@@ -32,10 +32,10 @@ def add_variants(it: argparse.ArgumentParser) -> None:
     add("--patch", action="append", default=[], metavar="VARIANT=FILE", help=patch)
 
 
-def add_build_choices(it: argparse.ArgumentParser) -> None:
+def add_build_choices(parser: argparse.ArgumentParser) -> None:
     """Add the option that says how versions are compiled differently from their recipe."""
     build = (
         f"compile every version, or only engine@ref#VARIANT, with another {', '.join(KEYS)}, such as "
         "CFLAGS=-O3 or CC=clang; can be repeated"
     )
-    it.add_argument("--build", action="append", default=[], metavar="[VARIANT:]KEY=VALUE", help=build)
+    parser.add_argument("--build", action="append", default=[], metavar="[VARIANT:]KEY=VALUE", help=build)

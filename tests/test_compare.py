@@ -76,7 +76,7 @@ def test_one_step_for_each_outcome(night: Path) -> None:
     by_name = {step.step: step.judged for step in contender.steps}
     assert by_name["update-zipf"].reason == "2 paired rounds: a verdict needs 3, run 1 more"
     assert [step.step for step in contender.steps if step.is_unexplained] == ["delete"]
-    assert [each.repetitions for each in contender.failures] == [(2,), (1, 2, 3)]
+    assert [failure.repetitions for failure in contender.failures] == [(2,), (1, 2, 3)]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_an_interrupted_run_is_not_compared(tmp_path: Path) -> None:
         store.finish_session(session, SessionStatus.FINISHED)
     (contender,) = compared(path).contenders
     assert contender.steps[0].judged.gap is Gap.TOO_FEW
-    assert [(each.status, each.reason) for each in contender.failures] == [
+    assert [(failure.status, failure.reason) for failure in contender.failures] == [
         (RunStatus.INTERRUPTED, "no reason recorded")
     ]
 

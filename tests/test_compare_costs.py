@@ -249,7 +249,7 @@ def test_the_tables_of_timed_rounds_fit_a_hundred_columns(
             metric, amount, min(amount * value, 999_999), value, interval, change, 20, 0.02, "round"
         )
 
-    judged, *beside = (one(metric, *each) for metric, each in zip(("qps", *TIMED), numbers, strict=True))
+    judged, *beside = (one(metric, *number) for metric, number in zip(("qps", *TIMED), numbers, strict=True))
     comparison = made(judged, beside, data.draw(st.sampled_from(Verdict)))
     narrow, wide = (terminal(comparison, width, costs=True).splitlines() for width in (100, 200))
     rows = [

@@ -184,7 +184,7 @@ def test_a_bar_is_low_only_when_the_value_is() -> None:
 @given(st.lists(st.none() | st.floats(1e-6, 1e6), max_size=40))
 def test_a_bar_for_each_night(ratios: list[float | None]) -> None:
     bars = sparkline(ratios)
-    assert [each == GAP for each in bars] == [each is None for each in ratios]
+    assert [bar == GAP for bar in bars] == [ratio is None for ratio in ratios]
     assert set(bars) <= {*BARS, GAP}
 
 

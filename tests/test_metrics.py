@@ -242,7 +242,7 @@ def test_a_row_that_says_nothing_is_only_recorded(history: Path, monkeypatch: py
     plain = Metric(FSYNCS.name, FSYNCS.unit, FSYNCS.better, Role.CONTEXT, FSYNCS.description)
     monkeypatch.setitem(METRICS, FSYNCS.name, plain)
     (contender,) = compared(history).contenders
-    assert FSYNCS.name not in [each.metric for each in contender.steps[0].metrics]
+    assert FSYNCS.name not in [metric.metric for metric in contender.steps[0].metrics]
     with open_store(history) as store, store.database.reading() as connection:
         assert not find_series(connection, metric=FSYNCS.name)
     with open_store(history) as store:

@@ -156,10 +156,10 @@ class HistoryServer:
         """Set the soft limit, as the user of the server, who may."""
         with suppress(psutil.NoSuchProcess):
             postmaster = psutil.Process(self.server.pid)
-            for each in (postmaster, *postmaster.children()):
+            for child in (postmaster, *postmaster.children()):
                 limit = f"--fsize={'unlimited' if most is None else most}:"
                 with suppress(ProcessError):  # one that has just ended
-                    run(as_server_user(["prlimit", "--pid", str(each.pid), limit]), what="prlimit")
+                    run(as_server_user(["prlimit", "--pid", str(child.pid), limit]), what="prlimit")
 
     def destroy(self) -> None:
         """End it, and delete its folder."""

@@ -44,7 +44,7 @@ def contention_figures(home: Home, folder: Path, shown: Progress) -> Iterator[Fi
     by_step = {step.step: step for step in compared.steps}
     for clients, wanted in ((FEW, 0), (MANY, 1)):
         step = by_step[f"{STEP}@{clients}"]
-        interval, ratios = step.judged.interval, {each.metric: each.value for each in step.metrics}
+        interval, ratios = step.judged.interval, {metric.metric: metric.value for metric in step.metrics}
         between = f"{interval.low:.3f} to {interval.high:.3f}" if interval else "no interval"
         switches = ratios.get("server_cs_per_op")
         note = f"{step.judged.verdict}; ratio of qps {step.judged.value or 0:.3f} ({between})"

@@ -170,8 +170,8 @@ class SimulatedYear:
     def _commit_at(self, moment: datetime) -> PastCommit:
         return next(commit for commit in self.commits if commit.stands_at == moment)
 
-    def _holds(self, pair: ExaminedPair, one: Planted) -> bool:
-        return pair.before < self.commits[one.commit].stands_at <= pair.after
+    def _holds(self, pair: ExaminedPair, planted: Planted) -> bool:
+        return pair.before < self.commits[planted.commit].stands_at <= pair.after
 
     def _width(self, pair: ExaminedPair) -> int:
         return sum(pair.before < commit.stands_at <= pair.after for commit in self.commits)

@@ -61,7 +61,9 @@ class SimulatedPool:
 
     def length(self, placed: Placed) -> float:
         """Return the minutes of a night in which all branches moved: those of the box that takes longest."""
-        tonight = {name: its * self._draws.lognormvariate(0, NIGHTLY) for name, its in self._minutes.items()}
+        tonight = {
+            name: minute * self._draws.lognormvariate(0, NIGHTLY) for name, minute in self._minutes.items()
+        }
         sessions = Counter((box, task.suite) for task, box in placed.items())
         lengths: Counter[str] = Counter()
         for (box, suite), contenders in sessions.items():

@@ -93,7 +93,7 @@ def _frame(connection: sqlite3.Connection, scale: HistoryScale) -> None:
     )
     connection.executemany(
         "INSERT INTO builds VALUES (?, ?, 'postgres', ?, 'cache', 'sha256:0', 'gcc 13', '{}')",
-        [(number + 1, f"build-{each}", each) for number, each in enumerate(scale.versions())],
+        [(number + 1, f"build-{version}", version) for number, version in enumerate(scale.versions())],
     )
     connection.executemany(
         "INSERT INTO series VALUES (?, ?, 'write-heavy', 'short relaxed', ?, ?, ?, ?)",
@@ -135,8 +135,8 @@ def _night(
     connection.executemany(
         "INSERT INTO nights VALUES (?, ?, ?, ?, ?, ?, 'write-heavy', 'short relaxed', ?)",
         [
-            (session, _branch(each), each, number + 1, int(number == 0), f"box{box}", started)
-            for number, each in enumerate(scale.versions())
+            (session, _branch(version), version, number + 1, int(number == 0), f"box{box}", started)
+            for number, version in enumerate(scale.versions())
         ],
     )
     values = levels * np.exp(NOISE * random.standard_normal(levels.shape))

@@ -35,11 +35,11 @@ def commands_in(
         history(home / "history.db")
         plain = {command: _answered(command, PLAIN, home) for command in commands}
         chosen: list[tuple[TriedCommand, Surroundings]] = []
-        for each in surroundings:
-            if each.lacking:
-                outcome.skipped[each.name] = each.lacking
+        for surrounding in surroundings:
+            if surrounding.lacking:
+                outcome.skipped[surrounding.name] = surrounding.lacking
             else:
-                chosen += [(command, each) for command in commands]
+                chosen += [(command, surrounding) for command in commands]
         with ThreadPoolExecutor(cores()) as pool:
             for found in pool.map(
                 lambda pair: list(_faults(pair[0], pair[1], home, plain[pair[0]][0])), chosen

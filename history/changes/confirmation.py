@@ -19,7 +19,7 @@ CONFIDENCE = 0.999
 """The probability that all intervals of a confirming session hold, of all steps and judged metrics, at all
 looks."""
 
-_TOGETHER = [one for one in judged_metrics(Detection.EVIDENCE) if METRICS[one].beside_of == PRIMARY]
+_TOGETHER = [metric for metric in judged_metrics(Detection.EVIDENCE) if METRICS[metric].beside_of == PRIMARY]
 METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(_TOGETHER)
 """The confidence of the intervals of one metric, by Bonferroni over those that one session can have: metrics
 need not be independent. Sessions of held connections have fewer. Counts have intervals of another kind."""

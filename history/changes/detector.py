@@ -217,7 +217,7 @@ def _sized(
     if not rule_of(matrix.series[row][2]).by_noise:
         yield from points
         return
-    begun = sorted(each.night for each in levels if each.row == row)
+    begun = sorted(level.night for level in levels if level.row == row)
     for point in points:
         starts = [*(other.last for other in points if other.index < point.index), *begun]
         since = max((night for night in starts if night <= point.first), default=0)

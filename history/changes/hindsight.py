@@ -109,7 +109,7 @@ def changes_of(timeline: Timeline) -> tuple[LevelChange, ...]:
     values = [point.relative if timeline.base else point.value for point in points]
     logs = np.array([math.log(value) if value is not None and value > 0 else math.nan for value in values])
     nights = [point.night for point in points]
-    return tuple(_level_change(nights, timeline.key.metric, each) for each in find_changes(logs))
+    return tuple(_level_change(nights, timeline.key.metric, change) for change in find_changes(logs))
 
 
 def _searched(

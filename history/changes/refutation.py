@@ -50,18 +50,18 @@ def _weighed(shift: Shift, by_series: Mapping[int, Sequence[Confirmation]], othe
     return left
 
 
-def _excludes(one: Confirmation, shift: Shift) -> bool:
+def _excludes(confirmation: Confirmation, shift: Shift) -> bool:
     """Return whether the interval of a confirmation has no room for the size of a shift.
 
     For commits found the same, the estimate of the size counts; for undecided ones also its interval.
     """
-    if one.finding is MetricChange.SAME:
-        return not one.low <= math.exp(shift.log_size) <= one.high
-    return shift.high < one.low or one.high < shift.low
+    if confirmation.finding is MetricChange.SAME:
+        return not confirmation.low <= math.exp(shift.log_size) <= confirmation.high
+    return shift.high < confirmation.low or confirmation.high < shift.low
 
 
-def _holds_another(one: Confirmation, shift: Shift, others: Sequence[Shift]) -> bool:
-    begin, end = one.before.started_at, one.after.started_at
+def _holds_another(confirmation: Confirmation, shift: Shift, others: Sequence[Shift]) -> bool:
+    begin, end = confirmation.before.started_at, confirmation.after.started_at
     return any(
         other is not shift
         and other.last_before.started_at < end
@@ -71,18 +71,18 @@ def _holds_another(one: Confirmation, shift: Shift, others: Sequence[Shift]) -> 
     )
 
 
-def _is_within(shift: Shift, one: Confirmation) -> bool:
+def _is_within(shift: Shift, confirmation: Confirmation) -> bool:
     return (
-        one.before.started_at <= shift.last_before.started_at
-        and shift.first_after.started_at <= one.after.started_at
+        confirmation.before.started_at <= shift.last_before.started_at
+        and shift.first_after.started_at <= confirmation.after.started_at
     )
 
 
-def _without(shift: Shift, one: Confirmation) -> Shift:
+def _without(shift: Shift, confirmation: Confirmation) -> Shift:
     """Return a shift without those of its nights, at either end, that a confirmation excludes."""
-    begin, end = one.before.started_at, one.after.started_at
+    begin, end = confirmation.before.started_at, confirmation.after.started_at
     if begin <= shift.last_before.started_at < end < shift.first_after.started_at:
-        return replace(shift, last_before=one.after)
+        return replace(shift, last_before=confirmation.after)
     if shift.last_before.started_at < begin < shift.first_after.started_at <= end:
-        return replace(shift, first_after=one.before)
+        return replace(shift, first_after=confirmation.before)
     return shift

@@ -96,7 +96,9 @@ class ChangeReport:
     @property
     def confirmation(self) -> Confirmation | None:
         """The confirmation in its first night; of several, that of the series that is shown first."""
-        return next((one.confirmed for one in sorted(self.members, key=self._order) if one.confirmed), None)
+        return next(
+            (member.confirmed for member in sorted(self.members, key=self._order) if member.confirmed), None
+        )
 
     def _order(self, member: Member) -> tuple[bool, tuple[bool, float]]:
         is_throughput, size = _prominence(member)

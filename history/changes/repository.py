@@ -78,7 +78,9 @@ class Change:
     def opposite(self) -> tuple[Member, ...]:
         """The members that got better in a mixed change: the other half of a trade."""
         is_mixed = self.direction is Direction.MIXED
-        return tuple(one for one in self.members if is_mixed and one.direction is Direction.IMPROVEMENT)
+        return tuple(
+            member for member in self.members if is_mixed and member.direction is Direction.IMPROVEMENT
+        )
 
     @property
     def last_before(self) -> Night:

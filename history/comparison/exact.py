@@ -33,7 +33,7 @@ class ExactRule:
 def exact_rule(engines: Collection[Engine]) -> ExactRule:
     """Return the rule for versions of these engines: that of the engine whose counts agree least."""
     entries = [COUNTED[engine] for engine in engines]
-    return ExactRule(max(each.agreement for each in entries), max(each.allowance for each in entries))
+    return ExactRule(max(entry.agreement for entry in entries), max(entry.allowance for entry in entries))
 
 
 def is_exact(metric: str) -> bool:

@@ -56,7 +56,7 @@ def explained_by(metric: str, verdict: Verdict | None, beside: Sequence[Judged])
     if METRICS[metric].role is not Role.THROUGHPUT or verdict not in explaining:
         return None
     costs = [each for each in beside if is_cost(each.metric) and each.pairs]
-    return tuple(each.metric for each in costs if each.change is explaining[verdict]) if costs else None
+    return tuple(cost.metric for cost in costs if cost.change is explaining[verdict]) if costs else None
 
 
 class Explanation(StrEnum):
@@ -112,9 +112,9 @@ def is_cost(metric: str) -> bool:
 def variation(metrics: Sequence[Judged]) -> Variation:
     """How the variation of throughput changed, from those of that role among `metrics`."""
     verdicts = {
-        verdict_of(each.change, METRICS[each.metric].better)
-        for each in metrics
-        if METRICS[each.metric].role is Role.VARIATION and each.pairs
+        verdict_of(metric.change, METRICS[metric.metric].better)
+        for metric in metrics
+        if METRICS[metric.metric].role is Role.VARIATION and metric.pairs
     }
     if Verdict.REGRESSION in verdicts:
         return Variation.WORSE

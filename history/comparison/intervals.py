@@ -122,7 +122,7 @@ class Intervals:
         return self._priors[metric, until].get(step.step)
 
     def _pooled(self, metric: str, until: int | None) -> Mapping[str, Noise | None]:
-        usable = {each.step: logs for each in self.steps if (logs := each.log_ratios(metric, until))}
+        usable = {step.step: logs for step in self.steps if (logs := step.log_ratios(metric, until))}
         return priors_of(usable, self.calibrated(metric))
 
 

@@ -174,7 +174,7 @@ def _is_calibration(session: Session, versions: Sequence[Version], profile: "Pro
     version, twin = versions
     name = f"{version.variant}-{TWIN}" if version.variant else TWIN
     others = (EXACT, "perf", LAYOUTS, "bisect")
-    is_plain = session.durability == "relaxed" and not any(session.options.get(each) for each in others)
+    is_plain = session.durability == "relaxed" and not any(session.options.get(other) for other in others)
     as_profile = not _durations(session, profile) and not _is_until_decided(session)
     return twin == replace(version, variant=name) and is_plain and as_profile
 

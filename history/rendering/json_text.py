@@ -58,7 +58,7 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         "changed_plans": [vars(plan) for plan in changed_plans(contender)],
         **({"kinds": [_kind(kind) for kind in contender.kinds]} if contender.kinds else {}),
         "curves": [_curve(curve) for curve in curves(contender)],
-        "overheads": [_overhead(each) for each in overheads(contender)],
+        "overheads": [_overhead(overhead) for overhead in overheads(contender)],
         "geometric_mean": {"ratio": rounded(next(iter(means.values()))), "steps": count},
         "group_means": [_group(mean, contender.steps[0].judged.metric) for mean in contender.group_means()],
         "calibrations": sorted({noise.session for noise in contender.calibrations}),
@@ -79,7 +79,7 @@ def _overhead(overhead: Overhead) -> dict[str, Any]:
 
 
 def _curve(curve: Curve) -> dict[str, Any]:
-    base, contender = (its and vars(its) for its in shapes(curve))
+    base, contender = (shape and vars(shape) for shape in shapes(curve))
     steps = [level.comparison.step for level in curve.levels]
     return {"step": curve.step, "steps": steps, "base": base, "contender": contender}
 
@@ -141,9 +141,13 @@ def _interval(interval: Interval | None) -> dict[str, float | None] | None:
 
 def _kind(kind: KindComparison) -> dict[str, Any]:
     latencies = {
-        name: {"base": rounded(its.base), "contender": rounded(its.contender), "ratio": rounded(its.value)}
-        for name, its in kind.latencies.items()
-        if its.pairs
+        name: {
+            "base": rounded(latency.base),
+            "contender": rounded(latency.contender),
+            "ratio": rounded(latency.value),
+        }
+        for name, latency in kind.latencies.items()
+        if latency.pairs
     }
     return {
         "step": kind.step,

@@ -88,13 +88,13 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
 
 def _curve(curve: Curve) -> Iterator[str]:
     """Return where both curves of a step peak, what a core does there, and how much is lost at the end."""
-    for side, its in zip(("base", "new"), shapes(curve), strict=True):
-        if its is None:
+    for side, shape in zip(("base", "new"), shapes(curve), strict=True):
+        if shape is None:
             continue
-        text = f"{curve.step}, {side}: peak {amount(its.peak)} {curve.unit} with {its.clients} clients"
-        text += f", {amount(its.per_core)} per core"
-        less = f"{percent(its.droop)} less" if its.droop > 0 else "as many"
-        end = "" if its.clients == its.most else f"; with {its.most} clients {less}"
+        text = f"{curve.step}, {side}: peak {amount(shape.peak)} {curve.unit} with {shape.clients} clients"
+        text += f", {amount(shape.per_core)} per core"
+        less = f"{percent(shape.droop)} less" if shape.droop > 0 else "as many"
+        end = "" if shape.clients == shape.most else f"; with {shape.most} clients {less}"
         yield (text + end).replace("%", " %")
 
 
@@ -119,10 +119,10 @@ def _plans(plan: ChangedPlan) -> Iterator[str]:
 def _overhead(contender: ContenderComparison) -> Iterator[str]:
     """Return the overhead of each step of a pair, with its interval, in one line."""
     texts = []
-    for each in overheads(contender):
-        text = f"{each.step} {100 * each.value:.1f} %"
-        if each.low is not None and each.high is not None:
-            text += f" ({100 * each.low:.1f} to {100 * each.high:.1f} %)"
+    for overhead in overheads(contender):
+        text = f"{overhead.step} {100 * overhead.value:.1f} %"
+        if overhead.low is not None and overhead.high is not None:
+            text += f" ({100 * overhead.low:.1f} to {100 * overhead.high:.1f} %)"
         texts.append(text)
     if texts:
         yield f"overhead, 1 - new/base: {', '.join(texts)}"

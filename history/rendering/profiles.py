@@ -155,7 +155,7 @@ def _exact_row(function: "FunctionChange") -> Sequence[str]:
         f"{function.own_change:+.0f}",
         _share(function.own_share),
         f"{function.whole_change:+.0f}",
-        *(f"{each:.2f}" for each in calls),
+        *(f"{call:.2f}" for call in calls),
         {None: "-", True: "calls", False: "each call"}[function.is_called_more],
         shortened(function.name),
     )

@@ -316,10 +316,10 @@ def kind_rows(kinds: Sequence[KindComparison]) -> Iterator[Row]:
         ]
 
 
-def _latency(its: Judged) -> tuple[Cell, Cell]:
-    mark = {MetricChange.MORE: "+", MetricChange.LESS: "-"}.get(its.change, "")
-    tone = TRAITS[verdict_of(its.change, METRICS[its.metric].better)].tone if mark else Tone.PLAIN
-    return Cell(amount(its.contender)), Cell(two_decimals(its.value), tone, mark)
+def _latency(judged: Judged) -> tuple[Cell, Cell]:
+    mark = {MetricChange.MORE: "+", MetricChange.LESS: "-"}.get(judged.change, "")
+    tone = TRAITS[verdict_of(judged.change, METRICS[judged.metric].better)].tone if mark else Tone.PLAIN
+    return Cell(amount(judged.contender)), Cell(two_decimals(judged.value), tone, mark)
 
 
 def _verdict_of_kind(kind: KindComparison) -> Cell:

@@ -95,10 +95,10 @@ def list_hand_overs(connection: Connection, wanted: InventoryFilter) -> tuple[Ha
     """Return what boxes of pools handed on to each other, latest first."""
     pairs = ("suite", "configuration", "branch")
     return tuple(
-        each
-        for each in reversed(hand_overs(connection))
-        if all(getattr(wanted, name) in (None, getattr(each.task, name)) for name in pairs)
-        and (wanted.box is None or each.concerns(wanted.box))
+        over
+        for over in reversed(hand_overs(connection))
+        if all(getattr(wanted, name) in (None, getattr(over.task, name)) for name in pairs)
+        and (wanted.box is None or over.concerns(wanted.box))
     )
 
 

@@ -159,7 +159,9 @@ def record_checks(connection: Connection, checks: Iterable[TaskCheck], at: datet
 def record_skipped(connection: Connection, box: str, outcome: TaskOutcome, reason: str, at: datetime) -> None:
     """Write that a box could not have its night, into the state of every task that it had before."""
     states = read_states(connection, [box]).values()
-    record_checks(connection, [TaskCheck(it.task, it.hostname, outcome, reason) for it in states], at)
+    record_checks(
+        connection, [TaskCheck(state.task, state.hostname, outcome, reason) for state in states], at
+    )
 
 
 def _row(check: TaskCheck, before: TaskState | None, at: datetime) -> dict[str, str | None]:

@@ -100,7 +100,7 @@ def pack(
     row = source.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
     last = known.last_run if known is not None else 0
     query = select(runs).where(runs.c.session_id == session_id, runs.c.id > last).order_by(runs.c.id)
-    found = [dict(each) for each in source.execute(query).mappings()]
+    found = [dict(mapping) for mapping in source.execute(query).mappings()]
     missing = [each for each in found if not _is_there(each, there)]
     ids = [each["id"] for each in missing]
     number = select(func.count()).select_from(runs).where(runs.c.session_id == session_id)

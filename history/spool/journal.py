@@ -221,11 +221,11 @@ def _waiting(connection: Connection) -> Waiting:
 
 def _delete_session(connection: Connection, session_id: int) -> None:
     of_session = select(runs.c.id).where(runs.c.session_id == session_id)
-    for each in OF_RUNS:
-        connection.execute(delete(each).where(each.c.run_id.in_(of_session)))
+    for run in OF_RUNS:
+        connection.execute(delete(run).where(run.c.run_id.in_(of_session)))
     tables: Sequence[TableClause] = (*_OF_SESSIONS, runs)
-    for each in tables:
-        connection.execute(delete(each).where(each.c.session_id == session_id))
+    for table in tables:
+        connection.execute(delete(table).where(table.c.session_id == session_id))
     uid = select(sessions.c.uid).where(sessions.c.id == session_id).scalar_subquery()
     connection.execute(delete(_deliveries).where(_deliveries.c.uid == uid))
     connection.execute(delete(sessions).where(sessions.c.id == session_id))

@@ -102,7 +102,7 @@ def _ended(connection: Connection, names: Sequence[Name], limits: SessionFilter)
     conditions = [name.matches(night) for name, night in zip(names, aliases, strict=True)]
     conditions += [night.c.build_id.is_not(None) for night in aliases]
     conditions += [night.c.session_id == last.c.session_id for night in aliases[:-1]]
-    conditions += [one.c.branch != other.c.branch for one, other in combinations(aliases, 2)]
+    conditions += [combination.c.branch != other.c.branch for combination, other in combinations(aliases, 2)]
     if limits.box is not None:
         conditions.append(last.c.box == limits.box)
     if limits.suite is not None:

@@ -24,8 +24,8 @@ def written_whole(path: Path, *, folder: bool = False, replace: bool = False) ->
         if folder:
             part.mkdir()
         yield part
-        for each in (*part.glob("*"), part):
-            _persist(each)
+        for file in (*part.glob("*"), part):
+            _persist(file)
         part.replace(path)
         _persist(path.parent)
     except OSError as error:

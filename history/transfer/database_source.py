@@ -261,7 +261,7 @@ def _order(table: Portable) -> list[ColumnElement[Any]]:
     its = table.table.c
     if "id" in its:
         return [its.id]
-    local = [each.column for each in table.references if set(each.fields) <= set(table.key)]
+    local = [reference.column for reference in table.references if set(reference.fields) <= set(table.key)]
     return [its[name] for name in (*local, *(name for name in table.key if name in its))]
 
 

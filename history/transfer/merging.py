@@ -242,8 +242,8 @@ class _Taking:
         """The row with ids of this database. Raises TransferError when it names what is not there."""
         row = {name: item.row[name] for name in item.table.columns}
         try:
-            for each in item.table.references:
-                row[each.column] = self._names.of_reference(each, item.row)
+            for reference in item.table.references:
+                row[reference.column] = self._names.of_reference(reference, item.row)
         except LookupError as error:
             raise self._error(item, f"a row of {item.table.name} names what is not there: {error}") from error
         return row

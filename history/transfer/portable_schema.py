@@ -113,7 +113,7 @@ class Portable:
     @cached_property
     def of_session(self) -> bool:
         """Whether each row belongs to one session, which its field `session` names."""
-        return any(each.fields[0] == "session" for each in self.references)
+        return any(reference.fields[0] == "session" for reference in self.references)
 
     @cached_property
     def fields(self) -> Mapping[str, PortableField]:

@@ -27,7 +27,10 @@ def metric_choice(metrics: Sequence[Metric]) -> h.Node:
     return h.nav(".metrics", aria_label="Metrics")[
         h.span(".quiet")["by"],
         h.ul(".inline")[
-            (h.li[h.a(href=f"#metric={each.name}", title=each.description)[_label(each)]] for each in metrics)
+            (
+                h.li[h.a(href=f"#metric={metric.name}", title=metric.description)[_label(metric)]]
+                for metric in metrics
+            )
         ],
     ]
 

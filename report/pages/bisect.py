@@ -62,14 +62,14 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
     root = addresses.way_to_root(addresses.BISECTS)
     rows = (
         h.tr[
-            h.th(scope="row")[h.a(href=f"{root}{addresses.bisect(one.uid)}")[one.uid]],
-            h.td[moment(one.began_at)],
-            h.td[clearance.box(one.box)],
-            h.td[one.question],
-            h.td[one.headline],
-            numeric(str(len(one.rounds))),
+            h.th(scope="row")[h.a(href=f"{root}{addresses.bisect(bisect.uid)}")[bisect.uid]],
+            h.td[moment(bisect.began_at)],
+            h.td[clearance.box(bisect.box)],
+            h.td[bisect.question],
+            h.td[bisect.headline],
+            numeric(str(len(bisect.rounds))),
         ]
-        for one in bisects
+        for bisect in bisects
     )
     body: h.Node = note("There was no bisect yet: ./tidemark bisect looks for the commit behind a change.")
     if bisects:
@@ -79,7 +79,9 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
             caption="Bisects, latest first",
             sortable=True,
         )
-    return Page(addresses.BISECTS, "Bisects", body, max((one.updated_at for one in bisects), default=None))
+    return Page(
+        addresses.BISECTS, "Bisects", body, max((bisect.updated_at for bisect in bisects), default=None)
+    )
 
 
 def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.Node:
@@ -152,7 +154,7 @@ def _counted(values: BisectPage) -> h.Node:
 
 
 def _rounds(values: BisectPage, root: str, sessions: Container[str]) -> h.Node:
-    names = {one.position: one.commit for one in values.positions}
+    names = {position.position: position.commit for position in values.positions}
     rows = (
         h.tr[
             h.td[

@@ -38,9 +38,9 @@ def branch_page(
             )
         )
     by_metric: dict[str, list[h.Node]] = {}
-    for number, one in enumerate(places):
-        drawn = _place(branch, number, one, reports, catalog, root)
-        by_metric.setdefault(one.metric.name, []).append(drawn)
+    for number, place in enumerate(places):
+        drawn = _place(branch, number, place, reports, catalog, root)
+        by_metric.setdefault(place.metric.name, []).append(drawn)
     order = list(METRICS)
     parts = ((METRICS[name], drawn) for name, drawn in by_metric.items())
     body.append(metric_parts(sorted(parts, key=lambda part: (part[0].is_counted, order.index(part[0].name)))))
@@ -50,7 +50,7 @@ def branch_page(
         )
     else:
         body.append(legend())
-    nights = [one.matrix.nights[-1].started_at for one in places if one.matrix.nights]
+    nights = [place.matrix.nights[-1].started_at for place in places if place.matrix.nights]
     nights += [
         night.started_at for one in catalog.nights_of_branch(branch) for night in one.of_branch(branch)[-1:]
     ]
@@ -63,17 +63,17 @@ def branches_page(catalog: Catalog) -> Page:
     rows = []
     for branch in catalog.branches:
         places = catalog.nights_of_branch(branch)
-        nights = [night for one in places for night in one.of_branch(branch)]
+        nights = [night for place in places for night in place.of_branch(branch)]
         last = max(nights, key=lambda night: night.started_at)
-        boxes = sorted({catalog.clearance.box(one.place.box) for one in places})
-        is_base = all(one.base == branch for one in places)
+        boxes = sorted({catalog.clearance.box(place.place.box) for place in places})
+        is_base = all(place.base == branch for place in places)
         rows.append(
             h.tr[
                 h.th(scope="row")[h.a(href=f"{root}{addresses.branch(branch)}")[branch]],
                 h.td[last.versions[branch]],
                 h.td[day(last.started_at)],
                 numeric(str(len(nights))),
-                h.td[", ".join(sorted({one.place.suite for one in places}))],
+                h.td[", ".join(sorted({place.place.suite for place in places}))],
                 h.td[", ".join(boxes)],
                 h.td["base" if is_base else "contender"],
             ]

@@ -36,7 +36,7 @@ _SIGNS = {
 
 def changes_page(reports: Sequence[ChangeReport], clearance: Clearance, until: datetime | None) -> Page:
     """Return the list of all changes, with filters by status."""
-    counts = Counter(one.change.status for one in reports)
+    counts = Counter(report.change.status for report in reports)
     root = addresses.way_to_root(addresses.CHANGES)
     ordered = sorted(
         reports,
@@ -155,15 +155,15 @@ def _version(night: Night) -> str:
 
 
 def chart_of(
-    one: MemberSeries, dossier: Dossier, catalog: Catalog, root: str, name: str, linked: bool
+    series: MemberSeries, dossier: Dossier, catalog: Catalog, root: str, name: str, linked: bool
 ) -> NightChart:
     """Return the chart of a series of a change."""
-    member = one.member
+    member = series.member
     key = member.key
     box = catalog.clearance.box(key.environment.box)
     marks = []
-    for point in one.points:
-        low, high, is_open = one.intervals.get(point.night.session_id, (None, None, None))
+    for point in series.points:
+        low, high, is_open = series.intervals.get(point.night.session_id, (None, None, None))
         marks.append(
             NightMark(
                 point.night.started_at,
@@ -179,10 +179,10 @@ def chart_of(
         f"{key.step}, {metric_name(key.metric)}, {key.branch} on {box}",
         marks,
         METRICS[key.metric].better if key.metric in METRICS else Better.NEITHER,
-        one.visible,
+        series.visible,
         catalog.threshold_of(key.metric),
         changes=[change_mark(member, "")],
-        notes=[(night.started_at, catalog.clearance.text(text)) for night, text in one.notes],
+        notes=[(night.started_at, catalog.clearance.text(text)) for night, text in series.notes],
         name=name,
     )
 

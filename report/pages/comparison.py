@@ -21,7 +21,7 @@ from report.pages.verdicts import verdict_table
 
 def comparison_page(comparison: Comparison) -> Page:
     """Return the page of a comparison. It stays with those who may read the history: it names the box."""
-    contenders = ", ".join(dict.fromkeys(str(one.contender) for one in comparison.contenders))
+    contenders = ", ".join(dict.fromkeys(str(contender.contender) for contender in comparison.contenders))
     body = [
         *comparison_sections(comparison),
         legend(),
@@ -37,12 +37,12 @@ def comparison_page(comparison: Comparison) -> Page:
 
 def comparison_sections(comparison: Comparison, heading: str = "") -> list[h.Node]:
     """Return a section for each contender; `heading` stands above it instead of the versions."""
-    return [_contender(comparison, one, heading) for one in comparison.contenders]
+    return [_contender(comparison, contender, heading) for contender in comparison.contenders]
 
 
 def last_moment(comparison: Comparison) -> datetime | None:
     """Return the time of the newest data of a comparison; None without any."""
-    ends = (one.session.ended_at or one.session.started_at for one in comparison.contenders)
+    ends = (contender.session.ended_at or contender.session.started_at for contender in comparison.contenders)
     return max(ends, default=None)
 
 
@@ -91,14 +91,14 @@ def _contender(comparison: Comparison, one: ContenderComparison, heading: str) -
 
 def _commands(comparison: Comparison) -> list[str]:
     lines = []
-    for one in comparison.contenders:
-        both = [str(one.base), str(one.contender)]
-        if not one.session.is_imported:
-            is_counted = one.session.only_counted or comparison.metric.is_counted
+    for contender in comparison.contenders:
+        both = [str(contender.base), str(contender.contender)]
+        if not contender.session.is_imported:
+            is_counted = contender.session.only_counted or comparison.metric.is_counted
             how = COUNTED if is_counted else DECIDED
-            lines += run_again(one.session, both, [step.step for step in one.steps], how)
+            lines += run_again(contender.session, both, [step.step for step in contender.steps], how)
         since = comparison.options.since
-        chosen = ["--since", f"{since:%Y-%m-%d}"] if since else ["--session", one.session.uid]
+        chosen = ["--since", f"{since:%Y-%m-%d}"] if since else ["--session", contender.session.uid]
         metric = ["--metric", comparison.metric.name]
         lines.append(quoted(["./compare.py", *both, *chosen, *metric, "--costs"]))
     return list(dict.fromkeys(lines))

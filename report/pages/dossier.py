@@ -229,12 +229,12 @@ def _costs(dossier: Dossier, catalog: Catalog) -> h.Node:
         return section("Costs per query", note(f"No cost of {main.step} changed with it."))
     rows = (
         h.tr[
-            h.th(scope="row")[metric_name(one.key.metric)],
-            h.td[catalog.clearance.place(one.key.environment).configuration],
-            numeric(percent(one.ratio)),
-            numeric(span(one.ratio_low, one.ratio_high)),
+            h.th(scope="row")[metric_name(cost.key.metric)],
+            h.td[catalog.clearance.place(cost.key.environment).configuration],
+            numeric(percent(cost.ratio)),
+            numeric(span(cost.ratio_low, cost.ratio_high)),
         ]
-        for one in costs
+        for cost in costs
     )
     return section(
         "Costs per query",
@@ -268,8 +268,8 @@ def _functions(dossier: Dossier) -> h.Node:
 
 def _environment(dossier: Dossier, catalog: Catalog) -> h.Node:
     clearance = catalog.clearance
-    settings = [clearance.settings(one.settings) for one in dossier.setups]
-    manifests = [clearance.manifest(one.manifest) for one in dossier.setups]
+    settings = [clearance.settings(setup.settings) for setup in dossier.setups]
+    manifests = [clearance.manifest(setup.manifest) for setup in dossier.setups]
     changed = [
         f"{clearance.box(one.box)}, {day(one.night.started_at)}: {clearance.text(one.text)}"
         for one in dossier.report.environment
@@ -292,8 +292,8 @@ def _others(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.No
     if not others:
         return None
     charts = (
-        night_figure(chart_of(one, dossier, catalog, root, f"s{number}", linked), small=True)
-        for number, one in enumerate(others)
+        night_figure(chart_of(other, dossier, catalog, root, f"s{number}", linked), small=True)
+        for number, other in enumerate(others)
     )
     return section("Other series that moved with it", h.div(".multiples")[charts])
 

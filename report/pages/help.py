@@ -47,9 +47,11 @@ def help_page(subjects: Sequence[Subject]) -> Page:
         ),
         section("Marks in charts", h.table(".marks")[h.tbody[_marks()]], id_="marks"),
         h.nav(aria_label="Subjects")[
-            h.ul(".inline")[(h.li[h.a(href=f"#{addresses.anchor(one.name)}")[one.name]] for one in subjects)]
+            h.ul(".inline")[
+                (h.li[h.a(href=f"#{addresses.anchor(subject.name)}")[subject.name]] for subject in subjects)
+            ]
         ],
-        [_subject(one) for one in subjects],
+        [_subject(subject) for subject in subjects],
     ]
     return Page(addresses.HELP, "Terms, colours and signs", body, None)
 

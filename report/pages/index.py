@@ -46,7 +46,7 @@ def _overview(
     latest: Sequence[LatestComparison],
     boxes: Sequence[BoxState],
 ) -> h.Node:
-    opened = [one for one in reports if one.change.status is ChangeStatus.OPEN]
+    opened = [report for report in reports if report.change.status is ChangeStatus.OPEN]
     undecided, steps = sum(one.undecided for one in latest), sum(len(one.comparison.steps) for one in latest)
     worse = sum(one.change.direction is Direction.REGRESSION for one in opened)
     return [
@@ -127,20 +127,20 @@ def _branches(latest: Sequence[LatestComparison], catalog: Catalog) -> h.Node:
     return [table(heads, rows, caption="Each branch against its base", sortable=True), legend()]
 
 
-def _count(one: LatestComparison, verdict: Verdict) -> int:
-    return sum(step.judged.verdict is verdict for step in one.comparison.steps)
+def _count(comparison: LatestComparison, verdict: Verdict) -> int:
+    return sum(step.judged.verdict is verdict for step in comparison.comparison.steps)
 
 
 def _boxes(boxes: Sequence[BoxState], catalog: Catalog) -> h.Node:
     rows = [
         h.tr[
             h.th(scope="row")[
-                h.a(href=addresses.machine(catalog.clearance.box(one.box)))[catalog.clearance.box(one.box)]
+                h.a(href=addresses.machine(catalog.clearance.box(box.box)))[catalog.clearance.box(box.box)]
             ],
-            h.td[h.a(href=addresses.session(one.uid))[moment(one.started_at)]],
-            h.td[_failures(one.failures, catalog)],
+            h.td[h.a(href=addresses.session(box.uid))[moment(box.started_at)]],
+            h.td[_failures(box.failures, catalog)],
         ]
-        for one in boxes
+        for box in boxes
     ]
     return table(("box", "latest session", "what it lacks"), rows, caption="The latest session of each box")
 

@@ -193,20 +193,20 @@ def _periods(values: MachinePage, catalog: Catalog, root: str) -> h.Node:
         "Fingerprints over time",
         table(
             ("from", "to", "sessions", "fingerprint", "what changed"),
-            (_period(one, catalog, root) for one in reversed(values.periods)),
+            (_period(period, catalog, root) for period in reversed(values.periods)),
             caption="Fingerprints, latest first",
         ),
         lead="Another fingerprint begins another machine: a shift between two is not blamed on a version.",
     )
 
 
-def _period(one: MachinePeriod, catalog: Catalog, root: str) -> h.Node:
-    machine = catalog.clearance.machine(one.machine)
-    changed = [catalog.clearance.text(line) for line in one.changed]
+def _period(period: MachinePeriod, catalog: Catalog, root: str) -> h.Node:
+    machine = catalog.clearance.machine(period.machine)
+    changed = [catalog.clearance.text(line) for line in period.changed]
     return h.tr[
-        h.td[h.a(href=f"{root}{addresses.session(one.first.uid)}")[moment(one.first.started_at)]],
-        h.td[h.a(href=f"{root}{addresses.session(one.last.uid)}")[moment(one.last.started_at)]],
-        numeric(str(one.sessions)),
+        h.td[h.a(href=f"{root}{addresses.session(period.first.uid)}")[moment(period.first.started_at)]],
+        h.td[h.a(href=f"{root}{addresses.session(period.last.uid)}")[moment(period.last.started_at)]],
+        numeric(str(period.sessions)),
         h.td[h.code[machine.fingerprint]],
         h.td[bullets(dict.fromkeys(changed)) or "the first one"],
     ]

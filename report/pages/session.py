@@ -119,10 +119,10 @@ def _parts(values: SessionPage, clearance: Clearance, root: str | None) -> Itera
     """Yield what each metric says of the contenders: a page to mail has the one of the session alone."""
     assert values.comparison is not None
     contenders = values.comparison.contenders
-    metrics = dict.fromkeys(name for one in contenders for name in one.judged_metrics)
+    metrics = dict.fromkeys(name for contender in contenders for name in contender.judged_metrics)
     for number, metric in enumerate(metrics if root is not None else list(metrics)[:1]):
         make = partial(_beside, metric) if number else partial(_contender, values, clearance)
-        yield METRICS[metric], [make(one, root) for one in contenders]
+        yield METRICS[metric], [make(contender, root) for contender in contenders]
 
 
 def _beside(metric: str, contender: ContenderComparison, root: str | None) -> h.Node:
@@ -167,13 +167,13 @@ def _without_comparison(values: SessionPage, root: str | None) -> h.Node:
         return [why, _single(values, root)]
     if not values.night_values and not values.night_gaps:
         return why
-    branches = sorted({branch for one in values.night_values.values() for branch in one})
+    branches = sorted({branch for value in values.night_values.values() for branch in value})
     rows = (
         h.tr[
             h.th(scope="row")[step],
-            numbers(amount(one.get(branch)) for branch in branches),
+            numbers(amount(value.get(branch)) for branch in branches),
         ]
-        for step, one in values.night_values.items()
+        for step, value in values.night_values.items()
     )
     kept = (
         table(

@@ -21,7 +21,7 @@ def sessions_page(catalog: Catalog) -> Page:
     """Return the list of the latest sessions."""
     entries = list(catalog.sessions.values())[::-1]
     root = addresses.way_to_root(addresses.SESSIONS)
-    counts = Counter(one.kind for one in entries)
+    counts = Counter(entry.kind for entry in entries)
     links = [
         h.li[h.a(href=f"{root}{_path(year)}")[f"{year}: {len(of_year)}"]]
         for year, of_year in older_years(catalog).items()
@@ -48,7 +48,7 @@ def older_years(catalog: Catalog) -> Mapping[int, Sequence[SessionEntry]]:
 def year_page(year: int, entries: Sequence[SessionEntry], catalog: Catalog) -> Page:
     """Return the list of the sessions of a year."""
     root = addresses.way_to_root(_path(year))
-    until = max(one.ended_at or one.started_at for one in entries)
+    until = max(entry.ended_at or entry.started_at for entry in entries)
     body = _table(entries, catalog, root, f"Sessions of {year}, latest first")
     return Page(_path(year), f"Sessions of {year}", body, until, crumbs=(("Sessions", addresses.SESSIONS),))
 
@@ -59,12 +59,12 @@ def _path(year: int) -> str:
 
 def _table(entries: Sequence[SessionEntry], catalog: Catalog, root: str, caption: str) -> h.Node:
     heads = ("began", "session", "kind", "suite", "profile", "box", "versions", "judged by", "status")
-    return table(heads, (_row(one, catalog, root) for one in entries), caption=caption, sortable=True)
+    return table(heads, (_row(entry, catalog, root) for entry in entries), caption=caption, sortable=True)
 
 
 def _row(entry: SessionEntry, catalog: Catalog, root: str) -> h.Node:
     box = catalog.clearance.box(entry.box)
-    versions = [short_version(one) for one in entry.versions[:MAX_VERSIONS]]
+    versions = [short_version(version) for version in entry.versions[:MAX_VERSIONS]]
     more = len(entry.versions) - len(versions)
     pruned = ", rounds pruned" if not entry.runs and entry.status is SessionStatus.FINISHED else ""
     return h.tr[

@@ -17,8 +17,8 @@ def setup_page(values: SessionPage, clearance: Clearance) -> Page:
     """Return the page with settings and manifests; the session must have a setup."""
     uid = values.entry.uid
     setups = values.setups
-    settings = [clearance.settings(one.settings) for one in setups]
-    manifests = [clearance.manifest(one.manifest) for one in setups]
+    settings = [clearance.settings(setup.settings) for setup in setups]
+    manifests = [clearance.manifest(setup.manifest) for setup in setups]
     body = [
         section("Settings of the servers", differences(setups, settings, "setting")),
         section("Builds", differences(setups, manifests, "entry of the manifest")),
@@ -46,14 +46,16 @@ def _left_out(values: SessionPage, clearance: Clearance) -> h.Node:
 
 def differences(setups: Sequence[VersionSetup], values: Sequence[Mapping[str, str]], what: str) -> h.Node:
     """Return what differs between versions as a table, and what is equal in all as one to open."""
-    names = sorted({name for one in values for name in one})
+    names = sorted({name for value in values for name in value})
     if not names:
         return note("Nothing was recorded.")
-    differing = [name for name in names if len({one.get(name) for one in values}) > 1]
+    differing = [name for name in names if len({value.get(name) for value in values}) > 1]
     equal = [name for name in names if name not in set(differing)]
     several = what.replace("entry", "entries") if "entry" in what else ""
-    heads = (what, *(one.version for one in setups))
-    rows = [row(h.code[name], *(cell(one.get(name, DASH), "value") for one in values)) for name in differing]
+    heads = (what, *(setup.version for setup in setups))
+    rows = [
+        row(h.code[name], *(cell(value.get(name, DASH), "value") for value in values)) for name in differing
+    ]
     return [
         table(
             heads,

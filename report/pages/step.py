@@ -316,7 +316,9 @@ def function_table(profiled: Differential, count: int = FUNCTIONS) -> h.Node:
             numeric(share(one.own_share, 0)),
             cell("certain" if one.is_certain else "within its error"),
         )
-        for one in [one for one in profiled.functions if one.base.own or one.contender.own][:count]
+        for one in [
+            function for function in profiled.functions if function.base.own or function.contender.own
+        ][:count]
     ]
     heads = (
         "function",

@@ -51,8 +51,8 @@ def verdict_table(contender: ContenderComparison, address: Address) -> h.Node:
         "interval",
         "costs",
         *(
-            h.abbr(title=f"{metric_name(one)}, {METRICS[one].unit}: contender over base")[_head(one)]
-            for one in columns
+            h.abbr(title=f"{metric_name(column)}, {METRICS[column].unit}: contender over base")[_head(column)]
+            for column in columns
         ),
         *(["sees"] if contender.has_visible else []),
         "verdict",

@@ -166,7 +166,9 @@ class Catalog:
     @property
     def data_until(self) -> datetime | None:
         """The time of the newest data; None in an empty history."""
-        return max((one.ended_at or one.started_at for one in self.sessions.values()), default=None)
+        return max(
+            (session.ended_at or session.started_at for session in self.sessions.values()), default=None
+        )
 
     @cached_property
     def nights_by_session(self) -> Mapping[int, NightEntry]:

@@ -94,7 +94,7 @@ class Clearance:
         """Return profile and durability; settings behind them stay if their names and values are plain."""
         parts = configuration.split(" ")
         settings = [part for part in parts[2:] if not _LENGTH.fullmatch(part)]
-        if not self.is_public or all(_is_plain_setting(one) for one in settings):
+        if not self.is_public or all(_is_plain_setting(setting) for setting in settings):
             return configuration
         return f"{' '.join(parts[:2])} set-{digest(self.salt, configuration)[:6]}"
 

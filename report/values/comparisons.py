@@ -27,9 +27,13 @@ class Comparisons:
     def of_session(self, entry: SessionEntry, base: Version, contenders: Sequence[Version]) -> Comparison:
         """Return several contenders of a session, which are not remembered. Raises ComparisonError."""
         uid, options = entry.uid, options_of(entry)
-        missing = [one for one in contenders if not self._found.get((uid, str(base), str(one)))]
+        missing = [
+            contender for contender in contenders if not self._found.get((uid, str(base), str(contender)))
+        ]
         made = iter(compare(self.history, base, missing, options).contenders) if missing else iter(())
-        found = tuple(self._found.get((uid, str(base), str(one))) or next(made) for one in contenders)
+        found = tuple(
+            self._found.get((uid, str(base), str(contender))) or next(made) for contender in contenders
+        )
         return Comparison(base, found, as_judged(options, found), self.history.where)
 
 

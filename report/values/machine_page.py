@@ -103,7 +103,12 @@ def read_machine(
     """Return what is known of a box; `notes` are those on all boxes."""
     own = [entry for entry in catalog.sessions.values() if entry.box == box]
     nights = sorted(
-        {night.started_at.date() for one in catalog.places if one.place.box == box for night in one.nights}
+        {
+            night.started_at.date()
+            for place in catalog.places
+            if place.place.box == box
+            for night in place.nights
+        }
     )
     return MachinePage(
         box,

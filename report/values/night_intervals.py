@@ -23,9 +23,9 @@ def night_intervals(comparison: Comparison | None, night: NightEntry | None) -> 
         return {}
     branches = {version: branch for branch, version in night.versions.items()}
     return {
-        branches[str(one.contender)]: {step.step: _interval(step) for step in one.steps}
-        for one in comparison.contenders
-        if str(one.contender) in branches
+        branches[str(contender.contender)]: {step.step: _interval(step) for step in contender.steps}
+        for contender in comparison.contenders
+        if str(contender.contender) in branches
     }
 
 

@@ -97,7 +97,10 @@ def read_session(comparisons: Comparisons, catalog: Catalog, entry: SessionEntry
     steps = _steps(history, entry, found, per_second, catalog)
     lines = {}
     if comparison is not None:
-        lines = {str(one.contender): tuple(notes(comparison, one)) for one in comparison.contenders}
+        lines = {
+            str(contender.contender): tuple(notes(comparison, contender))
+            for contender in comparison.contenders
+        }
     return SessionPage(entry, session, comparison, why, lines, steps, setups, values, lacking)
 
 

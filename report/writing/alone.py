@@ -40,8 +40,10 @@ def tried_alone(
     body = [
         section("The answer", table(heads, cells, caption="What changed, step by step"), lead=headline),
         section("What it rests on", bullets(basis)),
-        *(part for heading, one in comparisons for part in comparison_sections(one, heading)),
+        *(part for heading, comparison in comparisons for part in comparison_sections(comparison, heading)),
         legend(),
     ]
-    until = max((last for _, one in comparisons if (last := last_moment(one)) is not None), default=None)
+    until = max(
+        (last for _, comparison in comparisons if (last := last_moment(comparison)) is not None), default=None
+    )
     return alone(Page("try.html", title, body, until))

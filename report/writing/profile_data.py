@@ -47,15 +47,15 @@ def profile_index(entries: Sequence[ProfileEntry]) -> str:
     """Return the list of profiles as a script."""
     rows = [
         [
-            one.name,
-            one.path,
-            addresses.file_name(one.uid),
-            f"{one.started_at:%Y-%m-%d}",
-            one.box,
-            one.suite,
-            one.step,
-            one.version,
+            entry.name,
+            entry.path,
+            addresses.file_name(entry.uid),
+            f"{entry.started_at:%Y-%m-%d}",
+            entry.box,
+            entry.suite,
+            entry.step,
+            entry.version,
         ]
-        for one in entries
+        for entry in entries
     ]
     return call("profiles", rows)

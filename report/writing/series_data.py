@@ -43,8 +43,8 @@ StepSeries = Mapping[str, Sequence[tuple[int, str, str]]]
 def call(function: str, *arguments: Any) -> str:
     """Return a script that calls a function of `tidemark` with JSON; nothing in it ends a script element."""
     text = ", ".join(
-        json.dumps(_visible(one), ensure_ascii=True, separators=(",", ":"), sort_keys=True)
-        for one in arguments
+        json.dumps(_visible(argument), ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+        for argument in arguments
     )
     return f"tidemark.{function}({text.replace('<', chr(92) + 'u003c')});\n"
 
@@ -75,7 +75,7 @@ def files_of(periods: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     years = tuple(sorted(period for period in periods if "-" not in period))
     months = tuple(sorted(period for period in periods if "-" in period))
     files = {PAST: (*years, *months[:-1]), LATEST: months[-1:]}
-    return {name: its for name, its in files.items() if its}
+    return {name: file for name, file in files.items() if file}
 
 
 def periods_of(nights: PlaceNights) -> Mapping[str, tuple[NightEntry, ...]]:
@@ -256,7 +256,7 @@ def series_index(
         "steps": [[step, addresses.file_name(step)] for step in names["step"]],
         "metrics": [_metric(name, catalog) for name in names["metric"]],
         "series": rows,
-        "changes": [_change(one, catalog) for one in changes],
+        "changes": [_change(change, catalog) for change in changes],
         "sees": [
             [*json.loads(_place_key(catalog, Environment(*key[:3]))), *key[3:], round(value, 4)]
             for key, value in sorted(visible.items())

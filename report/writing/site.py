@@ -120,7 +120,9 @@ def write_site(
             reports = report_changes(connection, repository.load(connection))
         comparisons = Comparisons(history)
         latest = [
-            one for nights in catalog.places for one in latest_comparisons(comparisons, catalog, nights)
+            comparison
+            for nights in catalog.places
+            for comparison in latest_comparisons(comparisons, catalog, nights)
         ]
         site = _Site(history, options, catalog, reports, latest, comparisons, tree)
         with InParallel(database, partial(_changed_branches, site)) as pages:
@@ -147,7 +149,7 @@ def _overview(site: _Site) -> None:
     site.write(index_page(catalog, site.reports, site.latest, _boxes(site)))
     site.write(sessions_page(catalog))
     for year, entries in older_years(catalog).items():
-        signature_of_year = addresses.digest(site.prefix, *(one.uid + one.signature for one in entries))
+        signature_of_year = addresses.digest(site.prefix, *(entry.uid + entry.signature for entry in entries))
         with site.tree.made_of(f"sessions of {year}", signature_of_year) as fresh:
             if fresh:
                 site.write(year_page(year, entries, catalog))
@@ -241,7 +243,7 @@ def _visible(site: _Site, branch: str) -> Sights:
 
 
 def _changes_of(site: _Site, branch: str) -> Sequence[ChangeReport]:
-    return [one for one in site.reports if one.change.branch == branch]
+    return [report for report in site.reports if report.change.branch == branch]
 
 
 def _branch_signature(site: _Site, branch: str) -> str:
@@ -252,8 +254,8 @@ def _branch_signature(site: _Site, branch: str) -> str:
         nights = [site.catalog.by_id[night.session_id] for night in one.of_branch(branch)[-NIGHTS:]]
         parts += [str(one.place), str(one.base), *(f"{entry.uid} {entry.state}" for entry in nights)]
     parts += [
-        f"{one.change.fingerprint} {one.change.status} {one.change.updated_at}"
-        for one in _changes_of(site, branch)
+        f"{change.change.fingerprint} {change.change.status} {change.change.updated_at}"
+        for change in _changes_of(site, branch)
     ]
     return addresses.digest(*parts)
 
@@ -261,7 +263,7 @@ def _branch_signature(site: _Site, branch: str) -> str:
 def _ladders(site: _Site) -> None:
     clearance = site.catalog.clearance
     found = [read_ladders(site.comparisons, site.catalog, nights) for nights in site.catalog.places]
-    site.write(ladder_index([one for ladders in found for one in ladders], clearance))
+    site.write(ladder_index([ladder for ladders in found for ladder in ladders], clearance))
     for ladders in filter(None, found):
         site.write(ladder_page(ladders, clearance))
 
@@ -277,15 +279,15 @@ def _machines(site: _Site, notes: InParallel[tuple[BoxNote, ...]]) -> None:
         read = [read_machine(connection, site.catalog, box, notes.value()) for box in boxes]
     values = [one for one in read if one.periods]
     site.write(machines_page(values, site.catalog))
-    for one in values:
-        site.write(machine_page(one, site.catalog))
+    for value in values:
+        site.write(machine_page(value, site.catalog))
 
 
 def _bisects(site: _Site) -> None:
     clearance = site.catalog.clearance
     site.write(bisects_page(site.options.bisects, clearance))
-    for one in site.options.bisects:
-        site.write(bisect_page(one, clearance, site.catalog.sessions))
+    for bisect in site.options.bisects:
+        site.write(bisect_page(bisect, clearance, site.catalog.sessions))
 
 
 def _series(site: _Site) -> None:

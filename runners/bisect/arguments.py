@@ -15,18 +15,18 @@ EXIT_CODES = (
 )
 
 
-def add_arguments(it: argparse.ArgumentParser, plan: Path) -> None:
+def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     """Add the arguments of the question and the subcommands; `plan` is the default plan of nights."""
-    it.description = (
+    parser.description = (
         "Find the commit between good and bad that changed a metric, by interleaved rounds on this machine. "
         "After an interruption the same command resumes the search."
     )
-    it.epilog = EXIT_CODES
-    _question(it)
-    _how(it)
-    _planned(it, plan)
-    it.add_argument("--history", metavar="PATH", help="history to write to")
-    subcommands = it.add_subparsers(dest="what", metavar="WHAT", required=False)
+    parser.epilog = EXIT_CODES
+    _question(parser)
+    _how(parser)
+    _planned(parser, plan)
+    parser.add_argument("--history", metavar="PATH", help="history to write to")
+    subcommands = parser.add_subparsers(dest="what", metavar="WHAT", required=False)
     status = subcommands.add_parser("status", help="list all bisects with their progress")
     status.add_argument("--format", choices=["terminal", "json"], default="terminal")
     replay = subcommands.add_parser("replay", help="show every step of the search again, from its log")
@@ -42,8 +42,8 @@ def add_arguments(it: argparse.ArgumentParser, plan: Path) -> None:
         subcommand.add_argument("--history", metavar="PATH", help="history to read from")
 
 
-def _question(it: argparse.ArgumentParser) -> None:
-    asked = it.add_argument_group("the question")
+def _question(parser: argparse.ArgumentParser) -> None:
+    asked = parser.add_argument_group("the question")
     add = asked.add_argument
     ref = "release, tag, branch or commit"
     add("--engine", choices=list(Engine), default=Engine.POSTGRES, help="default: %(default)s")
@@ -65,11 +65,11 @@ def _question(it: argparse.ArgumentParser) -> None:
     add("--metric", default=PRIMARY, metavar="NAME", help=metric)
     add("--direction", choices=["worse", "better", "either"], default="worse", help="default: %(default)s")
     add("--confidence", type=confidence, default=95.0, metavar="PERCENT", help="default: %(default)g")
-    add_variants(it)
+    add_variants(parser)
 
 
-def _how(it: argparse.ArgumentParser) -> None:
-    how = it.add_argument_group("options of the search")
+def _how(parser: argparse.ArgumentParser) -> None:
+    how = parser.add_argument_group("options of the search")
     add = how.add_argument
     add_wait(how)
     add("--budget", type=minutes, metavar="MINUTES", help="begin no further round after this many minutes")
@@ -88,8 +88,8 @@ def _how(it: argparse.ArgumentParser) -> None:
     add("--again", action="store_true", help="begin a new search even if one of the same question exists")
 
 
-def _planned(it: argparse.ArgumentParser, plan: Path) -> None:
-    how = it.add_argument_group("for workflows")
+def _planned(parser: argparse.ArgumentParser, plan: Path) -> None:
+    how = parser.add_argument_group("for workflows")
     add = how.add_argument
     box = (
         "the box of the plan to run on; git source and history are then the plan's, and a branch or tag of "

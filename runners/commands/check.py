@@ -38,13 +38,13 @@ def exit_code(findings: Sequence[Finding], applied: AppliedChanges) -> int:
     """Return 2 when a setting could not be changed, else 1 when a check is unfit, else 0."""
     if applied.failures:
         return 2
-    return 1 if any(each.reading.level is Level.UNFIT for each in findings) else 0
+    return 1 if any(finding.reading.level is Level.UNFIT for finding in findings) else 0
 
 
 def as_text(findings: Sequence[Finding], applied: AppliedChanges) -> str:
     """Render a paragraph per finding, with its reading, reason and fix, and the verdict at the end."""
-    parts = [_paragraph(each) for each in findings]
-    bad = [each.check.name for each in findings if each.reading.level is Level.UNFIT]
+    parts = [_paragraph(finding) for finding in findings]
+    bad = [finding.check.name for finding in findings if finding.reading.level is Level.UNFIT]
     verdict = f"Unfit for benchmarking: {', '.join(bad)}." if bad else "Fit for benchmarking."
     changed = _changes(applied)
     if changed:
@@ -56,8 +56,8 @@ def as_json(findings: Sequence[Finding], applied: AppliedChanges) -> str:
     """Render an object with `fit`, the `findings`, and the settings that were `changed` or `failed`."""
     return json_text(
         {
-            "fit": all(each.reading.level is not Level.UNFIT for each in findings),
-            "findings": [each.as_json() for each in findings],
+            "fit": all(finding.reading.level is not Level.UNFIT for finding in findings),
+            "findings": [finding.as_json() for finding in findings],
             **_as_object(applied),
         },
         indent=2,
@@ -78,7 +78,7 @@ def _restored(applied: AppliedChanges, form: str) -> int:
 
 
 def _changes(applied: AppliedChanges) -> list[str]:
-    return [f"  {each.name}: {each.before} -> {each.after}" for each in applied.changes]
+    return [f"  {change.name}: {change.before} -> {change.after}" for change in applied.changes]
 
 
 def _complain(applied: AppliedChanges) -> None:

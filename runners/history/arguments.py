@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
-def add_subcommands(it: argparse.ArgumentParser) -> None:
+def add_subcommands(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands to the parser of `history`."""
-    it.epilog = (
+    parser.epilog = (
         "docs/history.md has the formats; exit codes: 0 done; 1 judge: a regression is new or reappeared;"
         " 2 trouble, with nothing partly written"
     )
-    subcommands = it.add_subparsers(dest="what", required=True, metavar="WHAT")
+    subcommands = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     _views(subcommands)
     _transfers(subcommands)
     _changes(subcommands)
@@ -144,7 +144,7 @@ def last_day(text: str) -> date:
 
 
 def _read(*parsers: argparse.ArgumentParser) -> None:
-    for each in parsers:
-        each.add_argument(
+    for parser in parsers:
+        parser.add_argument(
             "--history", metavar="PATH", help="path or URL of the history, instead of Tidemark's own"
         )

@@ -22,11 +22,11 @@ def deliver_(arguments: argparse.Namespace) -> int:
     waits = waiting_in(home.spool)
     if arguments.history:
         path = journal_path(home.spool, arguments.history)
-        waits = [each for each in waits if journal_path(home.spool, each.address) == path]
+        waits = [wait for wait in waits if journal_path(home.spool, wait.address) == path]
         return _deliver(waits, arguments.history)
     if not waits:
         print("nothing waits on this box")
-    return max((_deliver([each], each.address) for each in waits), default=0)
+    return max((_deliver([wait], wait.address) for wait in waits), default=0)
 
 
 def _deliver(waits: list[Waiting], url: str) -> int:
@@ -37,8 +37,8 @@ def _deliver(waits: list[Waiting], url: str) -> int:
         say_problems(store)
         left = bool(store.problems)
         where = store.where
-    for each in waits:
-        print(f"{each.found}: {'some stay on this box' if left else 'delivered'}")
+    for wait in waits:
+        print(f"{wait.found}: {'some stay on this box' if left else 'delivered'}")
     if not waits:
         print(f"nothing waits on this box for {where}")
     return 2 if left else 0

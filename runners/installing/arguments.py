@@ -8,9 +8,9 @@ AT = "03:17"
 """When a night begins, in UTC: two hours after GitHub's schedule, which may be late."""
 
 
-def add_subcommands(it: argparse.ArgumentParser, plan: str) -> None:
+def add_subcommands(parser: argparse.ArgumentParser, plan: str) -> None:
     """Add the subcommands to the parser of `runner`; `plan` is the path of the default plan."""
-    what = it.add_subparsers(dest="what", required=True, metavar="WHAT")
+    what = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     install = what.add_parser(
         "install", help="install user, folders, services, timers and job hooks of a box"
     )
@@ -61,7 +61,7 @@ def add_subcommands(it: argparse.ArgumentParser, plan: str) -> None:
     hook.add_argument("when", choices=["started", "completed"])
 
 
-def _plan(it: argparse.ArgumentParser, plan: str) -> None:
-    it.add_argument("--plan", default=plan, metavar="FILE", help="default: runners/nightly.toml")
+def _plan(parser: argparse.ArgumentParser, plan: str) -> None:
+    parser.add_argument("--plan", default=plan, metavar="FILE", help="default: runners/nightly.toml")
     box = "box of the plan that this machine is; default: $TIDEMARK_BOX, else by host name"
-    it.add_argument("--box", metavar="NAME", help=box)
+    parser.add_argument("--box", metavar="NAME", help=box)

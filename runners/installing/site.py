@@ -73,7 +73,7 @@ class Site:
     def protect_home(self) -> str:
         """The strictest ProtectHome with which the box can still read its folders."""
         ours = (self.checkout, self.home, self.plan)
-        return "read-only" if any(each.is_relative_to(top) for each in ours for top in PROTECTED) else "yes"
+        return "read-only" if any(our.is_relative_to(top) for our in ours for top in PROTECTED) else "yes"
 
 
 def site(

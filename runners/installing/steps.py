@@ -203,12 +203,12 @@ def _agent(
     if all(line in text.splitlines() for line in ours) and record.agent_lines == ours:
         return
 
-    def write(its: TargetMachine) -> None:
+    def write(machine: TargetMachine) -> None:
         # The user of GitHub's runner has to be able to read it, as the file before or the folder says.
-        like = found[1] if found else its.path(name).parent.stat()
-        its.write(name, after, like.st_mode & 0o777 if found else 0o644, like)
-        now = load(its)
-        save(its, Record(now.digests, ours, str(name), now.installed_at))
+        like = found[1] if found else machine.path(name).parent.stat()
+        machine.write(name, after, like.st_mode & 0o777 if found else 0o644, like)
+        now = load(machine)
+        save(machine, Record(now.digests, ours, str(name), now.installed_at))
 
     yield Action(f"write the hooks to {machine.path(name)}", write, after)
     owner = site.user
@@ -220,15 +220,15 @@ def _agent(
 def _agent_removal(machine: TargetMachine, record: Record) -> Action:
     name = PurePosixPath(record.agent_file)
 
-    def remove(its: TargetMachine) -> None:
-        found = its.read_checked(name)
+    def remove(machine: TargetMachine) -> None:
+        found = machine.read_checked(name)
         left = agent.without(found[0] if found else "", record.agent_lines)
         if found and left:
-            its.write(name, left, found[1].st_mode & 0o777, found[1])
+            machine.write(name, left, found[1].st_mode & 0o777, found[1])
         else:
-            its.remove(name)  # it held our lines only
-        now = load(its)
-        save(its, Record(now.digests, (), "", now.installed_at))
+            machine.remove(name)  # it held our lines only
+        now = load(machine)
+        save(machine, Record(now.digests, (), "", now.installed_at))
 
     return Action(f"remove the hooks from {machine.path(name)}", remove)
 

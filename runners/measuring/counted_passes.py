@@ -66,7 +66,9 @@ class CountedPasses:
         if self.request.exact is not Exact.ONLY and not self.are_due(number, step, versions):
             return list(measurements)
         passes = self._count(number, step, versions)
-        return [_with(measurement, its) for measurement, its in zip(measurements, passes, strict=True)]
+        return [
+            _with(measurement, counted) for measurement, counted in zip(measurements, passes, strict=True)
+        ]
 
     def _count(
         self, number: int, step: Step, versions: Sequence[MeasuredVersion]

@@ -185,7 +185,7 @@ def callgrind_of(request: Request, progress: Progress) -> Callgrind | None:
     try:
         if not GENERATORS[request.suite.generator].counts:
             raise ServerError(f"{request.suite.generator} cannot carry out fixed work between marks")
-        slow = [str(it) for it in request.versions if not COUNTED[it.engine].beside_rounds]
+        slow = [str(version) for version in request.versions if not COUNTED[version.engine].beside_rounds]
         if request.has_companions:
             raise ServerError("a server under callgrind has no companions")
         if slow and request.exact is not Exact.ONLY:

@@ -70,7 +70,7 @@ def measure(
             try:
                 filling = BackfillRun(plan, box, home, store, progress)
                 places = filling.places(asked, hostname)
-                places = [each for each in places if mine(each.environment, each.asked.branch)]
+                places = [place for place in places if mine(place.environment, place.asked.branch)]
                 _fill(night, filling, places, measuring.seconds_left)
             except HistoryError as error:
                 night.problems.append(f"past commits: {error}")

@@ -130,21 +130,23 @@ def _examined(several: Iterable[ExaminedSuspicion]) -> Iterator[Markdown]:
             later = "the next night tries again" if is_open else "only later nights can show it"
             yield md("  - {}", f"{version} could not be built, so that {later}: {why}")
         yield from (md("  - {}", why) for why in examined.outcome.failures)
-        for one in examined.findings:
-            if one.key.metric == PRIMARY or one.is_step or one.is_return:
-                measured = f"{series_name(one)}: {interval(one)}, {one.rounds} rounds: {_finding(one)}"
+        for finding in examined.findings:
+            if finding.key.metric == PRIMARY or finding.is_step or finding.is_return:
+                measured = f"{series_name(finding)}: {interval(finding)}, {finding.rounds} rounds: {_finding(finding)}"
                 yield md("  - {}", measured)
 
 
-def _finding(one: Confirmation) -> str:
-    if one.question is ConfirmationRequest.GONE:
-        return "gone" if one.is_return else "not surely gone"
-    if one.is_step:
-        better = METRICS[one.key.metric].better
+def _finding(confirmation: Confirmation) -> str:
+    if confirmation.question is ConfirmationRequest.GONE:
+        return "gone" if confirmation.is_return else "not surely gone"
+    if confirmation.is_step:
+        better = METRICS[confirmation.key.metric].better
         return (
-            f"confirmed: {verdict_of(one.finding, better)}" if better is not Better.NEITHER else "confirmed"
+            f"confirmed: {verdict_of(confirmation.finding, better)}"
+            if better is not Better.NEITHER
+            else "confirmed"
         )
-    return "no change" if one.finding is MetricChange.SAME else "not confirmed"
+    return "no change" if confirmation.finding is MetricChange.SAME else "not confirmed"
 
 
 def _session(compared: SessionComparison) -> Markdown:

@@ -161,9 +161,9 @@ def find_work(
             tracked = plan.engines[engine]
             environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
             every = [
-                each
-                for each in _targets(plan, engine, task, environment, tips[engine])
-                if mine(environment, branch_of(each))
+                target
+                for target in _targets(plan, engine, task, environment, tips[engine])
+                if mine(environment, branch_of(target))
             ]
             targets = _looked_up(plan, every, environment, (connection, *others))
             session = _session(plan, engine, task, environment, targets)
@@ -176,7 +176,7 @@ def find_work(
 def tracked_names(plan: Plan, engine: Engine) -> tuple[str, ...]:
     """Return what a plan tracks of an engine: releases, then branches; of one with neither, the base."""
     tracked = plan.engines[engine]
-    names = tuple(f"{engine}@{each}" for each in (*tracked.releases, *tracked.branches))
+    names = tuple(f"{engine}@{release}" for release in (*tracked.releases, *tracked.branches))
     return names or (tracked.base,)
 
 

@@ -52,9 +52,11 @@ def bisect_values(state: BisectState) -> BisectPage:
         positions=tuple(_positions(state)),
         rounds=tuple(
             BisectRound(
-                one.session, one.number, {place: math.exp(log_) for place, log_ in one.log_ratios.items()}
+                all_round.session,
+                all_round.number,
+                {place: math.exp(log_) for place, log_ in all_round.log_ratios.items()},
             )
-            for one in log.all_rounds()
+            for all_round in log.all_rounds()
         ),
         counted=tuple((one.point.short, one.point.subject, one.ratio, one.rounds) for one in state.counted()),
         collapsed=tuple((one["commit"], one["subject"], one["reason"]) for one in log.span.collapsed),
@@ -93,5 +95,5 @@ def _functions(state: BisectState) -> Iterator[tuple[str, float, float, float]]:
     if both is None:
         return
     yield "whole server", both.base_total, both.contender_total, both.contender_total - both.base_total
-    for one in both.functions[:FUNCTIONS]:
-        yield one.name, one.base.own, one.contender.own, one.own_change
+    for function in both.functions[:FUNCTIONS]:
+        yield function.name, function.base.own, function.contender.own, function.own_change

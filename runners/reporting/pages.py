@@ -48,7 +48,7 @@ def _change(store: Reader, catalog: Catalog, name: str) -> Page:
         raise PageError(
             f"there is no change {name}", where=store.where, hint="./tidemark history changes lists them"
         )
-    bisect = next((one for one in read_bisects(store) if one.change == name), None)
+    bisect = next((read_bisect for read_bisect in read_bisects(store) if read_bisect.change == name), None)
     return dossier_page(read_dossier(store, catalog, reports[0]), catalog, bisect, linked=False)
 
 

@@ -16,15 +16,15 @@ EXIT_CODES = (
 )
 
 
-def add_arguments(it: argparse.ArgumentParser, plan: Path) -> None:
+def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     """Add the arguments of a try; `plan` is the default plan of nights."""
-    it.description = (
+    parser.description = (
         "Compare the tip of a branch with its merge base, or a patch with what it applies to: instructions "
         "are counted first, then rounds are measured until decided or the budget is used up. No series gets "
         "a point."
     )
-    it.epilog = EXIT_CODES
-    add = it.add_argument
+    parser.epilog = EXIT_CODES
+    add = parser.add_argument
     add(
         "what",
         metavar="REF|PATCH",
@@ -46,10 +46,10 @@ def add_arguments(it: argparse.ArgumentParser, plan: Path) -> None:
     add("--no-exact", action="store_true", help="count no instructions")
     disturbed = "keep rounds that were disturbed by other processes instead of measuring them again"
     add("--keep-disturbed", action="store_true", help=disturbed)
-    add_wait(it)
+    add_wait(parser)
     page = "where the page to mail is written; default: a file in the folder tries of the home"
     add("--page", metavar="FILE", help=page)
-    planned = it.add_argument_group("for workflows")
+    planned = parser.add_argument_group("for workflows")
     box = (
         "the box of the plan to run on; the git source is then the plan's, a branch or tag of it has to lead "
         "to the commits, and a patch is refused"

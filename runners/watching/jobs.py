@@ -136,7 +136,7 @@ def box_signs(
     """Return what runs, the latest first, know of boxes. Jobs are asked for until all have a success."""
     signs = {box: BoxSigns(box) for box in boxes}
     for run in runs:
-        without = [each for each in signs.values() if each.last_success is None]
+        without = [sign for sign in signs.values() if sign.last_success is None]
         if not without:
             break
         jobs = {job.name: job for job in jobs_of(run)}

@@ -39,7 +39,7 @@ def verdicts(signs: Iterable[BoxSigns], runs: Sequence[WorkflowRun], now: dateti
     A box is silent when something was asked of it MISSED_HOURS ago, and no job of it has succeeded since.
     That GitHub does not run the workflow says nothing of a box.
     """
-    return [_workflow(runs, now), *(_box(each, now) for each in signs)]
+    return [_workflow(runs, now), *(_box(sign, now) for sign in signs)]
 
 
 def _workflow(runs: Sequence[WorkflowRun], now: datetime) -> WatchVerdict:

@@ -139,12 +139,14 @@ class MachineUsage:
         counters = psutil.disk_io_counters(perdisk=True, nowrap=True) or {}
         # Whole disks: what is read from a partition is read from its disk.
         disks = {
-            name: its for name, its in counters.items() if (BLOCK_DEVICES / name.replace("/", "!")).exists()
+            name: counter
+            for name, counter in counters.items()
+            if (BLOCK_DEVICES / name.replace("/", "!")).exists()
         }
         return Usage(
             cpu_seconds=cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq,
             context_switches=psutil.cpu_stats().ctx_switches,
-            read_bytes=self._read_bytes.with_({name: its.read_bytes for name, its in disks.items()}),
-            written_bytes=self._written_bytes.with_({name: its.write_bytes for name, its in disks.items()}),
-            reads=self._reads.with_({name: its.read_count for name, its in disks.items()}),
+            read_bytes=self._read_bytes.with_({name: disk.read_bytes for name, disk in disks.items()}),
+            written_bytes=self._written_bytes.with_({name: disk.write_bytes for name, disk in disks.items()}),
+            reads=self._reads.with_({name: disk.read_count for name, disk in disks.items()}),
         )

@@ -76,7 +76,7 @@ def test_seeds_are_fixed() -> None:
 
 
 def figures_of(cells: list[SearchCell]) -> dict[str, Figure]:
-    return {each.name: each for each in culprit_figures(cells)}
+    return {figure.name: figure for figure in culprit_figures(cells)}
 
 
 def test_a_careless_search_misses_the_target() -> None:
@@ -98,7 +98,7 @@ def test_machine_time_is_rounds_and_builds() -> None:
         0.1,
         0.02,
         cell.right,
-        [bisect_ranges.SearchOutcome(each.verdict, 1000, 6) for each in cell.outcomes],
+        [bisect_ranges.SearchOutcome(outcome.verdict, 1000, 6) for outcome in cell.outcomes],
     )
     name = f"machine time / {FIXED}, builds of {BUILD_MINUTES[1]:g} min"
     assert not figures_of([slow])[name].met
@@ -106,7 +106,7 @@ def test_machine_time_is_rounds_and_builds() -> None:
 
 
 def test_a_case_counts_what_it_says() -> None:
-    quiet = next(each for each in simulated_bisect.CASES if each.name == "none, stalls")
+    quiet = next(case for case in simulated_bisect.CASES if case.name == "none, stalls")
     figure = case_figure(quiet, 0, trials=3)
     assert figure.value == 100
     assert "3 none" in figure.note

@@ -62,6 +62,6 @@ def test_compare_answers_in_all_environments() -> None:
 
 def test_no_command_fails_in_a_folder_that_is_gone() -> None:
     history = partial(write, recorded_histories()[-1])
-    gone = [each for each in ENVIRONMENTS if each.name == "current folder deleted"]
+    gone = [environment for environment in ENVIRONMENTS if environment.name == "current folder deleted"]
     outcome = commands_in("environments", gone, READING, history)
     assert (outcome.tried, outcome.faults) == (len(READING), [])

@@ -82,7 +82,7 @@ def test_steps_and_profiles() -> None:
         for key, cells in rows.items():
             value = getattr(profile, key)
             wanted = [str(each) for each in (value if isinstance(value, tuple) else (value,))]
-            said = [_plain(each) for each in cells[place].split(" to ")]
+            said = [_plain(part) for part in cells[place].split(" to ")]
             assert said == [_plain(each) for each in wanted], f"{name}: {key}"
 
 

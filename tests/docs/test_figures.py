@@ -72,9 +72,9 @@ def _margin(pairs: int, steps: int) -> float:
     """Half-width on the logarithm over the standard deviation of the logarithms, from the real interval."""
     logs = [(-1.0) ** i for i in range(pairs)]
     mean = sum(logs) / pairs
-    deviation = math.sqrt(sum((each - mean) ** 2 for each in logs) / (pairs - 1))
+    deviation = math.sqrt(sum((log - mean) ** 2 for log in logs) / (pairs - 1))
     confidence = simultaneous_confidence(CONFIDENCE / 100, steps)
-    interval = ratio_interval([1.0] * pairs, [math.exp(each) for each in logs], confidence)
+    interval = ratio_interval([1.0] * pairs, [math.exp(log) for log in logs], confidence)
     assert interval is not None
     return math.log(interval.high / interval.low) / 2 / deviation
 

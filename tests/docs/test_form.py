@@ -31,7 +31,7 @@ def test_versions_variables_and_folders() -> None:
     }
     assert used <= table(CONFIGURATION, "| variable | meaning |").keys()
     names = [
-        getattr(Home(Path()), name).name for name, each in vars(Home).items() if isinstance(each, property)
+        getattr(Home(Path()), name).name for name, var in vars(Home).items() if isinstance(var, property)
     ]
     written = ", ".join(table(CONFIGURATION, "| name | what it holds |"))
     assert [name for name in names if name not in written] == []

@@ -58,7 +58,7 @@ def _rates() -> st.SearchStrategy[tuple[tuple[str, str, tuple[float, ...]], ...]
 
 def made(number: int) -> st.SearchStrategy[Made]:
     """A session that ended."""
-    ended = [each for each in SessionStatus if each is not SessionStatus.RUNNING]
+    ended = [sessionstatu for sessionstatu in SessionStatus if sessionstatu is not SessionStatus.RUNNING]
     return st.builds(
         Made,
         number=st.just(number),

@@ -80,7 +80,9 @@ def columns() -> Iterator[tuple[str, str]]:
     """Return the columns of texts of every table."""
     for table in vars(schema).values():
         if isinstance(table, TableClause):
-            yield from ((table.name, each.name) for each in table.columns if isinstance(each.type, Text))
+            yield from (
+                (table.name, column.name) for column in table.columns if isinstance(column.type, Text)
+            )
 
 
 def make_hostile(path: Path, *, with_nul: bool = True) -> None:

@@ -57,7 +57,7 @@ def test_from_disk_every_page_is_usable_and_asks_nobody(
         page.goto((site / name).as_uri(), wait_until="load")
         if name in FILLED:
             page.wait_for_selector("html[data-ready]", timeout=20_000)
-        found = [*seen.problems, *(f"too wide: {one}" for one in sideways(page)), *violations(page)]
+        found = [*seen.problems, *(f"too wide: {sideway}" for sideway in sideways(page)), *violations(page)]
         if found:
             problems[name] = found
         page.close()
@@ -95,7 +95,7 @@ def test_a_request_to_elsewhere_an_error_and_a_violation_are_seen(browser: Brows
     assert "asked for http://127.0.0.1:9/x.png" in said
     assert "missing is not defined" in said
     assert "Content Security Policy" in said
-    assert any(one.startswith("image-alt") for one in violations(page))
+    assert any(violation.startswith("image-alt") for violation in violations(page))
     page.close()
 
 

@@ -94,7 +94,7 @@ def test_values_are_relative_to_the_base_beside_them(home: Path, capsys: pytest.
     assert main(["history", "import", "both.csv", "--base", "postgres@17"]) == 0
     capsys.readouterr()
     assert main(["history", "change-points", "--format", "json"]) == 0
-    found = {(each["branch"], each["step"]): each for each in json.loads(capsys.readouterr().out)}
+    found = {(load["branch"], load["step"]): load for load in json.loads(capsys.readouterr().out)}
     (change,) = found["postgres@18", "insert"]["changes"]
     assert found["postgres@18", "insert"]["base"] == "postgres@17"
     assert change["level_after"] == pytest.approx(0.9, rel=0.01)

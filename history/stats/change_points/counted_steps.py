@@ -103,7 +103,7 @@ class _Level:
     def _estimate(self) -> None:
         self.middle = median(self.values)
         if len(self.values) >= OWN_NIGHTS:
-            own = MAD_TO_DEVIATION * median(abs(each - self.middle) for each in self.values)
+            own = MAD_TO_DEVIATION * median(abs(value - self.middle) for value in self.values)
             self.scatter = max(self.rule.scatter, own)
         self.limit = max(self.rule.threshold, SCATTERS * self.scatter)
 

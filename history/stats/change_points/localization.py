@@ -112,8 +112,10 @@ def measured_again(values: Array, change: ChangePoint, since: int, until: int) -
         cut = np.clip(nights, middle - CUT * deviation, middle + CUT * deviation) if deviation else nights
         levels.append(float(cut.mean()))
         residuals.append(cut - cut.mean())
-    spread = float(sum(each @ each for each in residuals)) / (len(before) + len(after) - 2)
-    beside = float(sum(each[1:] @ each[:-1] for each in residuals)) / (len(before) + len(after) - 2)
+    spread = float(sum(residual @ residual for residual in residuals)) / (len(before) + len(after) - 2)
+    beside = float(sum(residual[1:] @ residual[:-1] for residual in residuals)) / (
+        len(before) + len(after) - 2
+    )
     correlation = min(max(beside / spread, 0.0), 0.9) if spread > 0 else 0.0
     inflation = (1 + correlation) / (1 - correlation)
     margin = STANDARD_ERRORS * math.sqrt(spread * inflation * (1 / len(before) + 1 / len(after)))

@@ -79,7 +79,7 @@ class BaselineNoise:
 
     def of(self, some: Mask) -> "BaselineNoise":
         """Return that of some of the series."""
-        return BaselineNoise(*(each[some] for each in vars(self).values()))
+        return BaselineNoise(*(var[some] for var in vars(self).values()))
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ def geary_ratio(degrees: float) -> float:
 
 
 _INVERSES = np.linspace(1 / MIN_DEGREES, 1 / MAX_DEGREES, 40)
-_RATIOS = np.array([geary_ratio(1 / each) for each in _INVERSES])
-_MEANS = np.array([mean_absolute(1 / each) for each in _INVERSES])[::-1]
+_RATIOS = np.array([geary_ratio(1 / inverse) for inverse in _INVERSES])
+_MEANS = np.array([mean_absolute(1 / inverse) for inverse in _INVERSES])[::-1]
 
 
 def inverse_degrees(ratio: Array) -> Array:

@@ -65,6 +65,6 @@ def taken(
         if start <= each.row < start + len(matrix):
             levels[each.night].append(each)
     for night, values in enumerate(np.ascontiguousarray(matrix.T, dtype=np.float64)):
-        for each in levels[night]:
-            watchers.begin_level(each.row - start, each.level)
+        for level in levels[night]:
+            watchers.begin_level(level.row - start, level.level)
         yield dict(watchers.take(values))

@@ -100,19 +100,19 @@ def _groups(reports: Sequence[ChangeReport], alerts: Sequence[Alert]) -> list[li
     return groups
 
 
-def _is_one(one: ChangeReport, other: ChangeReport, alerts: Sequence[Alert]) -> bool:
+def _is_one(report: ChangeReport, other: ChangeReport, alerts: Sequence[Alert]) -> bool:
     """Whether one issue tells two changes.
 
     They lie between the same commits of a branch, in whatever suites and variants, and nobody has decided
     about one of them; or one issue has told both, and their ranges of nights, which can still move, overlap.
     """
-    if _branch(one.change) != _branch(other.change):
+    if _branch(report.change) != _branch(other.change):
         return False
-    are_open = one.change.status is other.change.status is ChangeStatus.OPEN
-    if are_open and _span(one) == _span(other):
+    are_open = report.change.status is other.change.status is ChangeStatus.OPEN
+    if are_open and _span(report) == _span(other):
         return True
-    both = {one.change.fingerprint, other.change.fingerprint}
-    return _overlap(one.change, other.change) and any(both <= set(alert.desired.told) for alert in alerts)
+    both = {report.change.fingerprint, other.change.fingerprint}
+    return _overlap(report.change, other.change) and any(both <= set(alert.desired.told) for alert in alerts)
 
 
 def _branch(change: Change) -> str:
@@ -130,10 +130,10 @@ def _span(report: ChangeReport) -> tuple[str, str]:
     return before, after
 
 
-def _overlap(one: Change, other: Change) -> bool:
+def _overlap(change: Change, other: Change) -> bool:
     return (
-        one.last_before.started_at < other.first_after.started_at
-        and other.last_before.started_at < one.first_after.started_at
+        change.last_before.started_at < other.first_after.started_at
+        and other.last_before.started_at < change.first_after.started_at
     )
 
 

@@ -165,7 +165,7 @@ class GitHubTracker:
 
     def _require_scope(self, found: _RepositoryAnswer) -> None:
         """Raise TrackerRefusedError for a classic token without the scope; of others, GitHub names none."""
-        scopes = {each.strip() for each in self._api.headers.get("x-oauth-scopes", "").split(",")} - {""}
+        scopes = {part.strip() for part in self._api.headers.get("x-oauth-scopes", "").split(",")} - {""}
         wanted = {"repo"} if found.private else {"repo", "public_repo"}
         if scopes and not scopes & wanted:
             raise TrackerRefusedError(
@@ -312,8 +312,8 @@ class GitHubTracker:
             places = tuple(answer.places())
         except ValueError:  # pydantic's are among them
             raise _not_understood("no issue", where) from None
-        others = [name for name, its in places if not self._is_ours(name)]
-        numbers = {its for _, its in places} | {answer.number}
+        others = [name for name, place in places if not self._is_ours(name)]
+        numbers = {place for _, place in places} | {answer.number}
         if not others and numbers != {number or answer.number}:
             raise _not_understood(f"issue {answer.number}, which was not asked for", where)
         issue = Issue(
@@ -333,7 +333,7 @@ class GitHubTracker:
 
 
 def _closed_as(answer: _IssueAnswer) -> ClosedAs | None:
-    known = {each.value: each for each in ClosedAs}
+    known = {closeda.value: closeda for closeda in ClosedAs}
     return known.get(answer.state_reason or "") if answer.state is IssueState.CLOSED else None
 
 

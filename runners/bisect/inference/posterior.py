@@ -196,7 +196,7 @@ class Evidence:
         shapes = []
         for shape in SHAPES:
             at = self.grid.index(self.grid.values[None, far] * shares[:, None] ** shape)
-            along = sum(each[:, where] for each, where in zip(logs, at, strict=True))
+            along = sum(log[:, where] for log, where in zip(logs, at, strict=True))
             shapes.append(along + self.priors.after[far])
         everything = np.stack(shapes)
         densities = np.exp(everything - everything.max()).sum(axis=(0, 1))

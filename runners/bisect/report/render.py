@@ -145,9 +145,9 @@ def _functions(state: BisectState) -> Table:
     assert both is not None
     change = f"{both.contender_total - both.base_total:+.2f}"
     rows = [("whole server", f"{both.base_total:.2f}", f"{both.contender_total:.2f}", change)]
-    for each in both.functions[:FUNCTIONS]:
-        cells = (f"{each.base.own:.2f}", f"{each.contender.own:.2f}", f"{each.own_change:+.2f}")
-        rows.append((shortened(each.name), *cells))
+    for function in both.functions[:FUNCTIONS]:
+        cells = (f"{function.base.own:.2f}", f"{function.contender.own:.2f}", f"{function.own_change:+.2f}")
+        rows.append((shortened(function.name), *cells))
     return ("function", "before µs", "after µs", "change"), rows
 
 

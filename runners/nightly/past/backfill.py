@@ -258,7 +258,7 @@ def read_state(connection: Connection, place: BackfillPlace) -> PastState:
     """Return what the history knows of a place; sessions that did not finish do not count."""
     environment, branch = place.environment, place.asked.branch
     base = base_branch(connection, environment)
-    names = {str(place.version(each.commit)): each.commit for each in place.commits}
+    names = {str(place.version(commit.commit)): commit.commit for commit in place.commits}
     failed = own_failures(connection, environment, names)
     if base is None:
         matrix = SeriesMatrix(environment, branch, None, (), (), np.empty((0, 0)))

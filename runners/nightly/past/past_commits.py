@@ -82,7 +82,7 @@ def measurable(commits: Sequence[PastCommit], nights: Iterable[Night]) -> tuple[
     A night stands where it was measured, later than its commit's date. A commit that it measured is left out,
     and so are others whose date lies on the other side of the night than they themselves lie of its commit.
     """
-    number_of = {each.commit[:COMMIT_DIGITS]: number for number, each in enumerate(commits)}
+    number_of = {commit.commit[:COMMIT_DIGITS]: number for number, commit in enumerate(commits)}
     left = set(range(len(commits)))
     for night in nights:
         number = number_of.get(_digits(night.version))

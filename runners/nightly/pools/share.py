@@ -107,7 +107,7 @@ def branches_of(plan: Plan, task: Task, engine: Engine) -> Iterator[str]:
     """Yield the branches of a task, with those of releases and past commits; or else the base's."""
     tracked = plan.engines[engine]
     found = [f"{engine}@{branch}" for branch in tracked.branches]
-    found += [release_branch(parse_version(f"{engine}@{each}")) for each in tracked.releases]
+    found += [release_branch(parse_version(f"{engine}@{release}")) for release in tracked.releases]
     found += [each.branch for each in task.backfill if each.engine is engine]
     yield from dict.fromkeys(found or [release_branch(parse_version(tracked.base))])
 

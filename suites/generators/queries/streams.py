@@ -95,7 +95,7 @@ def load_of_streams(runs: Sequence[tuple[str, float]], seconds: float, execution
 
 def _latency(milliseconds: Sequence[float]) -> dict[str, float]:
     longest = max(milliseconds)
-    counted = [max(each, longest / MIN_SHARE) for each in milliseconds]
+    counted = [max(millisecond, longest / MIN_SHARE) for millisecond in milliseconds]
     return {
         "mean": statistics.fmean(milliseconds),
         "p50": statistics.median(milliseconds),

@@ -70,14 +70,14 @@ def test_a_layout_is_the_same_server_in_another_order(build: Build, tmp_path: Pa
     before = build.program("postgres").read_bytes()
     layouts = relink(build, (7, 8), tmp_path / "layouts")
     said = {
-        subprocess.run([its.program("postgres")], capture_output=True, check=True).stdout
-        for its in (build, *layouts)
+        subprocess.run([layout.program("postgres")], capture_output=True, check=True).stdout
+        for layout in (build, *layouts)
     }
     assert len(said) == 1
-    orders = [order(its.program("postgres")) for its in (build, *layouts)]
+    orders = [order(layout.program("postgres")) for layout in (build, *layouts)]
     assert all(sorted(each) == sorted(orders[0]) and len(each) == FUNCTIONS for each in orders)
     assert len({tuple(each) for each in orders}) == 3
-    assert [its.key for its in layouts] == [build.key] * 2
+    assert [layout.key for layout in layouts] == [build.key] * 2
     assert (layouts[0].prefix / "share/errors.txt").read_text() == "errors"
     assert layouts[0].program("psql").read_text() == "psql"
     assert not layouts[0].program("postgres").is_symlink(), "it finds its files from where it lies"
@@ -135,4 +135,4 @@ def test_a_build_that_can_be_linked_again_is_another_one(
     assert "LDFLAGS=-fuse-ld=lld" in configure
     with pytest.raises(TidemarkError, match="keep what the server is linked from"):
         provide(RELEASE, home, progress, relinks=True)  # the stand-in has no server to link
-    assert [its.key for its in store.all_builds(home)] == [plain.key]
+    assert [all_build.key for all_build in store.all_builds(home)] == [plain.key]

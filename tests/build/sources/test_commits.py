@@ -31,7 +31,7 @@ def between(
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Candidates, and what was collapsed with its reason."""
     found = commit_range(mirror(work, home), Engine.POSTGRES, good, bad)
-    return [each.commit for each in found.candidates], [
+    return [candidate.commit for candidate in found.candidates], [
         (each.commit, each.reason) for each in found.collapsed
     ]
 
@@ -45,7 +45,7 @@ def test_commits_come_in_order_and_those_of_documentation_only_apart(
     words = work.commit("src/backend/po/de.po")
     three = work.commit("src/a.c", "Three")
     found = commit_range(mirror(work, home), Engine.POSTGRES, good, "main")
-    assert [each.commit for each in found.candidates] == [two, three]
+    assert [candidate.commit for candidate in found.candidates] == [two, three]
     assert [each.commit for each in found.collapsed] == [doc, words]
     assert found.collapsed[0].reason == "touches only doc/src/sgml/a.sgml"
     first = found.candidates[0]
@@ -248,10 +248,10 @@ def test_every_commit_is_kept_or_collapsed_and_the_order_stays(paths: list[list[
         for number, each in enumerate(paths)
     ]
     candidates, collapsed = collapse(commits, POSTGRES)
-    kept = [each.commit for each in candidates]
-    assert sorted([*kept, *(each.commit for each in collapsed)]) == [each.commit for each in commits]
+    kept = [candidate.commit for candidate in candidates]
+    assert sorted([*kept, *(each.commit for each in collapsed)]) == [commit.commit for commit in commits]
     assert kept == sorted(kept)
-    for each in commits:
-        matters = any(not is_immaterial(path, POSTGRES) for path in each.paths)
-        assert (each.commit in kept) is matters
+    for commit in commits:
+        matters = any(not is_immaterial(path, POSTGRES) for path in commit.paths)
+        assert (commit.commit in kept) is matters
     assert all(each.reason for each in collapsed)

@@ -117,7 +117,7 @@ def test_two_steps_that_moved_together_are_one_change(commits: Commits) -> None:
     commits.more(1, both)
     commits.confirm(both, steps=("insert", "delete"))
     (change,) = commits.judge().new
-    assert {each.key.step for each in change.members} == {"insert", "delete"}
+    assert {member.key.step for member in change.members} == {"insert", "delete"}
 
 
 def test_two_confirmed_one_night_after_another_are_two(commits: Commits) -> None:
@@ -139,7 +139,7 @@ def test_gone_the_same_night_and_back_again(commits: Commits) -> None:
     (closed,) = report.closed
     assert (closed.fingerprint, report.open) == (change.fingerprint, ())
     assert (closed.reason or "").endswith(f"({commit(7)})")
-    assert all(each.gone_confirmed is not None for each in closed.members)
+    assert all(member.gone_confirmed is not None for member in closed.members)
     commits.more(2)
     assert not commits.judge().closed
     commits.more(1, SLOW)
@@ -179,7 +179,7 @@ def test_what_the_watch_raised_is_closed_the_night_it_is_gone(commits: Commits) 
     commits.more(60)
     commits.more(8, SLOW)
     (change,) = commits.judge().new
-    assert not any(each.confirmed for each in change.members)
+    assert not any(member.confirmed for member in change.members)
     old = int(change.last_before.version.partition(":")[2], 16)
     commits.more(1)
     commits.confirm(old=old, question=ConfirmationRequest.GONE, change=change.fingerprint, rounds=16)
@@ -292,4 +292,4 @@ def test_people_read_how_it_was_confirmed(commits: Commits) -> None:
         [parse_version(commit(4))],
         CompareOptions(session="night-4-new"),
     )
-    assert [step.step for each in compared.contenders for step in each.steps] == ["insert"]
+    assert [step.step for contender in compared.contenders for step in contender.steps] == ["insert"]

@@ -33,11 +33,11 @@ def test_a_regression_is_one_change_told_once(nights: Nights) -> None:
     (change,) = nights.judge().new
     assert (change.branch, change.suite) == (NEW, "write-heavy")
     assert (change.direction, change.status) == (Direction.REGRESSION, ChangeStatus.OPEN)
-    assert {(each.key.step, each.key.metric) for each in change.members} == {
+    assert {(member.key.step, member.key.metric) for member in change.members} == {
         ("insert", "qps"),
         ("insert", "server_cpu_us_per_op"),
     }
-    qps = next(each for each in change.members if each.key.metric == "qps")
+    qps = next(member for member in change.members if member.key.metric == "qps")
     assert qps.level_before == pytest.approx(0.95, abs=0.005)
     assert qps.level_after == pytest.approx(0.95 * 0.93, abs=0.01)
     assert qps.ratio_low < 0.93 < qps.ratio_high < 1
@@ -125,7 +125,7 @@ def test_a_marker_explains_no_shift_that_the_others_beside_it_do_not_show(nights
     nights.machine = replace(MACHINE, fingerprint="beef", kernel="6.9")
     nights.more(6, 0.9)
     (change,) = nights.judge().new
-    assert {each.key.step for each in change.members} == {"insert"}
+    assert {member.key.step for member in change.members} == {"insert"}
 
 
 def test_a_base_release_whose_own_values_did_not_move_explains_nothing(nights: Nights) -> None:
@@ -158,4 +158,4 @@ def test_boxes_that_moved_together_have_one_change(nights: Nights) -> None:
                 nights.machine = replace(MACHINE, hostname=name, fingerprint=name)
                 nights.more(1, factor)
     (change,) = nights.judge().new
-    assert {each.key.environment.box for each in change.members} == {"db1", "db2"}
+    assert {member.key.environment.box for member in change.members} == {"db1", "db2"}

@@ -108,7 +108,7 @@ def test_members_are_replaced_and_the_others_kept(store: Store) -> None:
     with store.database.writing() as connection:
         repository.replace_members(connection, id_, [course(4, gone=night(4), confidence=0.999)])
     (change,) = load(store)
-    assert [(each.series_id, each.gone) for each in change.members] == [(4, night(4)), (3, None)]
+    assert [(member.series_id, member.gone) for member in change.members] == [(4, night(4)), (3, None)]
 
 
 def test_only_those_asked_for(store: Store) -> None:

@@ -42,7 +42,7 @@ def tonight(commits: Commits) -> ScreenedNight | None:
 def suspected(commits: Commits) -> set[str]:
     found = tonight(commits)
     assert found is not None
-    return {each.step for each in found.suspects}
+    return {suspect.step for suspect in found.suspects}
 
 
 @pytest.mark.parametrize("quiet", [1, 2, 3, 8, 50])
@@ -51,9 +51,9 @@ def test_a_slow_down_is_suspected_after_however_many_nights(commits: Commits, qu
     commits.more(1, {"insert": 0.9})
     found = tonight(commits)
     assert found is not None
-    assert {each.step for each in found.suspects} == {"insert"}
-    assert {each.before.version for each in found.suspects} == {commit(quiet)}
-    assert {each.metric for each in found.suspects} == {"qps", "server_cpu_us_per_op"}
+    assert {suspect.step for suspect in found.suspects} == {"insert"}
+    assert {suspect.before.version for suspect in found.suspects} == {commit(quiet)}
+    assert {suspect.metric for suspect in found.suspects} == {"qps", "server_cpu_us_per_op"}
     assert found.night.version == commit(quiet + 1)
 
 
@@ -84,7 +84,7 @@ def test_a_commit_that_was_measured_again_is_held_against_the_one_before_it(comm
     commits.more(1, {"insert": 0.9}, version=commit(4))
     found = tonight(commits)
     assert found is not None
-    assert {(each.step, each.before.version) for each in found.suspects} == {("insert", commit(3))}
+    assert {(suspect.step, suspect.before.version) for suspect in found.suspects} == {("insert", commit(3))}
     assert [night.version for night in found.of_version] == [commit(4), commit(4)]
 
 
@@ -93,7 +93,7 @@ def test_a_night_that_nothing_confirmed_is_passed_over(commits: Commits) -> None
     commits.more(2, {"insert": 0.9})
     found = tonight(commits)
     assert found is not None
-    assert {each.before.version for each in found.suspects} == {commit(6)}
+    assert {suspect.before.version for suspect in found.suspects} == {commit(6)}
 
 
 def test_a_step_too_small_for_one_night_is_suspected_within_a_week(commits: Commits) -> None:
@@ -112,7 +112,7 @@ def test_a_step_too_small_for_one_night_is_suspected_within_a_week(commits: Comm
         assert nights <= 9
     found = tonight(commits)
     assert found is not None
-    assert {each.before.started_at <= night(150) for each in found.suspects} == {True}
+    assert {suspect.before.started_at <= night(150) for suspect in found.suspects} == {True}
     commits.confirm()  # as fast as before: the same nights are no reason to measure it again
     commits.more(1, {"insert": 0.984})
     assert "insert" not in suspected(commits)
@@ -140,15 +140,15 @@ def test_what_a_confirmed_change_left_undecided_is_not_asked_again(commits: Comm
             "DELETE FROM confirmations WHERE series_id IN (SELECT id FROM series WHERE metric <> 'qps')"
         )
     (change,) = commits.judge().new
-    assert {each.key.metric for each in change.members} == {"qps"}
+    assert {member.key.metric for member in change.members} == {"qps"}
     commits.more(1, {"insert": 0.9})
     assert suspected(commits) == set()
     # One that only nights speak for has had no rounds that could have decided the cost.
-    raised = replace(change, members=tuple(replace(each, confirmed=None) for each in change.members))
+    raised = replace(change, members=tuple(replace(member, confirmed=None) for member in change.members))
     with commits.store.database.reading() as connection:
         found = find_suspects(connection, PLACE, BRANCH, [raised], 0.02)
     assert found is not None
-    assert {each.metric for each in found.suspects} == {"server_cpu_us_per_op"}
+    assert {suspect.metric for suspect in found.suspects} == {"server_cpu_us_per_op"}
     commits.more(1, {"insert": 0.9, "delete": 0.9})
     assert suspected(commits) == {"delete"}
     commits.more(1, {"insert": 0.8})
@@ -184,7 +184,7 @@ def test_a_change_that_looks_gone_is_held_against_the_night_before_it(commits: C
     assert (returned.change, returned.steps) == (change, ("insert",))
     assert returned.before.version == commit(3)
     assert 0.03 < returned.threshold < 0.04
-    assert "insert" not in {each.step for each in found.suspects}
+    assert "insert" not in {suspect.step for suspect in found.suspects}
     commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
     commits.judge()
     commits.more(1)
@@ -209,11 +209,9 @@ def simulated(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> ND
 
 
 def matrix(logs: NDArray[np.float64]) -> SeriesMatrix:
-    nights = tuple(
-        Night(each, NIGHT + timedelta(days=each), commit(each), 1) for each in range(logs.shape[1])
-    )
+    nights = tuple(Night(i, NIGHT + timedelta(days=i), commit(i), 1) for i in range(logs.shape[1]))
     metrics = ("qps", "server_cpu_us_per_op")
-    series = tuple((each, f"step {each // 2}", metrics[each % 2]) for each in range(len(logs)))
+    series = tuple((i, f"step {i // 2}", metrics[i % 2]) for i in range(len(logs)))
     return SeriesMatrix(PLACE, BRANCH, "postgres@17", nights, series, np.exp(logs))
 
 

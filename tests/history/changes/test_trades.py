@@ -75,5 +75,9 @@ def test_the_nights_of_a_trade_are_those_of_what_got_worse(tmp_path: Path) -> No
     change = told(tmp_path, backs=False).change
     resets = [member for member in change.members if member.key.metric == "reset_seconds"]
     assert set(change.leading) == set(resets)
-    assert change.last_before == max((one.last_before for one in resets), key=lambda night: night.started_at)
-    assert change.first_after == min((one.first_after for one in resets), key=lambda night: night.started_at)
+    assert change.last_before == max(
+        (reset.last_before for reset in resets), key=lambda night: night.started_at
+    )
+    assert change.first_after == min(
+        (reset.first_after for reset in resets), key=lambda night: night.started_at
+    )

@@ -74,7 +74,7 @@ def test_a_failed_night_is_a_gap_with_its_reason(store: Store, clock: Calendar) 
     comparison = over_nights(store)
     (contender,) = comparison.contenders
     assert contender.nights is not None
-    assert [each.judged.pairs for each in contender.steps] == [4, 4, 4]
+    assert [step.judged.pairs for step in contender.steps] == [4, 4, 4]
     assert contender.steps[0].trend[-1] is None
     assert {(gap.branch, gap.reason, gap.nights) for gap in contender.nights.gaps} == {
         (NEW, "the server did not start", (clock.moment,))

@@ -26,7 +26,9 @@ def test_everything_that_unicode_calls_control_format_or_surrogate_is_hidden() -
     letters = map(chr, range(sys.maxunicode + 1))
     categories = ("Cc", "Cf", "Cs", "Zl", "Zp")
     left = [
-        f"{ord(it):x}" for it in letters if unicodedata.category(it) in categories and not HIDDEN.match(it)
+        f"{ord(letter):x}"
+        for letter in letters
+        if unicodedata.category(letter) in categories and not HIDDEN.match(letter)
     ]
     assert left == [f"{ord(it):x}" for it in "\t\n"]
 

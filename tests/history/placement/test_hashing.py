@@ -15,8 +15,8 @@ def tasks_of(minutes: list[float], boxes: set[str]) -> dict[SharedTask, Demand]:
     """Tasks that every box may measure."""
     names = [f"suite-{number}" for number in range(len(minutes))]
     return {
-        SharedTask(name, "short", "postgres@master"): Demand(each, frozenset(boxes))
-        for name, each in zip(names, minutes, strict=True)
+        SharedTask(name, "short", "postgres@master"): Demand(minute, frozenset(boxes))
+        for name, minute in zip(names, minutes, strict=True)
     }
 
 

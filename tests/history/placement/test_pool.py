@@ -138,7 +138,7 @@ def test_two_that_begin_at_once_agree(store: Store, target: Target, second: str)
     found = beside(store, target, lambda connection: begin(connection, "a", later, boxes), then)
     with open_store(target) as other, other.database.writing() as connection:
         assert begin(connection, "a", later, boxes).placed == found.placed
-        assert all(each.after == "e" for each in hand_overs(connection))
+        assert all(over.after == "e" for over in hand_overs(connection))
 
 
 def test_the_first_nights_of_a_pool_begin_at_once(store: Store, target: Target) -> None:

@@ -122,7 +122,7 @@ def test_a_version_that_was_not_built_is_a_gap_of_all_steps(store: Store) -> Non
     record_steps(store, session_start("first"), {"insert": {BASE: [1.0], NEW: [1.0]}})
     record_steps(store, replace(session_start(), options=options), {"insert": {BASE: [1.0]}})
     points = series(store, NEW)
-    assert [each.gap for each in points] == ["", "not built: make failed"]
+    assert [point.gap for point in points] == ["", "not built: make failed"]
     assert points[1].night.build_id is None
 
 

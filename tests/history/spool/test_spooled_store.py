@@ -194,8 +194,8 @@ def test_what_a_promoted_replica_lacks_is_sent_again(box: Box, tmp_path: Path) -
     record(box.store, session, 1, 2)
     box.store.finish_session(session, SessionStatus.FINISHED)
     box.store.close()
-    for each in tmp_path.glob("history.db*"):
-        each.unlink()
+    for path in tmp_path.glob("history.db*"):
+        path.unlink()
     box.path.write_bytes(lagging)
     box.again()
     assert [row for row in whole(box.path) if row[0] == "b"] == rounds_of("b", "finished", 1, 2)

@@ -12,8 +12,8 @@ from history.stats.contrary_evidence import (
     DRIFT_CRITICAL,
     LEAN_CRITICAL,
     LESS,
-    MORE,
     MAX_TREND,
+    MORE,
     SAME,
     Doubt,
     common_lean,
@@ -34,7 +34,9 @@ def rows(seed: int, steps: int, rounds: int, sd: float = 0.02) -> list[list[floa
 
 def against(rounds: list[float], **session: float) -> dict[Doubt, frozenset[int]]:
     trend, lean = session.get("trend", 0.0), session.get("lean", 0.0)
-    return {each.doubt: each.against for each in objections(rounds, rounds, PRIOR, trend, lean)}
+    return {
+        objection.doubt: objection.against for objection in objections(rounds, rounds, PRIOR, trend, lean)
+    }
 
 
 def test_a_bad_block_at_the_beginning_is_seen_when_good_rounds_follow() -> None:

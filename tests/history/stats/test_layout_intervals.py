@@ -64,20 +64,20 @@ def a_session(
 
 def by_layouts(logs: list[list[float]], layouts: int, rounds: int, design: Design) -> list[Verdict | None]:
     """Return the verdict on each step after so many rounds."""
-    seen = [its[:rounds] for its in logs]
+    seen = [log[:rounds] for log in logs]
     turns = [layout_of(number, layouts) for number in range(1, rounds + 1)]
     intervals = [
         layout_interval(its, turns, design, prior)
         for its, prior in zip(seen, pooled_noise(seen), strict=True)
     ]
-    return [judge(its, Better.HIGHER, THRESHOLD) if its else None for its in intervals]
+    return [judge(interval, Better.HIGHER, THRESHOLD) if interval else None for interval in intervals]
 
 
 def by_rounds(logs: list[list[float]], design: Design) -> list[Verdict | None]:
     """Return the verdict on each step that takes its rounds for independent."""
     priors = pooled_noise(logs)
-    intervals = [sequential_interval(its, design, prior) for its, prior in zip(logs, priors, strict=True)]
-    return [judge(its, Better.HIGHER, THRESHOLD) if its else None for its in intervals]
+    intervals = [sequential_interval(log, design, prior) for log, prior in zip(logs, priors, strict=True)]
+    return [judge(interval, Better.HIGHER, THRESHOLD) if interval else None for interval in intervals]
 
 
 @pytest.mark.parametrize("common", [0.0, 1.0])

@@ -12,9 +12,9 @@ from scipy.special import polygamma
 
 from history.stats.estimators import variance as sample_variance
 from history.stats.noise_model import (
-    MIN_VARIANCE,
     MAX_CORRELATION,
     MAX_PRIOR_DF,
+    MIN_VARIANCE,
     SCATTER_CAUTION,
     STALL_DEVIATIONS,
     UNCHECKED_DF,
@@ -126,9 +126,9 @@ def test_a_prior_uses_nothing_of_its_own_step_but_the_correlation(rounds: list[l
 def _has_no_outliers(rounds: list[list[float]]) -> bool:
     """Whether no round of the others is set aside, whatever deviation their rounds are held against."""
     return all(
-        abs(each - median(logs)) <= STALL_DEVIATIONS * robust_deviation(logs)
+        abs(log - median(logs)) <= STALL_DEVIATIONS * robust_deviation(logs)
         for logs in rounds[1:]
-        for each in logs
+        for log in logs
     )
 
 

@@ -30,7 +30,7 @@ def test_a_size_far_beyond_the_least_stays_as_it_is() -> None:
 def test_the_mean_of_what_is_called_is_about_the_truth(truth: float) -> None:
     """Of 20,000 estimates with an error of 0.6 % only those beyond 2 % are called."""
     estimates = np.random.default_rng(4).normal(truth, 0.006, 20_000)
-    called = [float(each) for each in estimates if each > 0.02]
+    called = [float(estimate) for estimate in estimates if estimate > 0.02]
     corrected = np.mean([size_after_selection(each, 0.006, 0.02) for each in called[:4000]])
     assert np.mean(called) / truth > corrected / truth
     assert corrected == pytest.approx(truth, rel=0.06)

@@ -61,7 +61,7 @@ def test_events_come_back_in_order(store: Store) -> None:
     for kind, session in ((EventKind.BUILT, None), (EventKind.SESSION, "s1"), (EventKind.EXCLUDED, "s1")):
         write(store, bisect, kind, session)
     found = loaded(store)
-    assert [(each.number, each.kind, each.session) for each in found.events] == [
+    assert [(event.number, event.kind, event.session) for event in found.events] == [
         (1, EventKind.BUILT, None),
         (2, EventKind.SESSION, "s1"),
         (3, EventKind.EXCLUDED, "s1"),
@@ -97,7 +97,7 @@ def test_it_travels_and_goes_on_elsewhere(store: Store, tmp_path: Path, way: str
     with open_store(elsewhere) as other, other.database.reading() as connection:
         assert connection.execute(select(func.count()).select_from(nights)).scalar_one() == 0
         (found,) = bisects.load_all(connection)
-        assert [each.kind for each in found.events] == [EventKind.SESSION, EventKind.VERDICT]
+        assert [event.kind for event in found.events] == [EventKind.SESSION, EventKind.VERDICT]
 
 
 def test_a_selection_leaves_bisects_behind(store: Store, tmp_path: Path) -> None:

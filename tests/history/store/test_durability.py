@@ -82,7 +82,7 @@ def test_two_writers_at_once_create_and_fill_one_history(tmp_path: Path) -> None
     assert_whole(path, set(acknowledged))
     with open_store(path) as store:
         statuses = [store.latest_session([], uid=uid) for uid in ("one", "two", "three")]
-        assert {each.status for each in statuses if each} == {SessionStatus.FINISHED}
+        assert {status.status for status in statuses if status} == {SessionStatus.FINISHED}
 
 
 def test_a_reader_neither_waits_for_a_writer_nor_sees_half_a_record(tmp_path: Path) -> None:

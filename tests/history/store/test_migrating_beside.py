@@ -24,8 +24,8 @@ pytestmark = pytest.mark.server
 @pytest.fixture
 def newer(tmp_path: Path) -> Path:
     """The migrations of a newer program, which has one more, of two statements."""
-    for each in MIGRATIONS.glob("*.sql"):
-        (tmp_path / each.name).write_text(each.read_text(encoding="utf-8"))
+    for path in MIGRATIONS.glob("*.sql"):
+        (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"))
     script = "CREATE TABLE later (n $integer);\nALTER TABLE runs ADD COLUMN later $integer;\n"
     (tmp_path / f"{newest() + 1:04}_later.sql").write_text(script)
     return tmp_path

@@ -37,7 +37,7 @@ def test_recorded_and_compared(store: Store, url: str, capsys: pytest.CaptureFix
     rates = {"insert": {OLD: [1000.0, 1010.0, 990.0], NEW: [900.0, 909.0, 891.0]}}
     session = record_steps(store, session_start(), rates)
     assert len(store.runs(session)) == 6
-    assert [each.version for each in store.latest_runs()] == [OLD, NEW]
+    assert [run.version for run in store.latest_runs()] == [OLD, NEW]
     assert program.main([OLD, NEW, "--history", url]) == 1
     assert "regression" in capsys.readouterr().out
     with store.database.reading() as connection:

@@ -111,7 +111,7 @@ def test_all_series_are_counted_in_one_query(path: Path) -> None:
         held = list_series(connection, InventoryFilter(branch=NEW, metric="qps"))
     assert {key.step: count for key, count in held} == {"update-index": 4, "update-one": 4, "insert": 4}
     assert len(statements) == 1
-    assert [each for each in scans(path, statements) if not each.startswith("SCAN series")] == []
+    assert [scan for scan in scans(path, statements) if not scan.startswith("SCAN series")] == []
 
 
 def test_what_there_is_instead_is_looked_for_in_the_last_sessions_only(path: Path) -> None:

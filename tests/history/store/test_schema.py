@@ -44,7 +44,7 @@ def test_documentation_is_complete_and_true(real: Columns) -> None:
 
 
 def test_queries_name_what_is_there(real: Columns) -> None:
-    tables = [each for each in vars(schema).values() if isinstance(each, TableClause)]
+    tables = [var for var in vars(schema).values() if isinstance(var, TableClause)]
     assert {table.name: set(table.c.keys()) for table in tables} == real
 
 

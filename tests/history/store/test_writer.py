@@ -162,7 +162,9 @@ def test_metrics_follow_the_code(tmp_path: Path) -> None:
             name: row for name, *row in rows(store, "SELECT name, unit, better, description FROM metrics")
         }
     assert found.pop("gone") == ["s", "lower", "no longer measured"]
-    assert found == {each.name: [each.unit, each.better, each.description] for each in METRICS.values()}
+    assert found == {
+        metric.name: [metric.unit, metric.better, metric.description] for metric in METRICS.values()
+    }
 
 
 def ticking(start: datetime) -> Callable[[], datetime]:
@@ -180,7 +182,7 @@ def test_latest_session_holds_all_versions(tmp_path: Path) -> None:
         record_steps(store, session_start("third"), {"insert": {str(NEW): [1.0]}})
 
         def uid(*versions: str, **limits: str) -> str | None:
-            session = store.latest_session([parse_version(each) for each in versions], **limits)
+            session = store.latest_session([parse_version(version) for version in versions], **limits)
             return None if session is None else session.uid
 
         assert uid() == "third"
@@ -191,7 +193,7 @@ def test_latest_session_holds_all_versions(tmp_path: Path) -> None:
         assert uid(str(OLD), uid="third") is None
         assert uid(str(NEW), profile="long") is None
         assert uid("mysql@9.7.2") is None
-        assert [(each.version, each.suite, each.session_uid) for each in store.latest_runs()] == [
+        assert [(run.version, run.suite, run.session_uid) for run in store.latest_runs()] == [
             (str(NEW), "write-heavy", "third"),
             (str(OLD), "read-only", "reads"),
             (str(NEW), "read-only", "reads"),

@@ -48,7 +48,7 @@ COSTS = {
 
 def imported(path: Path, folder: Path = FACTS, base: str | None = None) -> Store:
     store = open_store(path)
-    files = sorted(each for each in folder.iterdir() if each.name.startswith("postgres"))
+    files = sorted(file for file in folder.iterdir() if file.name.startswith("postgres"))
     merge(store, open_files(files, Given(cores=48, base=base), store).sources)
     return store
 

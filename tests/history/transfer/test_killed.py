@@ -92,7 +92,7 @@ def test_a_killed_merge_leaves_whole_sessions_and_is_completed_by_the_next(
         counts.append(assert_whole_sessions(path, whole))
         into(path, source / "a.db")
         assert contents(path) == whole
-    assert len({each for each in counts if 0 < each < SESSIONS}) > 2, counts
+    assert len({count for count in counts if 0 < count < SESSIONS}) > 2, counts
 
 
 def test_merges_at_once_and_a_night_that_runs_meanwhile(source: Path, tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from history.open import open_store
 from history.store import schema
 from history.transfer.portable_schema import LOCAL, PORTABLE, FieldKind, Portable
 
-TABLES = [each for each in vars(schema).values() if isinstance(each, TableClause)]
+TABLES = [var for var in vars(schema).values() if isinstance(var, TableClause)]
 
 
 def uncovered(table: TableClause, portable: Portable) -> set[str]:
     """Columns that neither travel nor are replaced by the name of what they point to."""
-    covered = {*portable.columns, *(each.column for each in portable.references), "id"}
+    covered = {*portable.columns, *(reference.column for reference in portable.references), "id"}
     return set(table.c.keys()) - covered
 
 
@@ -54,7 +54,7 @@ def test_optional_is_what_may_be_null(tmp_path: Path) -> None:
                 for row in connection.execute(f"PRAGMA table_info({portable.name})")
                 if not row[3] and not row[5]
             }
-            references = {each.column for each in portable.references if each.optional}
+            references = {reference.column for reference in portable.references if reference.optional}
             assert portable.optional | references == nullable, portable.name
 
 
@@ -67,7 +67,11 @@ def test_keys_are_unique_in_the_database(tmp_path: Path) -> None:
             if portable.name == "dropped_rounds":
                 continue
             local = {name for name in portable.key if name in portable.table.c}
-            local |= {each.column for each in portable.references if set(each.fields) <= set(portable.key)}
+            local |= {
+                reference.column
+                for reference in portable.references
+                if set(reference.fields) <= set(portable.key)
+            }
             assert local in _unique(connection, portable.name), portable.name
 
 

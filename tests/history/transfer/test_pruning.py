@@ -56,7 +56,7 @@ def test_a_pruned_session_is_not_derived_again(history: Path) -> None:
 
 
 def test_nights_are_derived_before_rounds_go(history: Path) -> None:
-    wanted = {each for each in contents(history) if each[0] not in ROUNDS}
+    wanted = {content for content in contents(history) if content[0] not in ROUNDS}
     for table in ("change_series", "changes", "points", "nights", "series"):
         execute(history, f"DELETE FROM {table}")
     with open_store(history) as store:

@@ -59,7 +59,7 @@ def test_another_base_has_the_colours_of_its_metric(browser: Browser, pages: Pat
     page = browser.new_page()
     page.goto((pages / addresses.ladder(suite_of(metric), "db1", "short relaxed")).as_uri())
     heads = page.locator("table.ladder thead button")
-    twin = [str(each.get_attribute("data-version")) for each in heads.all()].index("postgres@17.11#twin")
+    twin = [str(head.get_attribute("data-version")) for head in heads.all()].index("postgres@17.11#twin")
     heads.nth(twin).click()
     assert page.url.partition("#")[2].startswith(f"metric={metric}&base=postgres")
     last = "xpath=//tr[@data-step='{}']/td[last()]"

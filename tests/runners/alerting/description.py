@@ -32,11 +32,11 @@ def problems(operation: Any, values: dict[str, str], query: str, body: Any) -> l
             found.append(f"there is no parameter {name}")
             continue
         value: Any = int(text) if schemas[name].get("type") == "integer" and text.isdigit() else text
-        found += [f"{name}: {each.message}" for each in OAS30Validator(schemas[name]).iter_errors(value)]
+        found += [f"{name}: {error.message}" for error in OAS30Validator(schemas[name]).iter_errors(value)]
     content = operation["requestBody"].get("content")
     if content:
         schema = content["application/json"]["schema"]
-        found += [each.message for each in OAS30Validator(schema).iter_errors(body)]
+        found += [error.message for error in OAS30Validator(schema).iter_errors(body)]
         # A schema lets unknown names pass, and so does GitHub: what was meant by them would be lost.
         found += [f"no property {name}" for name in body if name not in schema["properties"]]
         title, text = body.get("title", ""), body.get("body") or ""

@@ -141,7 +141,7 @@ class GitHub:
         """A page of runs or of the jobs of one."""
         name, listed = "workflow_runs", self.workflow_runs
         if "run_id" in values:
-            (run,) = (each for each in self.workflow_runs if each["id"] == int(values["run_id"]))
+            (run,) = (found for found in self.workflow_runs if found["id"] == int(values["run_id"]))
             name, listed = "jobs", run["jobs"]
         elif values["workflow_id"] != "nightly.yml":
             return NOT_FOUND

@@ -51,7 +51,7 @@ def test_a_lost_answer_costs_one_page_however_many_issues_there_are(stand: Stand
     stand.report()
     before = len(stand.github.requests)
     assert stand.report()[0] == 0
-    listings = [each for each in stand.github.requests[before:] if "/issues?" in each]
+    listings = [request for request in stand.github.requests[before:] if "/issues?" in request]
     assert len(listings) == 2  # to find it, and to find others of the same alert
     assert stand.alert().issue == 2 * PAGE + 1
 

@@ -144,7 +144,7 @@ def test_no_process_is_told_it_as_an_argument(plan: Path, github: GitHub, tmp_pa
     with command(plan, "--report") as night, Onlooker(night.pid) as onlooker:
         said, errors = night.communicate(timeout=60)
     assert len(github.issues) == 1
-    assert any(str(plan) in each for each in onlooker.arguments)
+    assert any(str(plan) in argument for argument in onlooker.arguments)
     require_secret(TOKEN, said, errors, *onlooker.arguments, folder=tmp_path / "home")
 
 

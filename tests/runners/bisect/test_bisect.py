@@ -219,9 +219,9 @@ def test_not_while_something_else_measures(stand: Made, line: Line) -> None:
 
 def test_releases_that_cannot_be_fetched_now_are_not_left_out(stand: Made) -> None:
     names = ("15.17", "15.18", "17.9", "17.10", "17.11", "18.3", "18.4", "18.6")
-    rates = {f"postgres@{each}": 10_000.0 * (1.0 if each < "17.10" else SLOWER) for each in names}
+    rates = {f"postgres@{name}": 10_000.0 * (1.0 if name < "17.10" else SLOWER) for name in names}
     rates["postgres@17.9"] = 10_000.0
-    away = [f"postgres@{each}" for each in names[1:-1]]
+    away = [f"postgres@{name}" for name in names[1:-1]]
     machine = stand(rates=rates, address=None, unreachable=away)
     with pytest.raises(SourceError, match="the network is unreachable"):
         machine.bisect(a_question("15.17", "18.6", git=None))
@@ -232,11 +232,11 @@ def test_releases_that_cannot_be_fetched_now_are_not_left_out(stand: Made) -> No
 
 def test_releases_end_with_a_pair_of_neighbours(stand: Made) -> None:
     names = ("15.17", "15.18", "17.9", "17.10", "17.11", "18.3", "18.4", "18.6")
-    rates = {f"postgres@{each}": 10_000.0 * (1.0 if each < "17.10" else SLOWER) for each in names}
+    rates = {f"postgres@{name}": 10_000.0 * (1.0 if name < "17.10" else SLOWER) for name in names}
     rates["postgres@17.9"] = 10_000.0
     machine = stand(rates=rates, address=None, missing=["postgres@18.3"])
     log = machine.bisect(a_question("15.17", "18.6", git=None))
-    assert [each.short for each in log.span.points] == list(names)
+    assert [point.short for point in log.span.points] == list(names)
     verdict = verdict_of(log)
     assert (log.span.points[verdict.low].short, log.span.points[verdict.high].short) == ("17.9", "17.10")
 

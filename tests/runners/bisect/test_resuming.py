@@ -150,7 +150,7 @@ def test_what_is_likely_is_compiled_ahead(stand: Made, line: Line) -> None:
         machine.bisect(asked(line), build_ahead=3)
     assert len(machine.built) == 4
     events = latest(machine).bisect.events
-    assert [each.kind for each in events] == [EventKind.EXCLUDED, EventKind.BUILT, EventKind.BUILT]
+    assert [event.kind for event in events] == [EventKind.EXCLUDED, EventKind.BUILT, EventKind.BUILT]
 
 
 # --- beside nights and comparisons

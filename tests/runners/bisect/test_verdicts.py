@@ -43,7 +43,7 @@ def test_the_culprit_wherever_it_is(culprit: int) -> None:
     assert commits.right(verdict)
     assert verdict.confidence >= Rules().stop
     assert verdict.interval[0] < 0.95 < verdict.interval[1]
-    assert [each.high for each in verdict.steps] == [culprit]
+    assert [step.high for step in verdict.steps] == [culprit]
 
 
 def test_one_candidate_is_the_culprit_once_it_differs() -> None:
@@ -113,14 +113,14 @@ def test_two_steps_are_both_named() -> None:
         commits = two_steps(rng, 128, (0.1, 0.1))
         verdict = search(commits, normal(rng, 0.02)).verdict
         assert verdict.kind == "two-steps"
-        assert [(each.low, each.high) for each in verdict.steps] == [(at - 1, at) for at in commits.culprits]
-        assert all(0.85 < each.size < 0.95 for each in verdict.steps)
+        assert [(step.low, step.high) for step in verdict.steps] == [(at - 1, at) for at in commits.culprits]
+        assert all(0.85 < step.size < 0.95 for step in verdict.steps)
 
 
 def test_a_loss_that_is_won_back_in_part_is_two_steps() -> None:
     verdict = ended(stepped(64, (20, -0.2), (44, 0.1)), 4).verdict
     assert verdict.kind == "two-steps"
-    assert [each.high for each in verdict.steps] == [20, 44]
+    assert [step.high for step in verdict.steps] == [20, 44]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_much_smaller_step_elsewhere_is_said_and_holds_nothing_up(
     verdict = outcome.verdict
     assert (verdict.kind, verdict.high) == ("culprit", large[0])
     assert verdict.interval[0] < 1 + large[1] < verdict.interval[1]
-    assert [each.confidence for each in verdict.steps] == [verdict.confidence]
+    assert [step.confidence for step in verdict.steps] == [verdict.confidence]
     assert outcome.rounds <= 25
 
 

@@ -34,9 +34,11 @@ THP = "/sys/kernel/mm/transparent_hugepage"
 def test_a_good_machine_is_fit(machine: CheckedMachine) -> None:
     findings = list(examine(machine))
     assert {
-        each.check.name: each.reading.text for each in findings if each.reading.level is not Level.OK
+        finding.check.name: finding.reading.text
+        for finding in findings
+        if finding.reading.level is not Level.OK
     } == {}
-    assert len(findings) == len(CHECKS) == len({each.check.name for each in findings})
+    assert len(findings) == len(CHECKS) == len({finding.check.name for finding in findings})
     assert command.exit_code(findings, AppliedChanges()) == 0
 
 
@@ -44,8 +46,12 @@ def test_a_good_machine_is_fit(machine: CheckedMachine) -> None:
 def test_a_machine_that_shows_nothing_is_not_called_unfit(machine: CheckedMachine, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     findings = list(examine(replace(machine, kernel=FakeKernel(tmp_path / "empty"))))
-    assert {each.reading.level for each in findings} == {Level.OK, Level.NOTE}
-    said = {each.check.name: each.reading.text for each in findings if each.reading.level is Level.NOTE}
+    assert {finding.reading.level for finding in findings} == {Level.OK, Level.NOTE}
+    said = {
+        finding.check.name: finding.reading.text
+        for finding in findings
+        if finding.reading.level is Level.NOTE
+    }
     assert said["governor"] == said["turbo"] == said["clock source"] == NOT_VISIBLE
     assert said["steal"].startswith("cannot be determined: ")
     assert {"memory", "load", "file system", "perf", "SMT", "huge pages"} <= said.keys()
@@ -65,7 +71,7 @@ def test_nonsense_in_any_file_stops_no_check(text: str, tmp_path_factory: pytest
 
 
 def test_every_check_says_why_in_a_sentence() -> None:
-    assert all(each.why.endswith(".") and len(each.why) < 120 for each in CHECKS)
+    assert all(check.why.endswith(".") and len(check.why) < 120 for check in CHECKS)
 
 
 # --- the processor

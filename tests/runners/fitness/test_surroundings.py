@@ -47,7 +47,7 @@ def test_a_systemd_that_does_not_say_is_a_note(
     kernel: FakeKernel, machine: CheckedMachine, listed: str
 ) -> None:
     findings = examine(with_systemd(kernel, machine, listed))
-    (found,) = [each.reading for each in findings if each.check.name == "timers"]
+    (found,) = [finding.reading for finding in findings if finding.check.name == "timers"]
     assert found.level is Level.NOTE
 
 

@@ -13,7 +13,7 @@ UNITS = "etc/systemd/system"
 
 
 def tree(root: Path) -> dict[str, str]:
-    return {str(each.relative_to(root)): each.read_text() for each in root.rglob("*") if each.is_file()}
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
 
 
 # --- what is written
@@ -120,7 +120,7 @@ def test_what_a_person_has_changed_is_kept_and_shown(
     assert "    -OnCalendar=*-*-* 05:00:00 UTC\n    +OnCalendar=*-*-* 03:17:00 UTC\n" in said
     assert unit.read_text() == theirs
     assert main(["runner", "uninstall", "--root", str(root)]) == 1
-    assert [each.name for each in (root / UNITS).iterdir()] == [unit.name]
+    assert [path.name for path in (root / UNITS).iterdir()] == [unit.name]
     assert install(plan, root, "--force") == 0
     assert "03:17" in unit.read_text()
     assert main(["runner", "show", "--root", str(root)]) == 0

@@ -113,7 +113,7 @@ def test_what_is_enabled_already_is_left(tmp_path: Path) -> None:
 def test_a_user_of_another_home(tmp_path: Path) -> None:
     service = UserAccount(4711, 4711, "/home/tidemark", may_log_in=False)
     steps = to_install(a_site(tmp_path / "x"), Real(tmp_path / "root", service), force=False)
-    assert not any("useradd" in each.description for each in steps.actions)
+    assert not any("useradd" in action.description for action in steps.actions)
     assert "keeps its home /home/tidemark" in steps.notes[0]
     person = UserAccount(1000, 1000, "/home/tidemark", may_log_in=True)
     with pytest.raises(InstallError, match="belongs to somebody"):

@@ -33,17 +33,17 @@ class Journal:
 
     def record_runs(self, session: int, records: Sequence[RunRecord]) -> None:
         self.records += records
-        for each in records:
-            self.lines.append(f"record {each.build.release} {each.step} {each.status}")
+        for record in records:
+            self.lines.append(f"record {record.build.release} {record.step} {record.status}")
 
     def record_dropped(self, session: int, dropped: DroppedRound) -> None:
         self.dropped.append(dropped)
 
     def rounds_of(self, release: str, step: str) -> list[tuple[int, RunStatus]]:
         return [
-            (each.repetition, each.status)
-            for each in self.records
-            if (each.build.release, each.step) == (release, step)
+            (record.repetition, record.status)
+            for record in self.records
+            if (record.build.release, record.step) == (release, step)
         ]
 
 

@@ -137,7 +137,7 @@ def test_a_session_of_passes_alone_has_no_slices(passes: Passes) -> None:
     assert not failures
     assert not [line for line in journal.lines if line.startswith("run")]
     assert [len(counted(journal, "18.6", step.name)) for step in STEPS] == [2, 3]
-    assert {frozenset(each.measurement.values) for each in journal.records if each.measurement} == {
+    assert {frozenset(record.measurement.values) for record in journal.records if record.measurement} == {
         frozenset({INSTRUCTIONS})
     }
 
@@ -146,7 +146,9 @@ def test_a_pass_that_fails_is_a_warning_of_its_round(passes: Passes) -> None:
     passes.counts["18.6 delete"] = [CallgrindError("unknown instruction")]
     journal, failures = session(2, Exact.BESIDE)
     assert not failures, "the slices were measured"
-    last = [each for each in journal.records if (each.build.release, each.step) == ("18.6", "delete")][-1]
+    last = [
+        record for record in journal.records if (record.build.release, record.step) == ("18.6", "delete")
+    ][-1]
     assert last.status is RunStatus.FINISHED
     assert last.measurement is not None
     assert list(last.measurement.warnings) == ["no exact count: unknown instruction"]
@@ -173,17 +175,17 @@ def test_a_resumed_session_knows_the_passes_it_has(passes: Passes) -> None:
             "Recorded",
             (),
             {
-                "version": str(each.build.version),
-                "step": each.step,
-                "repetition": each.repetition,
-                "position": each.position,
-                "status": each.status,
+                "version": str(record.build.version),
+                "step": record.step,
+                "repetition": record.repetition,
+                "position": record.position,
+                "status": record.status,
                 "failure": None,
                 "warnings": (),
-                "values": each.measurement.values if each.measurement else {},
+                "values": record.measurement.values if record.measurement else {},
             },
         )
-        for each in first.records
+        for record in first.records
     ]
     again, _ = session(3, Exact.BESIDE, recorded(runs))
     assert counted(again, "18.6", "delete") == [1004.0], "round 3 has the pass that decides"

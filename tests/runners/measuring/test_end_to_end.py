@@ -130,10 +130,10 @@ def _check_settings(connection: sqlite3.Connection) -> None:
     settings = {version: json.loads(text) for version, text in connection.execute(query)}
     assert settings[NEW]["io_method"] == "sync"
     assert "io_method" not in settings[OLD]
-    for each in settings.values():
-        assert each["synchronous_commit"] == "off"
-        assert each["data_checksums"] == "on"
-        assert each["listen_addresses"] == ""
+    for setting in settings.values():
+        assert setting["synchronous_commit"] == "off"
+        assert setting["data_checksums"] == "on"
+        assert setting["listen_addresses"] == ""
 
 
 @pytest.mark.timeout(120)

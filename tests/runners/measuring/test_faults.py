@@ -121,7 +121,7 @@ def test_a_server_killed_in_a_step_fails_that_step_only(home: Home, postgres_18:
         in_the_middle_of_a_step(session)
         process = postmaster(session)
         if victim == "backend":
-            process = next(each for each in process.children() if "tidemark" in " ".join(each.cmdline()))
+            process = next(child for child in process.children() if "tidemark" in " ".join(child.cmdline()))
         process.kill()
         code, said = finish(session)
     assert code == 2

@@ -62,7 +62,7 @@ def carry_out(
     room = room or sizes(suite, suite.profile("smoke"), LARGE)
     store: Any = journal
     design = Design(steps=2, least=3, cap=20)
-    verdicts = SequentialVerdicts(str(names[0]), [str(each) for each in names[1:]], design, 0.02, {})
+    verdicts = SequentialVerdicts(str(names[0]), [str(name) for name in names[1:]], design, 0.02, {})
     generator: Any = FakeGenerator(journal, servers)
     recorder = RunRecorder(request, store, 1, Silent(), recorded or {})
     policy = FailurePolicy(recorder, verdicts, request.least_rounds, request.keep_disturbed)
@@ -126,7 +126,7 @@ def test_servers_that_do_not_fit_together_work_one_after_the_other_in_a_drawn_or
     for run in range(len(journal.lines)):
         if journal.lines[run] == "run 18.6 delete":
             assert journal.lines[run + 1 : run + 3] == ["reset 18.6", "abandon 18.6"]
-    assert [each.build.release for each in journal.records[:2]] == ["17.11", "18.6"]
+    assert [record.build.release for record in journal.records[:2]] == ["17.11", "18.6"]
 
 
 def test_a_failure_that_names_nobody_is_of_the_one_who_worked_alone(
@@ -180,7 +180,7 @@ def test_a_server_that_never_starts_again_fails_its_rounds(journal: Journal) -> 
 def test_data_that_does_not_load_fails_all_rounds_with_the_reason(journal: Journal) -> None:
     journal.unloadable = {"18.6"}
     failures = carry_out(journal, (OLD, NEW), 2)
-    failed = [each for each in journal.records if each.status is RunStatus.FAILED]
+    failed = [record for record in journal.records if record.status is RunStatus.FAILED]
     assert [(each.build.release, each.failure) for each in failed] == [("18.6", "no data")] * 4
     assert len(failures) == 1
     assert journal.lines[-1] == "destroy 18.6"
@@ -194,14 +194,14 @@ def test_a_disturbed_round_is_dropped_with_its_reason_and_run_again(journal: Jou
     assert dropped.measured == pytest.approx({"postgres@17.11": 1010.0, "postgres@18.6": 1010.0})
     assert journal.lines.count("run 17.11 18.6 update-index") == 2
     assert journal.rounds_of("18.6", "update-index") == [(1, RunStatus.FINISHED)]
-    assert not any(each.measurement and each.measurement.warnings for each in journal.records)
+    assert not any(record.measurement and record.measurement.warnings for record in journal.records)
 
 
 def test_a_machine_that_is_always_disturbed_is_measured_with_a_warning(journal: Journal) -> None:
     journal.disturbed = 1000
     carry_out(journal, (OLD, NEW), 1)
     assert len(journal.dropped) == MAX_DISTURBED * len(STEPS)
-    warnings = [each.measurement.warnings for each in journal.records if each.measurement]
+    warnings = [record.measurement.warnings for record in journal.records if record.measurement]
     assert warnings == [["disturbed: a neighbour"]] * 4
 
 
@@ -209,7 +209,7 @@ def test_disturbed_rounds_can_be_kept(journal: Journal) -> None:
     journal.disturbed = 1
     carry_out(journal, (OLD, NEW), 1, keep_disturbed=True)
     assert not journal.dropped
-    warnings = [each.measurement.warnings for each in journal.records if each.measurement]
+    warnings = [record.measurement.warnings for record in journal.records if record.measurement]
     assert warnings == [["disturbed: a neighbour"]] * 2 + [[]] * 2
 
 
@@ -248,9 +248,7 @@ def test_long_mode_keeps_the_servers_up_and_measures_the_base_first_and_last(
     carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=seconds)
     slices = round(seconds / blocks / SUITE.profile("smoke").slice_seconds)
     assert {share.schedule.order for share in journal.shares} == {(0, 1, 1, 0) * (slices // 2)}
-    assert journal.rounds_of("18.6", "delete") == [
-        (each, RunStatus.FINISHED) for each in range(1, blocks + 1)
-    ]
+    assert journal.rounds_of("18.6", "delete") == [(i, RunStatus.FINISHED) for i in range(1, blocks + 1)]
     assert not [line for line in journal.lines if line.startswith(("restore", "keep"))]
     # After the loading there is one reset of each version after each step, not after each block.
     assert journal.lines.count("reset 18.6") == 1 + len(STEPS)
@@ -289,17 +287,17 @@ def as_recorded(journal: Journal) -> Recorded:
         [
             Run(
                 position,
-                str(each.build.version),
-                each.build.key,
-                each.step,
-                each.step_position,
-                each.repetition,
-                each.position,
-                each.status,
-                each.failure,
-                each.measurement.values if each.measurement else {},
+                str(record.build.version),
+                record.build.key,
+                record.step,
+                record.step_position,
+                record.repetition,
+                record.position,
+                record.status,
+                record.failure,
+                record.measurement.values if record.measurement else {},
             )
-            for position, each in enumerate(journal.records)
+            for position, record in enumerate(journal.records)
         ]
     )
 
@@ -324,15 +322,15 @@ def test_an_interrupted_session_goes_on_and_measures_nothing_twice(
         carry_out(journal, (OLD, NEW), 3, **options)
     journal.lines = whole
     carry_out(journal, (OLD, NEW), 3, recorded=as_recorded(journal), **options)
-    found = [(each.build.release, each.step, each.repetition) for each in journal.records]
-    rounds = 3 if mode is Mode.ROUNDS else max(each.repetition for each in journal.records)
+    found = [(record.build.release, record.step, record.repetition) for record in journal.records]
+    rounds = 3 if mode is Mode.ROUNDS else max(record.repetition for record in journal.records)
     assert sorted(found) == sorted(
         (release, step.name, number)
         for release in ("17.11", "18.6")
         for step in STEPS
         for number in range(1, rounds + 1)
     )
-    positions = [each.position for each in journal.records]
+    positions = [record.position for record in journal.records]
     assert len(set(positions)) == len(positions)
 
 

@@ -66,7 +66,7 @@ def test_long_mode_cannot_build_the_same_indexes_twice(tmp_path: Path) -> None:
 def test_a_session_that_confirms_decides_more_strictly() -> None:
     confirms = Confirms(ConfirmationRequest.NEW, "postgres@master", "a", "b", ("insert",), 0.02)
     request = Request(VERSIONS, SUITE, "smoke", SUITE.select(("insert",)), 3, until_decided=True)
-    builds = [Build(each, each.ref, each.ref, Path("/nowhere"), {}) for each in VERSIONS]
+    builds = [Build(version, version.ref, version.ref, Path("/nowhere"), {}) for version in VERSIONS]
     usual = preparation.verdicts_of(request, builds, {})
     strict = preparation.verdicts_of(replace(request, confirms=confirms), builds, {})
     for number in range(1, 9):

@@ -140,7 +140,7 @@ def test_points_stand_at_their_dates_and_are_no_nights(archive: Archive) -> None
     with open_store(archive.home.history) as store, store.database.reading() as connection:
         environment = Environment(*rows(store, "SELECT box, suite, configuration FROM nights")[0])
         all_nights = nights_of(connection, environment, BRANCH)
-        (last,) = (each for each in last_nights(connection) if each.branch == BRANCH)
+        (last,) = (last_night for last_night in last_nights(connection) if last_night.branch == BRANCH)
         started = dict(rows(store, "SELECT id, started_at FROM sessions"))
     assert last.version == tip
     assert all_nights[-1].measured_at is None

@@ -151,7 +151,7 @@ def test_killed_anywhere_it_goes_on(lab: Lab, after: int) -> None:
         options = [json.loads(text) for (text,) in rows(store, "SELECT options FROM sessions")]
     assert later[: len(runs)] == runs  # nothing lost
     assert set(statuses) == {(SessionStatus.FINISHED,)}
-    assert sum("confirms" in each for each in options) == 1
+    assert sum("confirms" in option for option in options) == 1
     told, _ = morning(lab)
     change = only(told.new)
     assert (change.last_before.version, change.first_after.version) == (old, new)

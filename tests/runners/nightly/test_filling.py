@@ -31,8 +31,8 @@ WEEKS = Dates(BEGIN, timedelta(days=7))
 def commits(hours: list[int]) -> tuple[PastCommit, ...]:
     """Commits so many hours after the beginning."""
     dates = (
-        (f"{number:012x}".ljust(40, "0"), BEGIN + timedelta(hours=each))
-        for number, each in enumerate(sorted(hours))
+        (f"{number:012x}".ljust(40, "0"), BEGIN + timedelta(hours=hour))
+        for number, hour in enumerate(sorted(hours))
     )
     return tuple(in_order(dates))
 

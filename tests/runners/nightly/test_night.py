@@ -70,10 +70,10 @@ class Sessions:
                 "mode": "rounds",
                 "seconds": request.profile.seconds,
                 "settings": {},
-                "versions": [str(each) for each in request.versions],
+                "versions": [str(version) for version in request.versions],
             },
         )
-        record_steps(store, start, {"insert": {str(each): [1.0] for each in request.versions}})
+        record_steps(store, start, {"insert": {str(version): [1.0] for version in request.versions}})
         return SessionOutcome(uid=start.uid)
 
 
@@ -99,7 +99,7 @@ def carry_out(store: Store, sessions: Sessions, tmp_path: Path, **changes: Any) 
 def test_by_priority_once(store: Store, sessions: Sessions, tmp_path: Path) -> None:
     night = carry_out(store, sessions, tmp_path)
     assert [request.suite.name for request in sessions.asked] == ["pgbench", "write-heavy"]
-    assert [str(each) for each in sessions.asked[0].versions] == [BASE, "postgres@18.6"]
+    assert [str(version) for version in sessions.asked[0].versions] == [BASE, "postgres@18.6"]
     assert night.outcome == "2 of 2 versions measured"
     assert carry_out(store, sessions, tmp_path).outcome == "nothing is new"
     assert len(sessions.asked) == 2
@@ -176,7 +176,7 @@ def test_a_regression_is_an_issue_once(
     assert again.delivered is not None
     assert (again.delivered.created, again.delivered.updated, len(github.issues)) == ([], [], 1)
     today = f"history-{datetime.now(UTC):%Y-%m-%d}.db"
-    assert sorted(each.name for each in home.backups.iterdir()) == ["history-2020-01-02.db", today]
+    assert sorted(path.name for path in home.backups.iterdir()) == ["history-2020-01-02.db", today]
     with open_store(home.backups / today) as copy, copy.database.reading() as connection:
         assert len(alert_outbox.load(connection)) == 1
     told = summary(None, morning, [], night(0))

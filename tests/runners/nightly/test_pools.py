@@ -71,7 +71,7 @@ class PooledBoxes:
 
     def run_session(self, request: Request, home: Home, store: Store, progress: object) -> SessionOutcome:
         self.asked[self._box].append(request)
-        versions = [str(each) for each in request.versions]
+        versions = [str(version) for version in request.versions]
         start = replace(
             session_start(f"{self._box}-{self.day}-{len(self.asked[self._box])}"),
             machine=replace(MACHINE, hostname=f"host-{self._box}", fingerprint=self._box),
@@ -85,7 +85,7 @@ class PooledBoxes:
                 "branches": dict(request.branches),
             },
         )
-        record_steps(store, start, {"insert": {each: [1.0] for each in versions}})
+        record_steps(store, start, {"insert": {version: [1.0] for version in versions}})
         return SessionOutcome(uid=start.uid)
 
 
@@ -169,7 +169,7 @@ def test_the_report_says_what_moved(boxes: PooledBoxes, tmp_path: Path) -> None:
     ):
         with open_store(boxes.history, clock=boxes.clock) as store:
             write_site(store, options, Silent())
-        pages = [each.read_text() for each in (tmp_path / name / "machines").rglob("*.html")]
+        pages = [path.read_text() for path in (tmp_path / name / "machines").rglob("*.html")]
         pages = [page for page in pages if "Fingerprints over time" in page]
         assert len(pages) == 4
         assert all("Series handed on" in page and "had no night for 3 nights" in page for page in pages)
@@ -247,7 +247,7 @@ def test_the_second_box_of_a_pool_replicates(tmp_path: Path, monkeypatch: pytest
     (change,) = found.new
     assert {member.key.environment.box for member in change.change.members} == {f"host-{own}"}
     assert f"replicated on host-{other}: " in summary(night, found, [], NIGHT)
-    pages = [each.read_text() for each in (tmp_path / "site" / "changes").rglob("*.html")]
+    pages = [path.read_text() for path in (tmp_path / "site" / "changes").rglob("*.html")]
     assert any("2 boxes have it: it is not one machine&#39;s doing." in page for page in pages)
 
 
@@ -285,6 +285,6 @@ def test_past_commits_are_measured_on_the_box_of_their_series(
             outcomes[box] = fill(box).outcome
         except PlanError as error:
             outcomes[box] = str(error)
-    assert sum("past commit" in each for each in outcomes.values()) == 1, outcomes
-    (owner,) = (box for box, each in outcomes.items() if "past commit" in each)
-    assert any(f"{BRANCH} is measured on {owner} of its pool" in each for each in outcomes.values())
+    assert sum("past commit" in outcome for outcome in outcomes.values()) == 1, outcomes
+    (owner,) = (box for box, outcome in outcomes.items() if "past commit" in outcome)
+    assert any(f"{BRANCH} is measured on {owner} of its pool" in outcome for outcome in outcomes.values())

@@ -60,7 +60,7 @@ def look(store: Store, source: Path | str, tmp_path: Path) -> NightWork:
 
 
 def names(work: NightWork) -> list[list[str]]:
-    return [[str(each) for each in session.request.versions] for session in work.sessions]
+    return [[str(version) for version in session.request.versions] for session in work.sessions]
 
 
 def done(
@@ -73,7 +73,7 @@ def done(
         profile="smoke",
         options={"mode": "rounds", "seconds": 3.0, "settings": {}, "versions": list(versions), **options},
     )
-    record_steps(store, start, {"insert": {each: [1.0] for each in versions}}, status)
+    record_steps(store, start, {"insert": {version: [1.0] for version in versions}}, status)
 
 
 def tip(source: Path, branch: str = "master") -> str:

@@ -169,7 +169,7 @@ def test_more_instructions_are_told_and_no_series_gets_a_point(lab: Lab) -> None
         assert rows(store, "SELECT COUNT(*) FROM nights") == [(0,)]
         assert rows(store, "SELECT COUNT(*) FROM series") == [(0,)]
         options = [json.loads(text) for (text,) in rows(store, "SELECT options FROM sessions")]
-    assert [each["try"] for each in options] == [True, True]
+    assert [option["try"] for option in options] == [True, True]
     assert not lab.home.history.exists()
 
 

@@ -90,9 +90,9 @@ def test_a_silent_box_has_an_issue_until_it_has_nights_again(
     assert "db3" not in said, "it may not be set up yet"
     since = NOW - LATE
     assert [issue["title"] for issue in github.issues.values()] == [f"box db2: silent since {since:%Y-%m-%d}"]
-    writes = [each for each in github.requests if not each.startswith("GET")]
+    writes = [request for request in github.requests if not request.startswith("GET")]
     assert watch()[0] == 1
-    assert [each for each in github.requests if not each.startswith("GET")] == writes
+    assert [request for request in github.requests if not request.startswith("GET")] == writes
     night(home, "db2", timedelta(0))
     assert watch()[0] == 0
     assert [issue["state"] for issue in github.issues.values()] == ["closed"]

@@ -129,7 +129,7 @@ def test_the_watch_opens_one_issue_and_closes_it(
     assert "died: box db1, night of 2026-11-19 01:17 UTC" in said
     assert "see docs/hardware.md" in said
     assert [issue["title"] for issue in github.issues.values()] == ["box db1: its night died"]
-    writes = [each for each in github.requests if not each.startswith("GET")]
+    writes = [request for request in github.requests if not request.startswith("GET")]
     assert len(writes) == 1
     now = datetime.now(UTC).isoformat()
     beats(tmp_path, replace(BEAT, beat_at=now, **asdict(this_process())))

@@ -107,9 +107,9 @@ def test_a_silent_box_has_one_issue_until_a_job_of_it_succeeds(github: GitHub, w
     assert "Jobs of nightly.yml for box **db2** do not run on it" in issue["body"]
     assert "measure cancelled, report cancelled" in issue["body"]
     assert "measure not ended" in issue["body"]
-    writes = [each for each in github.requests if not each.startswith("GET")]
+    writes = [request for request in github.requests if not request.startswith("GET")]
     assert (watch()[0], len(github.issues)) == (1, 1)
-    assert [each for each in github.requests if not each.startswith("GET")] == writes
+    assert [request for request in github.requests if not request.startswith("GET")] == writes
     run(github, 0.5, db1=WELL, db2=("failure", "success"))
     assert watch()[0] == 0
     assert titles(github, "closed") == [issue["title"]]

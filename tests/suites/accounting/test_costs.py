@@ -115,10 +115,10 @@ usages = st.builds(Usage, *[st.integers(0, 10**9)] * 5)
 
 
 @given(usages, usages)
-def test_sums_and_differences(one: Usage, other: Usage) -> None:
-    assert one + other - other == one
-    assert one + other == other + one
-    assert one + Usage() == one
+def test_sums_and_differences(usage: Usage, other: Usage) -> None:
+    assert usage + other - other == usage
+    assert usage + other == other + usage
+    assert usage + Usage() == usage
 
 
 def test_every_field_takes_part() -> None:

@@ -78,10 +78,10 @@ def test_children_that_were_born_and_have_ended_count_too() -> None:
 def counters() -> set[str]:
     """The open files of this process that count; others are closed whenever garbage is collected."""
     found = set()
-    for each in Path("/proc/self/fd").iterdir():
+    for path in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):
-            if each.readlink() == Path("anon_inode:[perf_event]"):
-                found.add(each.name)
+            if path.readlink() == Path("anon_inode:[perf_event]"):
+                found.add(path.name)
     return found
 
 

@@ -34,7 +34,9 @@ def test_a_server_under_valgrind_keeps_its_segments(
         process.stdout.readline()
         pid = process.pid
         monkeypatch.setattr(
-            psutil, "process_iter", lambda attrs: [each for each in all_processes(attrs) if each.pid == pid]
+            psutil,
+            "process_iter",
+            lambda attrs: [all_process for all_process in all_processes(attrs) if all_process.pid == pid],
         )
         segments_of(tmp_path).remove()
         assert segment.exists() is runs

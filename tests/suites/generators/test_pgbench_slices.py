@@ -42,11 +42,11 @@ loads = st.builds(
 def test_the_sum_of_loads(parts: list[Load]) -> None:
     whole = sum_of(parts)
     for name in ("transactions", "queries", "seconds", "errors", "watched_queries", "watched_seconds"):
-        assert getattr(whole, name) == pytest.approx(sum(getattr(each, name) for each in parts))
-    assert whole.per_second == tuple(rate for each in parts for rate in each.per_second)
-    assert whole.latency_ms["max"] == max(each.latency_ms["max"] for each in parts)
+        assert getattr(whole, name) == pytest.approx(sum(getattr(part, name) for part in parts))
+    assert whole.per_second == tuple(rate for part in parts for rate in part.per_second)
+    assert whole.latency_ms["max"] == max(part.latency_ms["max"] for part in parts)
     for name in ("mean", "p99"):
-        found = [each.latency_ms[name] for each in parts]
+        found = [part.latency_ms[name] for part in parts]
         assert min(found) - 1e-9 <= whole.latency_ms[name] <= max(found) + 1e-9
 
 

@@ -85,14 +85,14 @@ def a_slice(draw: st.DrawFn) -> Slice:
 @given(st.lists(a_slice(), min_size=1, max_size=4))
 def test_rates_hold_every_transaction_of_the_whole_seconds(threads: list[Slice]) -> None:
     length, rates = seconds_of(threads), rates_of([threads])
-    total = sum(sum(each.per_second) for each in threads)
+    total = sum(sum(thread.per_second) for thread in threads)
     assume(length > 0.01)
     if length < 1:
         assert len(rates) == 1
         assert rates[0] * length == pytest.approx(total)
         return
     assert len(rates) == int(length)
-    last = sum(sum(each.per_second[len(rates) :]) for each in threads)
+    last = sum(sum(thread.per_second[len(rates) :]) for thread in threads)
     assert sum(rates) + last == total
 
 
@@ -115,8 +115,8 @@ def test_short_slices_are_joined_to_seconds(counts: list[int], length: float) ->
 
 @given(st.lists(a_slice(), min_size=1, max_size=4))
 def test_a_slice_is_as_long_as_its_threads_together(threads: list[Slice]) -> None:
-    assert seconds_of(threads) >= max(each.ended - each.began for each in threads)
-    assert seconds_of(threads) <= sum(each.ended - each.began for each in threads) + 0.5
+    assert seconds_of(threads) >= max(thread.ended - thread.began for thread in threads)
+    assert seconds_of(threads) <= sum(thread.ended - thread.began for thread in threads) + 0.5
 
 
 def said(thread: int, place: int, kind: str, each: Slice) -> str:

@@ -165,7 +165,7 @@ def test_a_bound_server_is_bound_with_all_its_processes(server: AnyServer) -> No
     root = psutil.Process(server.pid)
     processes = [root, *root.children(recursive=True)]
     threads = [Path(f"/proc/{process.pid}/task") for process in processes]
-    allowed = {_allowed(task) for each in threads for task in each.iterdir()}
+    allowed = {_allowed(task) for thread in threads for task in thread.iterdir()}
     assert allowed == {str(this_machine().usable[-1])}
     client.close()
 

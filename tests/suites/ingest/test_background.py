@@ -27,7 +27,7 @@ from suites.metrics import METRICS, OVERLOADED
 from suites.server import Address
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
-from suites.step import MIN_ACHIEVED, MAX_LATE_SECONDS, kind_values, load_values, overload
+from suites.step import MAX_LATE_SECONDS, MIN_ACHIEVED, kind_values, load_values, overload
 from tests.suites.applications.test_kinds import SLICES, kind_line
 from tests.suites.golden import lines
 from tests.suites.servers import small
@@ -98,8 +98,8 @@ LOADS = st.builds(
 @given(st.lists(LOADS, min_size=1, max_size=5))
 def test_threads_of_a_kind_add_up(threads: list[BackgroundLoad]) -> None:
     said = [
-        beside("delete", its.due, its.done, its.late_seconds * 1000, its.most_apart, number)
-        for number, its in enumerate(threads)
+        beside("delete", thread.due, thread.done, thread.late_seconds * 1000, thread.most_apart, number)
+        for number, thread in enumerate(threads)
     ]
     read = [found for line in said if (found := background_in(line))]
     assert [kind for kind, _ in read] == ["delete"] * len(threads)
@@ -107,9 +107,12 @@ def test_threads_of_a_kind_add_up(threads: list[BackgroundLoad]) -> None:
     for _, its in read:
         total = merged(total, its)
     assert total is not None
-    assert (total.due, total.done) == (sum(its.due for its in threads), sum(its.done for its in threads))
-    assert total.late_seconds == pytest.approx(max(its.late_seconds for its in threads))
-    assert total.most_apart == max(its.most_apart for its in threads)
+    assert (total.due, total.done) == (
+        sum(thread.due for thread in threads),
+        sum(thread.done for thread in threads),
+    )
+    assert total.late_seconds == pytest.approx(max(thread.late_seconds for thread in threads))
+    assert total.most_apart == max(thread.most_apart for thread in threads)
 
 
 @given(st.lists(st.lists(st.integers(0, 10**7), max_size=6), min_size=1, max_size=4))

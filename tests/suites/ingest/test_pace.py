@@ -87,7 +87,7 @@ def test_writers_come_at_equal_distances(tmp_path: Path) -> None:
         assert its.late_seconds < time.monotonic() - began
     seconds = load.kinds["point"].longest_ms
     assert len(seconds) == 2
-    assert all(0 < each <= load.kinds["point"].latency_ms["max"] for each in seconds)
+    assert all(0 < second <= load.kinds["point"].latency_ms["max"] for second in seconds)
 
 
 def test_a_rate_that_cannot_be_held_is_seen(tmp_path: Path) -> None:

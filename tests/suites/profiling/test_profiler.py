@@ -79,7 +79,7 @@ def test_a_step_of_postgres_is_profiled(postgres: Server, profiling: Profiling, 
     }  # fmt: skip
     assert any("heap_update" in stack for stack in profile.stacks)
     assert profile.quality.unknown < 0.05
-    assert not [each for each in psutil.Process().children(recursive=True) if each.name() == "perf"]
+    assert not [child for child in psutil.Process().children(recursive=True) if child.name() == "perf"]
 
 
 @pytest.mark.alone

@@ -107,7 +107,7 @@ def test_queries_are_kinds_and_short_ones_count_as_a_thousandth_of_the_longest()
 
 @given(st.lists(st.floats(1e-6, 1e4), min_size=1, max_size=30))
 def test_the_geometric_mean_is_between_the_least_and_the_most(seconds: list[float]) -> None:
-    latency = load_of_streams([("q", each) for each in seconds], 1.0, executions=1).latency_ms
+    latency = load_of_streams([("q", second) for second in seconds], 1.0, executions=1).latency_ms
     floor = max(min(seconds), max(seconds) / 1000)
     assert 999.9 * floor <= latency["geometric"] <= 1000.1 * max(seconds)
     assert latency["geometric"] <= 1.0001 * max(latency["mean"], 1000 * floor)

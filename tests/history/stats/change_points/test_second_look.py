@@ -54,7 +54,7 @@ def test_a_large_step_in_such_noise_is_raised(kind: type) -> None:
     values = kind(32)[:100]
     values[:, 250:] -= 15 * SIGMA
     found = watch_many(values, JUDGED)
-    assert np.mean([any(250 <= (each.raised or 0) < 265 for each in changes) for changes in found]) > 0.95
+    assert np.mean([any(250 <= (change.raised or 0) < 265 for change in changes) for changes in found]) > 0.95
 
 
 @settings(max_examples=12)

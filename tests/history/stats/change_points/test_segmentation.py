@@ -71,7 +71,7 @@ def test_steps_of_a_standard_deviation_are_found_and_little_else() -> None:
     matrix = noise(2, 300, 365)
     matrix[:, 150:] += 1.2 * SIGMA
     matrix[:, 250:] -= 2 * SIGMA
-    found = [[each.index for each in changes] for changes in find_changes_many(matrix)]
+    found = [[change.index for change in changes] for changes in find_changes_many(matrix)]
     assert np.mean([len(each) == 2 for each in found]) > 0.95
     assert np.mean([abs(each[0] - 150) <= 10 for each in found if each]) > 0.9
 
@@ -148,7 +148,7 @@ def test_the_partition_is_the_best_of_all(seed: int, penalty: float) -> None:
             return float("inf")
         return sum(float(((part - part.mean()) ** 2).sum()) for part in parts) + penalty * len(chosen)
 
-    every = [tuple(map(int, each)) for n in range(7) for each in combinations(positions, n)]
+    every = [tuple(map(int, combination)) for n in range(7) for combination in combinations(positions, n)]
     found = best_partition(positions[None], sums, np.array([penalty]))[0]
     assert tuple(int(each) for each in found if each < 40) == min(every, key=cost)
 

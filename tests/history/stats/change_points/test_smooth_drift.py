@@ -95,13 +95,13 @@ def test_most_steps_of_two_deviations_are_found_in_short_series() -> None:
     """Against a cubic alone, by a fixed advantage, half of them were given away."""
     values = noise(2, 300)
     values[:, NIGHTS // 2 :] += 2
-    found = [[each.index for each in changes] for changes in find_changes_many(values)]
+    found = [[change.index for change in changes] for changes in find_changes_many(values)]
     assert np.mean([len(each) == 1 and abs(each[0] - NIGHTS // 2) <= 10 for each in found]) > 0.8
 
 
 def test_what_is_found_in_a_drift_is_its_step_and_not_the_drift() -> None:
     values = noise(3, 200) + np.linspace(0, 10, NIGHTS)
     values[:, 50:] -= 6
-    found = [[each.index for each in changes] for changes in find_changes_many(values)]
+    found = [[change.index for change in changes] for changes in find_changes_many(values)]
     assert np.mean([any(abs(index - 50) <= 5 for index in each) for each in found]) > 0.95
     assert np.mean([len(each) for each in found]) < 1.5

@@ -61,7 +61,9 @@ def python(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of ours, for which rights of files hold if it `may_override` nothing, as root does."""
     powers = "dac_override", "dac_read_search", "chown", "fowner"
-    dropped = [] if may_override else ["setpriv", f"--bounding-set={','.join(f'-{each}' for each in powers)}"]
+    dropped = (
+        [] if may_override else ["setpriv", f"--bounding-set={','.join(f'-{power}' for power in powers)}"]
+    )
     return subprocess.run(
         [*dropped, sys.executable, "-B", *words],
         cwd=ROOT,

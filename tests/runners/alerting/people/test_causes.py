@@ -56,7 +56,9 @@ class Desk:
         start = session_start(f"{box}-{self.count}")
         options = {"versions": versions, "not_built": dict(not_built)}
         start = replace(start, options=options, machine=replace(start.machine, hostname=box, fingerprint=box))
-        rates = {each: [0.0 if each == died else 1.0] for each in versions if each not in not_built}
+        rates = {
+            version: [0.0 if version == died else 1.0] for version in versions if version not in not_built
+        }
         record_steps(self.store, start, {"insert": rates})
 
     def report(self) -> DeliveryResult:
@@ -69,7 +71,7 @@ class Desk:
             return alert_outbox.load(connection)
 
     def open_titles(self) -> list[str]:
-        return [each["title"] for each in self.github.issues.values() if each["state"] == "open"]
+        return [issue["title"] for issue in self.github.issues.values() if issue["state"] == "open"]
 
     def forget_members(self) -> None:
         """As an earlier version left the outbox: an issue for each branch of each box."""

@@ -109,7 +109,7 @@ def test_an_issue_that_changes_all_the_time_is_left_to_the_next_night(stand: Sta
     stand.github.after_reads = [write] * 20
     code, told = stand.report()
     assert (code, "was changed meanwhile" in told) == (2, True)
-    assert [each for each in stand.github.requests if each.startswith("PATCH")] == []
+    assert [request for request in stand.github.requests if request.startswith("PATCH")] == []
     assert body(stand).startswith(before)
     left = 20 - len(stand.github.after_reads)
     assert left <= 2 + MAX_READINGS

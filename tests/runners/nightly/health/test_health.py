@@ -155,7 +155,7 @@ def test_of_a_pool_each_box_has_the_tasks_that_are_placed_on_it(lab: Lab) -> Non
             values = ("fast", "write-heavy", place.configuration, BRANCH, 1, "x", "new", "2026-03-01")
             connection.exec_driver_sql(f"INSERT INTO placements VALUES {values}")
         with store.database.reading() as connection:
-            found = {each.box: each.tasks for each in box_healths(plan, connection, NIGHT + SOON)}
+            found = {health.box: health.tasks for health in box_healths(plan, connection, NIGHT + SOON)}
     assert [task.state and task.state.outcome for task in found["x"]] == [TaskOutcome.CURRENT]
     assert found["y"] == ()
 
