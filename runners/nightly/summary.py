@@ -132,8 +132,8 @@ def _examined(several: Iterable[ExaminedSuspicion]) -> Iterator[Markdown]:
         yield from (md("  - {}", why) for why in examined.outcome.failures)
         for finding in examined.findings:
             if finding.key.metric == PRIMARY or finding.is_step or finding.is_return:
-                measured = f"{series_name(finding)}: {interval(finding)}, {finding.rounds} rounds: {_finding(finding)}"
-                yield md("  - {}", measured)
+                measured = f"{series_name(finding)}: {interval(finding)}, {finding.rounds} rounds"
+                yield md("  - {}: {}", measured, _finding(finding))
 
 
 def _finding(confirmation: Confirmation) -> str:
