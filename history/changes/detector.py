@@ -290,7 +290,7 @@ def _reconcile(
     status, reason = _status_and_reason(cluster, direction)
     same = next((change for change in unmatched if _is_same(change, cluster)), None)
     if same is None:
-        name = fingerprint(cluster[0].shift)
+        name = _free_fingerprint(connection, cluster)
         repository.insert_change(connection, name, cluster, direction, status, reason, when)
         return
     if same.status is ChangeStatus.ACKNOWLEDGED:
@@ -336,6 +336,23 @@ def fingerprint(shift: Shift) -> str:
         shift.environment.box,
         shift.first_after.started_at.isoformat(),
     )
+    return _digest(*parts)
+
+
+def _free_fingerprint(connection: Connection, cluster: Sequence[ShiftOutcome]) -> str:
+    """Return the fingerprint of a new change that no stored one has.
+
+    Two changes can begin in one night: as more nights come, a change is dated elsewhere, and what is raised
+    then begins where it seemed to. The series tell them apart.
+    """
+    taken = repository.load_fingerprints(connection)
+    name = fingerprint(cluster[0].shift)
+    while name in taken:
+        name = _digest(name, *sorted(str(outcome.shift.series_id) for outcome in cluster))
+    return name
+
+
+def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 

@@ -138,6 +138,11 @@ def load_statuses(connection: Connection) -> dict[int, ChangeStatus]:
     return {row.id: ChangeStatus(row.status) for row in rows}
 
 
+def load_fingerprints(connection: Connection) -> frozenset[str]:
+    """Return the fingerprints of all changes, which are unique."""
+    return frozenset(connection.execute(select(changes.c.fingerprint)).scalars())
+
+
 def insert_change(
     connection: Connection,
     fingerprint: str,

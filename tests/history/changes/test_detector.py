@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import delete
 
 from history.changes import detector
 from history.changes.acknowledgements import acknowledge
 from history.changes.level_shift import Direction
 from history.store.records import ChangeStatus
+from history.store.schema import change_series
 from tests.history.conftest import Target
 from tests.history.handmade import MACHINE
 from tests.history.watched import NEW, QUIET, Nights, dated, every_change, night
@@ -48,6 +50,17 @@ def test_a_regression_is_one_change_told_once(nights: Nights) -> None:
     later = nights.judge()
     assert not later.new
     assert [each.fingerprint for each in later.open] == [change.fingerprint]
+
+
+def test_another_change_may_begin_in_the_night_of_a_stored_one(nights: Nights) -> None:
+    nights.more(QUIET)
+    nights.more(8, 0.93)
+    (first,) = nights.judge().new
+    with nights.store.database.writing() as connection:
+        connection.execute(delete(change_series).where(change_series.c.change_id == first.id))
+    (second,) = nights.judge().new
+    assert second.last_before == first.last_before
+    assert second.fingerprint != first.fingerprint
 
 
 def test_fewer_false_changes_ask_for_more_evidence(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
