@@ -15,7 +15,7 @@ from history.changes.drifts import drift_since
 from history.changes.repository import Change, Member
 from history.comparison.profile_diff import FunctionChange, differential
 from history.series.environment_changes import changes_between
-from history.series.series import Night, Point, base_branch, nights_of, read_series
+from history.series.series import Night, Point, base_branch, base_branches, nights_of, read_series
 from history.store.bisects import Bisect, of_change
 from history.store.profiles import profiles_of
 from history.store.records import Session
@@ -47,6 +47,12 @@ class ChangeReport:
 
     base: str | None
     """The branch that the levels are relative to; None when no night has a base."""
+
+    names_base: bool
+    """Whether the base must be named wherever the change is: its nights could have another one.
+
+    That is so in an imported table, whose base a person named, and where nights had several bases.
+    """
 
     commits: tuple[str | None, str | None]
     """The commits of the nights before and after it, 40 hex digits; None for a version not from git."""
@@ -139,9 +145,11 @@ def report_changes(connection: Connection, changes: Iterable[Change]) -> tuple[C
 def _report(connection: Connection, change: Change) -> ChangeReport:
     main = main_series(change)
     base = base_branch(connection, main.key.environment)
+    session = session_of(connection, change.first_after.session_id)
     return ChangeReport(
         change,
         base,
+        names_base=session.is_imported or len(base_branches(connection, main.key.environment)) > 1,
         commits=(
             repository.commit_of(connection, change.last_before),
             repository.commit_of(connection, change.first_after),
@@ -151,7 +159,7 @@ def _report(connection: Connection, change: Change) -> ChangeReport:
         environment=tuple(_environment(connection, change)),
         bisect=next(iter(of_change(connection, change.fingerprint)), None),
         drift_nights=_drift_nights(connection, main, base),
-        session=session_of(connection, change.first_after.session_id),
+        session=session,
     )
 
 

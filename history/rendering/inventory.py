@@ -13,9 +13,8 @@ from history.rendering.numbers import DASH, amount, rounded
 from history.rendering.plain_table import BOLD, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
 from history.series.inventory import Branch, UnfinishedSession
-from history.series.series import SeriesKey
+from history.series.series import NotJudged, SeriesKey
 from history.series.timeline import Timeline, TimelineEntry
-from history.store.records import Environment
 from suites.metrics import METRICS
 
 SPARKLINE_NIGHTS = 90
@@ -58,14 +57,21 @@ def render_inventory(
             screen.lines([f"  {start}  {session.uid}  {session.status}  {session.box}  {session.suite}"])
 
 
-def not_judged_text(environment: Environment, branches: Sequence[str]) -> str:
-    """Return why nothing of an imported table is judged, and what to do."""
-    place = f"{environment.box}, {environment.suite}, {environment.configuration}: not judged"
-    if len(branches) < 2:
-        return f"{place}: {', '.join(branches)} has no base beside it; change-points searches it as measured"
+def not_judged_text(found: NotJudged) -> str:
+    """Return why nothing in an environment is judged, and what to do."""
+    where = found.environment
+    place = f"{where.box}, {where.suite}, {where.configuration}: not judged"
+    if found.base is not None:
+        return (
+            f"{place}: every night has the base {found.base} alone, and a branch is judged against "
+            "the base of the same nights; change-points searches values as measured"
+        )
+    if len(found.branches) < 2:
+        names = ", ".join(found.branches)
+        return f"{place}: {names} has no base beside it; change-points searches it as measured"
     return (
         f"{place}: nothing says which branch is the base; import the table again with --base BRANCH, "
-        f"one of {', '.join(branches)}"
+        f"one of {', '.join(found.branches)}"
     )
 
 

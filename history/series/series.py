@@ -81,13 +81,31 @@ def base_branch(connection: Connection, environment: Environment) -> str | None:
     return connection.execute(query).scalar()
 
 
-def without_base(connection: Connection) -> tuple[tuple[Environment, tuple[str, ...]], ...]:
-    """Return the environments in which no night has a base, as of imported tables, with their branches."""
-    return tuple(
-        (environment, branches_at(connection, environment))
-        for environment in list_environments(connection)
-        if base_branch(connection, environment) is None
-    )
+def base_branches(connection: Connection, environment: Environment) -> tuple[str, ...]:
+    """Return all branches that were the base of a night in an environment."""
+    query = select(nights.c.branch).where(in_environment(nights, environment), nights.c.is_base == 1)
+    return tuple(connection.execute(query.distinct().order_by(nights.c.branch)).scalars())
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """An environment in which no branch can be judged."""
+
+    environment: Environment
+    base: str | None
+    """The base, which has no other branch beside it; None when no night has a base."""
+
+    branches: tuple[str, ...]
+
+
+def not_judged(connection: Connection) -> tuple[NotJudged, ...]:
+    """Return the environments in which nothing is judged: no night has a base, or all have the base alone."""
+    found = []
+    for environment in list_environments(connection):
+        base, branches = base_branch(connection, environment), branches_at(connection, environment)
+        if base is None or branches == (base,):
+            found.append(NotJudged(environment, base, branches))
+    return tuple(found)
 
 
 def base_beside(connection: Connection, environment: Environment, branch: str) -> str | None:

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from getpass import getuser
 
 from build.home import locate
@@ -18,7 +18,8 @@ from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines, changes_json, render_changes
 from history.rendering.inventory import not_judged_text
 from history.rendering.plain_table import standard_output
-from history.series.series import without_base
+from history.series.renamed_steps import renamed_steps
+from history.series.series import NotJudged, not_judged
 from history.spool.opening import open_delivered, open_to_judge
 from history.store.records import ChangeStatus
 from history.timestamps import now
@@ -29,7 +30,7 @@ from runners.exit_codes import TROUBLE
 def judge_(arguments: argparse.Namespace) -> int:
     """Look for changes in all series; 1 when a regression is new or came back, else 0.
 
-    2 when there are series, but none that anything can be judged against.
+    2 when there is no series to judge.
     """
     with open_to_judge(existing_history(arguments.history), locate()) as store:
         report = judge(store.database)
@@ -37,17 +38,26 @@ def judge_(arguments: argparse.Namespace) -> int:
             news = report_changes(
                 connection, (*report.new, *report.reopened, *report.closed, *report.explained)
             )
-            not_judged = without_base(connection)
+            unjudged = not_judged(connection)
+            renamed = renamed_steps(connection) if arguments.format == "terminal" else ()
     _print(news, arguments.format)
     if arguments.format == "terminal":
         _print_notes(report.notes)
+        standard_output().lines(map(str, renamed))
         print(_summary(report))
-    for environment, branches in not_judged:
-        print(f"tidemark history: {not_judged_text(environment, branches)}", file=sys.stderr)
+    for line in _not_judged_lines(unjudged, report.series):
+        print(f"tidemark history: {line}", file=sys.stderr)
     bad = (Direction.REGRESSION, Direction.MIXED)
     if any(change.direction in bad for change in (*report.new, *report.reopened)):
         return 1
-    return TROUBLE if not_judged and not report.series else 0
+    return 0 if report.series else TROUBLE
+
+
+def _not_judged_lines(unjudged: Sequence[NotJudged], series: int) -> Iterator[str]:
+    """Yield why environments are not judged; of those that have their base alone, only if no other is."""
+    if not unjudged and not series:
+        yield "nothing to judge: the history has no night of a branch beside a base"
+    yield from (not_judged_text(found) for found in unjudged if found.base is None or not series)
 
 
 def changes_(arguments: argparse.Namespace) -> int:

@@ -15,7 +15,8 @@ from history.open import existing_history, open_reader, open_store
 from history.rendering.changes import searched_text
 from history.rendering.inventory import not_judged_text
 from history.series.inventory import InventoryFilter
-from history.series.series import base_branch, branches_at, list_environments
+from history.series.renamed_steps import renamed_steps
+from history.series.series import base_branch, list_environments, not_judged
 from history.store.schema_status import newest
 from history.store.writer import Store
 from history.transfer.database_source import Selection, opened
@@ -91,15 +92,20 @@ def _change_points(
 
 
 def _base_lines(connection: Connection, machine: str, suite: str) -> Iterator[str]:
-    """Yield what the tables of a machine and suite are judged against, or why they are not."""
-    for environment in list_environments(connection):
-        if (environment.box, environment.suite) != (machine, suite):
-            continue
-        base, branches = base_branch(connection, environment), branches_at(connection, environment)
-        if base is None or branches == (base,):
-            yield not_judged_text(environment, branches)
+    """Yield what the tables of a machine and suite are judged against, or why not, and renamed steps."""
+    without = {found.environment: found for found in not_judged(connection)}
+    its_environments = [
+        environment
+        for environment in list_environments(connection)
+        if (environment.box, environment.suite) == (machine, suite)
+    ]
+    for environment in its_environments:
+        if environment in without:
+            yield not_judged_text(without[environment])
         else:
+            base = base_branch(connection, environment)
             yield f"{machine}, {suite}, {environment.configuration}: judged against {base}"
+    yield from map(str, renamed_steps(connection, its_environments))
 
 
 def merge_(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from history.timestamps import moment_of
 from history.transfer.foreign.units import OTHER_THROUGHPUTS, factor
 from history.transfer.foreign.values import PROFILE, Given, Location, Occasion, Read, Value, refuse
-from history.transfer.foreign.version_names import UnknownEngineError, version_of
+from history.transfer.foreign.version_names import UnknownEngineError, UnreadableVersionError, version_of
 from suites.metrics import METRICS
 
 NEEDED = ("machine", "suite", "step", "version", "metric", "value", "when")
@@ -37,6 +37,8 @@ def read_csv(path: Path, given: Given) -> Read:
             read.values.append(_value(row, place))
         except UnknownEngineError as error:
             read.unknown[error.version] = None
+        except UnreadableVersionError as error:
+            read.unreadable[row["version"]] = str(error)
         except ValueError as error:
             raise refuse(place, str(error)) from error
     if empty:

@@ -16,7 +16,12 @@ from pathlib import Path
 from build.version import Version, VersionError, parse_version
 from history.timestamps import moment_of
 from history.transfer.foreign.values import Given, Location, Occasion, Read, Value, refuse
-from history.transfer.foreign.version_names import UnknownEngineError, rest_of, version_of
+from history.transfer.foreign.version_names import (
+    UnknownEngineError,
+    UnreadableVersionError,
+    rest_of,
+    version_of,
+)
 from suites.metric import QPS
 
 QPS_BEGINS = re.compile(r"col-1 : ")
@@ -208,8 +213,8 @@ def _versions(names: Sequence[str], place: Location, read: Read) -> list[str]:
         except UnknownEngineError as error:
             read.unknown[error.version] = None
             found.append(None)
-        except ValueError:
-            read.unreadable[name] = None
+        except UnreadableVersionError as error:
+            read.unreadable[name] = str(error)
             found.append(None)
     counted = Counter(found)
     return [

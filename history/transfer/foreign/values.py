@@ -74,20 +74,23 @@ class Read:
     unknown: dict[str, None] = field(default_factory=dict)
     """Versions that were left out because their engine is unknown, in the order of the table."""
 
-    unreadable: dict[str, None] = field(default_factory=dict)
-    """Names of columns that were left out because they name no version, in the order of the table."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Names that were left out because they name no version, and why, in the order of the table."""
 
     def note_left_out(self, file: str) -> None:
         """Note the versions that were left out, if there are any."""
         if self.unknown:
             names = ", ".join(self.unknown)
             self.notes.append(f"{file}: left out, of an engine that this Tidemark does not know: {names}")
-        if self.unreadable:
-            names = ", ".join(self.unreadable)
+        short = [name for name in self.unreadable if "@" not in name]
+        if short:
             self.notes.append(
-                f"{file}: left out, because the name says no version: {names}; "
+                f"{file}: left out, because the name says no version: {', '.join(short)}; "
                 "write engine@ref instead, such as mariadb@git:c944cd6e"
             )
+        self.notes += [
+            f"{file}: '{name}' is left out: {why}" for name, why in self.unreadable.items() if "@" in name
+        ]
 
 
 def refuse(place: Location, what: str, hint: str = "mend the row; nothing was taken") -> TransferError:

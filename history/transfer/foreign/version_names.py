@@ -14,7 +14,11 @@ _FOREIGN = re.compile(r"(?:x\.)?([a-z]+(?:_[a-z]+)*)([0-9]+)(?:_.*)?")
 _NAMED = re.compile(r"([a-z][a-z0-9]*)@\S+")
 
 
-class UnknownEngineError(ValueError):
+class UnreadableVersionError(ValueError):
+    """A text that names no version."""
+
+
+class UnknownEngineError(UnreadableVersionError):
     """A version of an engine that this Tidemark does not know."""
 
     def __init__(self, version: str) -> None:
@@ -28,7 +32,8 @@ def version_of(text: str) -> Version:
 
     How the digits are read is said by `short_names` of each engine: `my5651` is MySQL 5.6.51, `pg1222` is
     Postgres 12.22, `ma100230` is MariaDB 10.2.30; `pg18beta2` is the tag of a prerelease. Raises
-    UnknownEngineError for a version of another engine, such as `fbmy8032`, and ValueError for all else.
+    UnknownEngineError for a version of another engine, such as `fbmy8032`, and UnreadableVersionError for all
+    else that is no version.
     """
     if "@" in text:
         if (named := _NAMED.fullmatch(text)) and not _is_close(named[1]):
@@ -36,11 +41,13 @@ def version_of(text: str) -> Version:
         try:
             return parse_version(text)
         except TidemarkError as error:
-            raise ValueError(str(error).replace("\n", ";")) from error
+            raise UnreadableVersionError(str(error).replace("\n", ";")) from error
     match = _SHORT.fullmatch(text)
     if match is None:
         _refuse_foreign(text)
-        raise ValueError(f"'{text[:80]}' names no version: write engine@ref, such as postgres@18.1")
+        raise UnreadableVersionError(
+            f"'{text[:80]}' names no version: write engine@ref, such as postgres@18.1"
+        )
     return _release(text, _ENGINE_OF[match[1]], match[2])
 
 
@@ -61,7 +68,7 @@ def _release(text: str, engine: Engine, digits: str) -> Version:
     names = description.short_names
     release = names.release(digits) or description.prerelease_tag(digits)
     if release is None:
-        raise ValueError(
+        raise UnreadableVersionError(
             f"'{text}' names no version of {description.title}: after '{names.prefix}' come {names.rule}; "
             f"write {engine}@ and the release instead"
         )

@@ -33,11 +33,16 @@ PAGE = md("Charts, confirmation and costs: ")
 
 
 def title(group: Sequence[ChangeReport]) -> str:
-    """One line: the branch, the main series' step, by how much, how many other steps, and what else."""
+    """One line: the branch, the main series' step, by how much, how many other steps, and what else.
+
+    The base is named where it could be another one.
+    """
     change = group[0].change
     also = [_other(report.change, change) for report in group[1:]]
     named = f", also {', '.join(dict.fromkeys(also))}" if also else ""
-    return one_line(f"{_branch(change)}: {group[0].headline} ({change.suite}){named}")
+    base = group[0].base.replace("@", " ") if group[0].base and group[0].names_base else ""
+    where = f"{change.suite}, against {base}" if base else change.suite
+    return one_line(f"{_branch(change)}: {group[0].headline} ({where}){named}")
 
 
 def body(group: Sequence[ChangeReport], site: str = "") -> Markdown:

@@ -152,8 +152,6 @@ def test_rounds_and_units_and_configurations(tmp_path: Path) -> None:
         (ROW.replace("1000", "fast"), "'fast' is no number"),
         (ROW.replace("1000", "nan"), "'nan' is no number"),
         (ROW.replace("1000", "1_000"), "'1_000' is no number"),
-        (ROW.replace("postgres@17.7", "17.7"), "'17.7' names no version"),
-        (ROW.replace("postgres@17.7", "postgers@17.7"), "unknown engine 'postgers'"),
         (ROW.replace("2025-11", "last week"), "'last week' is not a date"),
         (ROW.replace("2025-11", "2025-13"), "'2025-13' is not a date"),
         (ROW.replace("insert", ""), "step is empty"),
@@ -211,6 +209,26 @@ def test_rows_of_an_unknown_engine_are_left_out_with_a_note(tmp_path: Path) -> N
     assert incoming.notes == (
         "x.csv: left out, of an engine that this Tidemark does not know: oracle@19, fbmy8032, mongodb@8.0.4",
     )
+
+
+def test_rows_whose_version_cannot_be_read_are_left_out_with_a_note(tmp_path: Path) -> None:
+    """They refused the whole table."""
+    names = ("17.7", "ma1011_240723_c944cd6e", "postgers@17.7", "MySQL 8.0.36")
+    path = sheet(tmp_path / "x.csv", *(ROW.replace("postgres@17.7", name) for name in names), ROW)
+    with open_store(tmp_path / "h.db") as store:
+        incoming = open_files([path], Given(), store)
+        merge(store, incoming.sources)
+    assert list(values(tmp_path / "h.db")) == [("postgres@17.7", "insert", 1, "qps")]
+    by_name, by_reason = incoming.notes
+    assert "names no version" not in by_reason
+    assert "x.csv: left out, because the name says no version: 17.7, ma1011_240723_c944cd6e, MySQL" in by_name
+    assert "x.csv: 'postgers@17.7' is left out: " in by_reason
+    assert "unknown engine 'postgers'" in by_reason
+    with (
+        open_store(tmp_path / "h.db") as store,
+        pytest.raises(TransferError, match="says no version"),
+    ):
+        open_files([sheet(tmp_path / "y.csv", ROW.replace("postgres@17.7", "17.7"))], Given(), store)
 
 
 def test_rows_without_a_value_are_left_out_and_counted(tmp_path: Path) -> None:

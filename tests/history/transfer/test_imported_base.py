@@ -9,7 +9,7 @@ import pytest
 
 from build.home import Home
 from history.open import open_reader
-from history.series.series import list_environments, without_base
+from history.series.series import list_environments, not_judged
 from runners.cli import main
 from tests.history.transfer.test_merging import execute
 
@@ -64,6 +64,37 @@ def test_nothing_is_judged_until_the_base_is_named(capsys: pytest.CaptureFixture
     _, out, _ = history(capsys, "changes", "--format", "json")
     assert json.loads(out)[0]["base"] == "postgres@17"
     assert history(capsys, "import", whole)[0] == 0, "the same table without the option says nothing else"
+
+
+def test_a_table_of_its_base_alone_has_nothing_to_judge(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was "0 series" and exit code 0, as if all were well."""
+    alone = table("x.csv", [row for row in rows(range(NIGHTS)) if "17.11" in row])
+    _, out, _ = history(capsys, "import", alone, "--base", "postgres@17")
+    said = "box, s, imported unknown: not judged: every night has the base postgres@17 alone"
+    assert said in out
+    code, out, err = history(capsys, "judge")
+    assert (code, said in err) == (2, True)
+    code, _, err = history(capsys, "judge", "--format", "json")
+    assert (code, said in err) == (2, True)
+    other = table("z.csv", [row.replace("box,", "other,") for row in rows(range(NIGHTS))])
+    history(capsys, "import", other, "--base", "postgres@17")
+    assert history(capsys, "judge")[::2] == (1, ""), "others are judged"
+
+
+def test_a_step_that_is_renamed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was a new series without a word."""
+    renamed = [
+        row.replace("insert", "insert-new" if "master" in row and night >= 40 else "insert")
+        for night in range(NIGHTS)
+        for row in rows(range(NIGHTS))[2 * night : 2 * night + 2]
+    ]
+    both = [*renamed, *(row.replace("insert", "insert-new") for row in renamed if "17.11" in row)]
+    said = "box, s, postgres@master: step insert ended on 2026-09-09, step insert-new began on 2026-09-10; "
+    _, out, _ = history(capsys, "import", table("x.csv", both), "--base", "postgres@17")
+    assert said in out
+    assert said in history(capsys, "judge")[1]
+    _, out, _ = history(capsys, "import", table("y.csv", rows(range(NIGHTS))), "--base", "postgres@17")
+    assert "ended on" not in out, "the old name goes on"
 
 
 def test_a_base_can_be_replaced_and_holds_for_later_tables(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,4 +158,4 @@ def test_a_guess_of_an_older_tidemark_is_withdrawn(home: Path, capsys: pytest.Ca
     execute(home / "history.db", "DELETE FROM schema_migrations WHERE number >= 14")
     assert history(capsys, "migrate")[0] == 0
     with open_reader(Home(home).history) as reader, reader.database.reading() as connection:
-        assert [branches for _, branches in without_base(connection)] == [("postgres@17", "postgres@master")]
+        assert [found.branches for found in not_judged(connection)] == [("postgres@17", "postgres@master")]

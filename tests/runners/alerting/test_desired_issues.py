@@ -53,6 +53,28 @@ def test_the_issue_of_a_regression(regressed: Path) -> None:
     require_golden("issue.md", f"# {issue.title}\n\n{issue.body}", GOLDEN)
 
 
+@pytest.mark.parametrize(
+    "several",
+    [
+        """UPDATE sessions SET options = '{"imported":true,"base":"postgres@17.11"}'""",
+        "UPDATE nights SET branch = 'postgres@16' WHERE is_base = 1 AND session_id = 1",
+    ],
+    ids=["a table's base, which a person named", "two bases over the nights"],
+)
+def test_the_title_names_the_base_where_there_could_be_another(
+    several: str, tmp_path: Path, regressed: Path
+) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(regressed.read_bytes())
+    with open_store(path) as store:
+        (plain,) = desired(store)
+        with store.database.writing() as connection:
+            connection.exec_driver_sql(several)
+        (issue,) = desired(store)
+    assert "against" not in plain.title
+    assert issue.title == plain.title.replace("(write-heavy)", "(write-heavy, against postgres 17)")
+
+
 def test_the_issue_of_a_change_between_commits(tmp_path: Path, regressed: Path) -> None:
     path = tmp_path / "history.db"
     path.write_bytes(regressed.read_bytes())
