@@ -131,8 +131,8 @@ class EngineDescription:
     def line(self, release: str) -> str:
         """Return the branch line that `release` belongs to: `17` for 17.11, `8.0` for 8.0.45."""
         numbers = release_numbers(release)
-        one = self.one_number_since is not None and numbers[0] >= self.one_number_since
-        return ".".join(map(str, numbers[: 1 if one else 2]))
+        one_number = self.one_number_since is not None and numbers[0] >= self.one_number_since
+        return ".".join(map(str, numbers[: 1 if one_number else 2]))
 
 
 ENGINES = EngineRegistry(

@@ -224,10 +224,10 @@ def _attempts(stage: Stage, values: dict[str, str]) -> list[list[str]]:
     Makefiles whose parts do not wait for generated headers fail with several jobs when a machine is slow. A
     commit that fails here is taken for one that does not compile ever after. What was compiled is kept.
     """
-    one = [_fill(word, values) for word in stage.command]
+    command = [_fill(word, values) for word in stage.command]
     if values["{jobs}"] == "1" or not any("{jobs}" in word for word in stage.command):
-        return [one]
-    return [one, one, [_fill(word, {**values, "{jobs}": "1"}) for word in stage.command]]
+        return [command]
+    return [command, command, [_fill(word, {**values, "{jobs}": "1"}) for word in stage.command]]
 
 
 def _fill(word: str, values: dict[str, str]) -> str:

@@ -106,7 +106,7 @@ def parse_revision(text: str) -> Version:
 
 def split_steps(ref: str) -> tuple[str, str]:
     """Split `REL_18_STABLE~3` into the ref and its steps back, which are empty without any."""
-    place = next((place for place, each in enumerate(ref) if each in "~^"), len(ref))
+    place = next((place for place, character in enumerate(ref) if character in "~^"), len(ref))
     base, steps = ref[:place], ref[place:]
     return (base, steps) if not steps or _STEPS_BACK.fullmatch(steps) else (ref, "")
 

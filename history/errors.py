@@ -83,7 +83,7 @@ def stored_options(text: object) -> dict[str, Any]:
     for name, kinds in _OPTIONS.items():
         value = options.get(name)
         wrong = value is not None and (not isinstance(value, kinds) or isinstance(value, bool))
-        if wrong or (name in _TEXTS and not all(isinstance(one, str) for one in value or ())):
+        if wrong or (name in _TEXTS and not all(isinstance(word, str) for word in value or ())):
             raise DamagedTextError(f"the option {name} of a session is {_short(value)}")
     for name, value in (options.get("rounds") or {}).items():
         if type(value) is float or not isinstance(value, int) or not 0 <= value < 2**31:

@@ -167,29 +167,29 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _build(it: argparse.ArgumentParser) -> None:
+def _build(command: argparse.ArgumentParser) -> None:
     what = "engine@ref; or: export FOLDER VERSION..., import FILE..."
     patch = "apply this patch before compiling; VARIANT=FILE only for engine@ref#VARIANT; can be repeated"
     git = "URL or path of the git repository to take the versions from"
-    it.add_argument("what", nargs="+", metavar="VERSION", help=what)
-    it.add_argument("--patch", action="append", default=[], metavar="FILE", help=patch)
-    add_build_choices(it)
-    it.add_argument("--git", metavar="SOURCE", help=git)
+    command.add_argument("what", nargs="+", metavar="VERSION", help=what)
+    command.add_argument("--patch", action="append", default=[], metavar="FILE", help=patch)
+    add_build_choices(command)
+    command.add_argument("--git", metavar="SOURCE", help=git)
 
 
-def _check(it: argparse.ArgumentParser) -> None:
-    it.epilog = "exit codes: 0 fit; 1 unfit; 2 trouble, or a setting could not be changed"
-    one = it.add_mutually_exclusive_group()
-    one.add_argument(
+def _check(command: argparse.ArgumentParser) -> None:
+    command.epilog = "exit codes: 0 fit; 1 unfit; 2 trouble, or a setting could not be changed"
+    group = command.add_mutually_exclusive_group()
+    group.add_argument(
         "--fix",
         action="store_true",
         help="change the settings that can be changed, and save the previous ones",
     )
-    one.add_argument("--restore", action="store_true", help="restore the settings before the first --fix")
-    it.add_argument("--format", choices=["terminal", "json"], default="terminal")
+    group.add_argument("--restore", action="store_true", help="restore the settings before the first --fix")
+    command.add_argument("--format", choices=["terminal", "json"], default="terminal")
 
 
-def _run(it: argparse.ArgumentParser) -> None:
+def _run(command: argparse.ArgumentParser) -> None:
     suite = "name of a suite, or the path of a folder with a suite.toml"
     step = "only this step; can be repeated"
     seconds = "seconds per version in a round, instead of the profile's"
@@ -212,69 +212,71 @@ def _run(it: argparse.ArgumentParser) -> None:
     alone = "measure one version without a base, for its own figures: no step gets a verdict"
     durability = "durability of commits: relaxed (default) may lose the last second in a crash"
     history = "history to write to"
-    it.add_argument(
+    command.add_argument(
         "versions", nargs="+", type=revision, metavar="VERSION", help="engine@ref; the base first"
     )
-    it.add_argument("--suite", default="write-heavy", help=suite)
-    it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
-    it.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
-    it.add_argument("--repetitions", type=rounds, metavar="N", help=how_many)
-    it.add_argument("--until-decided", action="store_true", help=decided)
-    it.add_argument("--layouts", type=rounds, default=0, metavar="N", help=LAYOUTS_HELP)
-    it.add_argument("--budget", type=minutes, metavar="MINUTES", help=budget)
-    it.add_argument("--keep-disturbed", action="store_true", help=disturbed)
-    it.add_argument("--mode", choices=["rounds", "long"], help=mode)
-    counting = it.add_mutually_exclusive_group()
+    command.add_argument("--suite", default="write-heavy", help=suite)
+    command.add_argument("--profile", default="smoke", help="smoke (default), short or long")
+    command.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
+    command.add_argument("--repetitions", type=rounds, metavar="N", help=how_many)
+    command.add_argument("--until-decided", action="store_true", help=decided)
+    command.add_argument("--layouts", type=rounds, default=0, metavar="N", help=LAYOUTS_HELP)
+    command.add_argument("--budget", type=minutes, metavar="MINUTES", help=budget)
+    command.add_argument("--keep-disturbed", action="store_true", help=disturbed)
+    command.add_argument("--mode", choices=["rounds", "long"], help=mode)
+    counting = command.add_mutually_exclusive_group()
     counting.add_argument("--no-exact", action="store_true", help=no_exact)
     counting.add_argument("--exact-only", action="store_true", help=exact_only)
-    it.add_argument("--resume", action="store_true", help=resume)
-    sampled = it.add_mutually_exclusive_group()
+    command.add_argument("--resume", action="store_true", help=resume)
+    sampled = command.add_mutually_exclusive_group()
     sampled.add_argument("--perf", action="store_true", help=perf)
     sampled.add_argument("--perf-during", action="store_true", help=during)
-    it.add_argument("--seconds", type=duration, metavar="S", help=seconds)
-    it.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
-    it.add_argument("--alone", action="store_true", help=alone)
-    it.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
-    add_variants(it)
-    add_wait(it)
-    it.add_argument("--history", metavar="PATH", help=history)
+    command.add_argument("--seconds", type=duration, metavar="S", help=seconds)
+    command.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
+    command.add_argument("--alone", action="store_true", help=alone)
+    command.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
+    add_variants(command)
+    add_wait(command)
+    command.add_argument("--history", metavar="PATH", help=history)
 
 
-def _calibrate(it: argparse.ArgumentParser) -> None:
+def _calibrate(command: argparse.ArgumentParser) -> None:
     suite = "name of a suite, or the path of a folder with a suite.toml"
-    it.description = "Measure a version against itself, and store the noise of each step."
-    it.epilog = (
+    command.description = "Measure a version against itself, and store the noise of each step."
+    command.epilog = (
         "exit codes: 0 the noise of every step is known; 1 identical builds measured as different; 2 trouble"
     )
-    it.add_argument("version", type=version, metavar="VERSION", help="engine@ref, measured against itself")
-    add_variants(it)
+    command.add_argument(
+        "version", type=version, metavar="VERSION", help="engine@ref, measured against itself"
+    )
+    add_variants(command)
     clients = "client connections: each number makes a level of every step"
-    it.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
-    it.add_argument("--suite", default="write-heavy", help=suite)
-    it.add_argument("--profile", default="smoke", help="smoke (default), short or long")
-    it.add_argument(
+    command.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
+    command.add_argument("--suite", default="write-heavy", help=suite)
+    command.add_argument("--profile", default="smoke", help="smoke (default), short or long")
+    command.add_argument(
         "--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated"
     )
-    it.add_argument(
+    command.add_argument(
         "--rounds", type=rounds, default=10, metavar="N", help="rounds of each step (default: 10)"
     )
-    add_wait(it)
-    it.add_argument("--history", metavar="PATH", help="history to write to")
+    add_wait(command)
+    command.add_argument("--history", metavar="PATH", help="history to write to")
 
 
-def _nightly(it: argparse.ArgumentParser) -> None:
-    it.epilog = "exit codes: 0 done, or nothing is new; 1 a regression is new or came back; 2 trouble"
-    it.add_argument("--plan", default=str(PLAN), metavar="FILE", help="default: runners/nightly.toml")
+def _nightly(command: argparse.ArgumentParser) -> None:
+    command.epilog = "exit codes: 0 done, or nothing is new; 1 a regression is new or came back; 2 trouble"
+    command.add_argument("--plan", default=str(PLAN), metavar="FILE", help="default: runners/nightly.toml")
     box = "box of the plan that this machine is; default: $TIDEMARK_BOX, else by host name"
-    it.add_argument("--box", metavar="NAME", help=box)
-    part = it.add_mutually_exclusive_group()
+    command.add_argument("--box", metavar="NAME", help=box)
+    part = command.add_mutually_exclusive_group()
     part.add_argument("--measure", action="store_true", help="only measure; another job reports")
     boxes = "print the boxes of the plan as JSON for the matrix of a workflow; --box selects one"
     part.add_argument("--boxes", action="store_true", help=boxes)
     part.add_argument(
         "--report", action="store_true", help="only judge, update issues, and back up the history"
     )
-    past = it.add_argument_group("past commits")
+    past = command.add_argument_group("past commits")
     backfill = "measure past commits of a branch instead of what is new; resumes, and ends with the budget"
     past.add_argument("--backfill", action="store_true", help=backfill)
     past.add_argument("--branch", metavar="BRANCH", help="with --backfill: such as postgres@master")
@@ -283,27 +285,27 @@ def _nightly(it: argparse.ArgumentParser) -> None:
     past.add_argument("--every", metavar="DAYS", help=every)
 
 
-def _status(it: argparse.ArgumentParser) -> None:
-    it.epilog = (
+def _status(command: argparse.ArgumentParser) -> None:
+    command.epilog = (
         "exit codes: 0 healthy; 1 results are overdue, the night failed, hangs, died or was missed, or none"
         " ever ran; 2 trouble"
     )
-    it.add_argument("--plan", metavar="FILE", help="the plan (default: that of the last night)")
-    it.add_argument("--box", help="a box of the plan (default: that of the last night, or by host name)")
-    it.add_argument("--format", choices=["terminal", "json"], default="terminal")
+    command.add_argument("--plan", metavar="FILE", help="the plan (default: that of the last night)")
+    command.add_argument("--box", help="a box of the plan (default: that of the last night, or by host name)")
+    command.add_argument("--format", choices=["terminal", "json"], default="terminal")
 
 
-def _runner(it: argparse.ArgumentParser) -> None:
+def _runner(command: argparse.ArgumentParser) -> None:
     from runners.installing.arguments import (
         add_subcommands,
     )  # imported late, because compare imports this module
 
-    add_subcommands(it, str(PLAN))
+    add_subcommands(command, str(PLAN))
 
 
-def _profile(it: argparse.ArgumentParser) -> None:
+def _profile(command: argparse.ArgumentParser) -> None:
     exact = "counted instructions instead of sampled CPU time; the default where nothing was sampled"
-    what = it.add_subparsers(dest="what", required=True, metavar="WHAT")
+    what = command.add_subparsers(dest="what", required=True, metavar="WHAT")
     show = what.add_parser("show", help="show the functions of one version on a step, and its flame graph")
     show.add_argument(
         "version", type=version, metavar="VERSION", help="engine@ref that was measured with --perf"
@@ -332,37 +334,37 @@ def _profile(it: argparse.ArgumentParser) -> None:
         subcommand.add_argument("--history", metavar="PATH", help="history to read from")
 
 
-def _bisect(it: argparse.ArgumentParser) -> None:
+def _bisect(command: argparse.ArgumentParser) -> None:
     from runners.bisect.arguments import add_arguments  # imported late, as above
 
-    add_arguments(it, PLAN)
+    add_arguments(command, PLAN)
 
 
-def _try(it: argparse.ArgumentParser) -> None:
+def _try(command: argparse.ArgumentParser) -> None:
     from runners.trying.arguments import add_arguments  # imported late, as above
 
-    add_arguments(it, PLAN)
+    add_arguments(command, PLAN)
 
 
-def _report(it: argparse.ArgumentParser) -> None:
+def _report(command: argparse.ArgumentParser) -> None:
     from runners.reporting.arguments import add_arguments  # imported late, as above
 
-    add_arguments(it)
+    add_arguments(command)
 
 
-def _history(it: argparse.ArgumentParser) -> None:
+def _history(command: argparse.ArgumentParser) -> None:
     from runners.history.arguments import add_subcommands  # imported late, as above
 
-    add_subcommands(it)
+    add_subcommands(command)
 
 
-def _data(it: argparse.ArgumentParser) -> None:
-    what = it.add_subparsers(dest="what", required=True, metavar="WHAT")
+def _data(command: argparse.ArgumentParser) -> None:
+    what = command.add_subparsers(dest="what", required=True, metavar="WHAT")
     what.add_parser("list", help="show the kept copies of loaded data, and how large they are")
     prune = what.add_parser("prune", help="delete copies that are damaged, or whose build is gone")
     prune.add_argument("names", nargs="*", metavar="NAME", help="delete these copies instead")
     prune.add_argument("--all", action="store_true", help="delete all copies")
 
 
-def _bench(it: argparse.ArgumentParser) -> None:
-    it.add_argument("name", help="name of a program in benchmarks/, such as overhead")
+def _bench(command: argparse.ArgumentParser) -> None:
+    command.add_argument("name", help="name of a program in benchmarks/, such as overhead")

@@ -66,7 +66,7 @@ CAPABILITIES = EngineRegistry(
         Engine.POSTGRES: EngineCapabilities(
             oldest=(13,),
             most_connections=262_143,
-            isolation=lambda it: ("default_transaction_isolation", it.replace("-", " ")),
+            isolation=lambda level: ("default_transaction_isolation", level.replace("-", " ")),
             settings={
                 "io_method": SupportedVersions(since=(18,), instead="reads are always synchronous before 18"),
             },
@@ -74,7 +74,7 @@ CAPABILITIES = EngineRegistry(
         Engine.MYSQL: EngineCapabilities(
             oldest=(5, 7),
             most_connections=100_000,
-            isolation=lambda it: ("transaction_isolation", it.upper()),
+            isolation=lambda level: ("transaction_isolation", level.upper()),
             settings={
                 "innodb_redo_log_capacity": SupportedVersions(
                     since=(8, 0, 30), instead="set innodb_log_file_size"
@@ -96,7 +96,7 @@ CAPABILITIES = EngineRegistry(
             oldest=(10, 11),
             most_connections=100_000,
             # In the option file of every version; as a variable it is tx_isolation before 11.1.
-            isolation=lambda it: ("transaction_isolation", it.upper()),
+            isolation=lambda level: ("transaction_isolation", level.upper()),
             settings={
                 "innodb_change_buffering": SupportedVersions(
                     until=(11, 0), instead="omit it: from 11.0 on, there is no change buffer"

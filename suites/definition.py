@@ -162,8 +162,8 @@ class Suite(Strict):
                     hint="its steps are: " + ", ".join(known),
                 )
             levels.setdefault(plain, []).extend([int(level)] if at else [])
-        its = self.profile(profile) if profile else None
-        usual, own = (its.clients, its.options) if its else ((), {})
+        defined = self.profile(profile) if profile else None
+        usual, own = (defined.clients, defined.options) if defined else ((), {})
         steps: list[Step] = []
         for step in self.steps:
             is_usual = profile is None or not step.profiles or profile in step.profiles

@@ -146,5 +146,5 @@ MEMORY_SHARE = 0.8
 
 def fit_together(servers: int, sizes: Sizes, machine: Hardware) -> bool:
     """Return whether the memory is sufficient for this number of servers at the same time."""
-    one = sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS + sizes.most_clients * MEMORY_OF_CLIENT
-    return servers * one <= machine.memory_bytes * MEMORY_SHARE
+    server_bytes = sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS + sizes.most_clients * MEMORY_OF_CLIENT
+    return servers * server_bytes <= machine.memory_bytes * MEMORY_SHARE

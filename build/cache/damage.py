@@ -18,7 +18,7 @@ def installed(tree: Path) -> dict[str, int]:
     """Count the regular files and links below an install tree, and the bytes of the regular ones."""
     entries = [entry.lstat() for entry in tree.rglob("*")]
     kept = [entry for entry in entries if not stat.S_ISDIR(entry.st_mode)]
-    return {"files": len(kept), "bytes": sum(each.st_size for each in kept if stat.S_ISREG(each.st_mode))}
+    return {"files": len(kept), "bytes": sum(file.st_size for file in kept if stat.S_ISREG(file.st_mode))}
 
 
 def lost(build: Build, beside: tuple[str, ...]) -> str:

@@ -117,8 +117,8 @@ def read_failure(text: bytes) -> KnownFailure | None:
             what=str(content["what"]),
             where=str(content["where"]),
             failed_at=str(content["failed_at"]),
-            installed=[str(each) for each in content["installed"]],
-            complaints=[str(each)[:LONGEST_LINE] for each in content.get("complaints", [])],
+            installed=[str(program) for program in content["installed"]],
+            complaints=[str(complaint)[:LONGEST_LINE] for complaint in content.get("complaints", [])],
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -91,12 +91,12 @@ class CompileCommands:
         """
         started = time.monotonic()
         self.on_stage(stage)
-        for each in (command, *again):
+        for argv in (command, *again):
             with self.log.open("ab") as log, self.log.open("rb") as reading:
-                log.write(f"\n{MARK}{stage}: {' '.join(each)}\n".encode())
+                log.write(f"\n{MARK}{stage}: {' '.join(argv)}\n".encode())
                 log.flush()
                 reading.seek(0, os.SEEK_END)
-                status = self._execute(stage, each, folder, log, reading, stdin)
+                status = self._execute(stage, argv, folder, log, reading, stdin)
             if status == 0:
                 break
         self.seconds[stage] = round(self.seconds.get(stage, 0.0) + time.monotonic() - started, 3)

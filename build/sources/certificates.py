@@ -98,11 +98,16 @@ def refused_certificate(error: BaseException) -> str:
     seen: set[int] = set()
     left: list[object] = [error]
     while left:
-        each = left.pop()
-        if not isinstance(each, BaseException) or id(each) in seen:
+        exception = left.pop()
+        if not isinstance(exception, BaseException) or id(exception) in seen:
             continue
-        seen.add(id(each))
-        if isinstance(each, ssl.SSLCertVerificationError):
-            return each.verify_message
-        left += [*each.args, getattr(each, "reason", None), each.__cause__, each.__context__]
+        seen.add(id(exception))
+        if isinstance(exception, ssl.SSLCertVerificationError):
+            return exception.verify_message
+        left += [
+            *exception.args,
+            getattr(exception, "reason", None),
+            exception.__cause__,
+            exception.__context__,
+        ]
     return ""

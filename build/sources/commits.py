@@ -279,13 +279,13 @@ def _branching(mirror: Mirror, good: Commit, bad: Commit) -> str:
     return bad.commit[:SHORT]
 
 
-def _is_ancestor(mirror: Mirror, one: str, other: str) -> bool:
-    return _merge_base(mirror, one, other) == one
+def _is_ancestor(mirror: Mirror, ancestor: str, other: str) -> bool:
+    return _merge_base(mirror, ancestor, other) == ancestor
 
 
-def _merge_base(mirror: Mirror, one: str, other: str) -> str | None:
+def _merge_base(mirror: Mirror, first: str, other: str) -> str | None:
     try:
-        return mirror.query("merge-base", one, other).strip()
+        return mirror.query("merge-base", first, other).strip()
     except GitError as error:
         if not error.where:
             return None  # git fails without any message if there is none

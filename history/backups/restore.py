@@ -122,7 +122,7 @@ def _shown(newer: Recorded) -> str:
     parts = []
     for what, found in newer.items():
         if found:
-            example = " ".join(str(each) for each in min(found, key=str))
+            example = " ".join(str(name) for name in min(found, key=str))
             parts.append(f"{len(found)} {what}, such as {example}")
     return "; ".join(parts)
 

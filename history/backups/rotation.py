@@ -74,7 +74,7 @@ def _read(folder: Path) -> tuple[dict[Path, frozenset[str]], list[str]]:
 def _lost(held: Held, latest: Path, target: Path | str) -> list[str]:
     """Return a problem when another copy holds sessions that the history no longer has."""
     lost = {path: sessions - held[latest] for path, sessions in held.items()}
-    path = max(lost, key=lambda each: (len(lost[each]), each.name))
+    path = max(lost, key=lambda path: (len(lost[path]), path.name))
     if not lost[path]:
         return []
     history = without_secrets(str(target))

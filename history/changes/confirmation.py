@@ -192,5 +192,7 @@ def _confirmation(row: RowMapping) -> Confirmation:
 
 def latest_by_nights(confirmed: Collection[Confirmation]) -> Iterator[Confirmation]:
     """Iterate over the last confirmation of each series, question and pair of nights."""
-    last = {(one.series_id, one.question, one.before[0], one.after[0]): one for one in confirmed}
+    last = {
+        (answer.series_id, answer.question, answer.before[0], answer.after[0]): answer for answer in confirmed
+    }
     yield from last.values()

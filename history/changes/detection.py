@@ -133,4 +133,4 @@ def rows_by_rule(metrics: Iterable[str]) -> list[tuple[str, list[int]]]:
 def _within(rows: Sequence[int], known: Sequence[Known]) -> list[Known]:
     """Return the known levels of some rows, numbered as these are among themselves."""
     place = {row: number for number, row in enumerate(rows)}
-    return [replace(each, row=place[each.row]) for each in known if each.row in place]
+    return [replace(level, row=place[level.row]) for level in known if level.row in place]

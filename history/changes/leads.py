@@ -54,7 +54,7 @@ def find_leads(matrix: SeriesMatrix, least: float) -> tuple[Lead, ...]:
             if abs(point.size) > distance and 1 - point.confidence <= limit
         ]
     leads: list[Lead] = []
-    for _, step, metric, point in sorted(found, key=lambda each: -each[0]):
+    for _, step, metric, point in sorted(found, key=lambda finding: -finding[0]):
         same = next((n for n, lead in enumerate(leads) if overlap(lead, point)), None)
         is_counted = METRICS[metric].is_counted
         if same is None:

@@ -22,9 +22,9 @@ def weighed(shifts: Iterable[Shift], confirmed: Iterable[Confirmation]) -> list[
     series followed before its later commit: it measured both together.
     """
     by_series: defaultdict[int, list[Confirmation]] = defaultdict(list)
-    for one in confirmed:
-        if one.question is ConfirmationRequest.NEW:
-            by_series[one.series_id].append(one)
+    for answer in confirmed:
+        if answer.question is ConfirmationRequest.NEW:
+            by_series[answer.series_id].append(answer)
     all_shifts = list(shifts)
     others: defaultdict[int, list[Shift]] = defaultdict(list)
     for shift in all_shifts:
@@ -36,17 +36,18 @@ def _weighed(shift: Shift, by_series: Mapping[int, Sequence[Confirmation]], othe
     if shift.confirmed:
         return shift
     against = [
-        one
-        for one in by_series.get(shift.series_id, ())
-        if _excludes(one, shift) and not _holds_another(one, shift, others)
+        answer
+        for answer in by_series.get(shift.series_id, ())
+        if _excludes(answer, shift) and not _holds_another(answer, shift, others)
     ]
     left = shift
     for _ in against:  # what one leaves may lie within another
-        for one in against:
-            if _is_within(left, one):
-                why = f"measured side by side as {one.ratio:.3f} times ({one.low:.3f} to {one.high:.3f})"
-                return replace(shift, refuted=f"{why}: {one.before.version} and {one.after.version}")
-            left = _without(left, one)
+        for answer in against:
+            if _is_within(left, answer):
+                interval = f"({answer.low:.3f} to {answer.high:.3f})"
+                why = f"measured side by side as {answer.ratio:.3f} times {interval}"
+                return replace(shift, refuted=f"{why}: {answer.before.version} and {answer.after.version}")
+            left = _without(left, answer)
     return left
 
 

@@ -142,9 +142,9 @@ def _examined(ratios: BranchLogRatios, confirmed: Sequence[Confirmation]) -> Ite
     """
     column = {night.session_id: number for number, night in enumerate(ratios.matrix.nights)}
     measured: dict[int, set[int]] = {}
-    for one in confirmed:
-        if one.question is ConfirmationRequest.NEW and one.after.session_id in column:
-            measured.setdefault(column[one.after.session_id], set()).add(one.series_id)
+    for found in confirmed:
+        if found.question is ConfirmationRequest.NEW and found.after.session_id in column:
+            measured.setdefault(column[found.after.session_id], set()).add(found.series_id)
     for night, series_ids in measured.items():
         for row, scored in enumerate(ratios.rows):
             if series_ids.issuperset(scored.series_ids):

@@ -55,7 +55,7 @@ def explained_by(metric: str, verdict: Verdict | None, beside: Sequence[Judged])
     explaining = {Verdict.REGRESSION: MetricChange.MORE, Verdict.IMPROVEMENT: MetricChange.LESS}
     if METRICS[metric].role is not Role.THROUGHPUT or verdict not in explaining:
         return None
-    costs = [each for each in beside if is_cost(each.metric) and each.pairs]
+    costs = [judged for judged in beside if is_cost(judged.metric) and judged.pairs]
     return tuple(cost.metric for cost in costs if cost.change is explaining[verdict]) if costs else None
 
 
@@ -90,7 +90,7 @@ def explanation(
     if any(function.own_error is None or function.is_certain for function in named):
         return Explanation.PROFILE
     undecided = any(
-        is_cost(each.metric) and each.pairs and each.change is MetricChange.UNKNOWN for each in beside
+        is_cost(judged.metric) and judged.pairs and judged.change is MetricChange.UNKNOWN for judged in beside
     )
     return Explanation.UNDECIDED if undecided or named else Explanation.NONE
 

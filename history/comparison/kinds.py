@@ -43,9 +43,9 @@ def compare_kinds(
     of the session.
     """
     by_kind = [
-        replace(run, step=f"{run.step}{_BETWEEN}{kind}", values={**_of_whole(run), **its})
+        replace(run, step=f"{run.step}{_BETWEEN}{kind}", values={**_of_whole(run), **own})
         for run in runs
-        for kind, its in sorted(values.get(run.id, {}).items())
+        for kind, own in sorted(values.get(run.id, {}).items())
     ]
     paired = pair_steps(by_kind, *versions)
     intervals = Intervals(paired, confidence, None, layouts=layouts)

@@ -116,15 +116,15 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
     nothing = Cost(0.0, 0.0)
     functions = []
     for name in before.keys() | after.keys():
-        one, other = before.get(name, nothing), after.get(name, nothing)
+        earlier, later = before.get(name, nothing), after.get(name, nothing)
         functions.append(
             FunctionChange(
                 name,
-                one,
-                other,
+                earlier,
+                later,
                 own_error=None if errors is None else errors.get(name, 0.0),
-                own_share=(other.own - one.own) / change if explains else None,
-                whole_share=(other.whole - one.whole) / change if explains else None,
+                own_share=(later.own - earlier.own) / change if explains else None,
+                whole_share=(later.whole - earlier.whole) / change if explains else None,
                 calls=_calls(old, new, name) if old.is_exact and new.is_exact else None,
             )
         )

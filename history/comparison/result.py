@@ -118,7 +118,7 @@ class StepComparison:
 
         A step that was overloaded is judged by none.
         """
-        found = next((each for each in self.metrics if each.metric == metric), None)
+        found = next((candidate for candidate in self.metrics if candidate.metric == metric), None)
         if found is None or found is self.judged or self.judged.gap is not Gap.OVERLOADED:
             return found if found is self.judged or (found is not None and found.pairs) else None
         return without_verdict(found, Gap.OVERLOADED, self.judged.reason)
@@ -126,7 +126,7 @@ class StepComparison:
     @property
     def exact(self) -> Judged | None:
         """The counted instructions beside the verdict; None when they were not counted or are judged."""
-        return next((each for each in self.beside if each.metric == INSTRUCTIONS and each.pairs), None)
+        return next((cost for cost in self.beside if cost.metric == INSTRUCTIONS and cost.pairs), None)
 
     @property
     def has_more_instructions(self) -> bool:
@@ -264,9 +264,14 @@ class ContenderComparison:
     def judged_metrics(self) -> tuple[str, ...]:
         """The metrics that judge its steps: the one asked for, then those beside it that are followed for
         changes over nights and were recorded."""
-        beside = (each for step in self.steps for each in step.beside if each.pairs and each.row.judged)
+        beside = (
+            followed
+            for step in self.steps
+            for followed in step.beside
+            if followed.pairs and followed.row.judged
+        )
         judged = (step.judged for step in self.steps)
-        return tuple(dict.fromkeys(each.metric for each in (*judged, *beside)))
+        return tuple(dict.fromkeys(entry.metric for entry in (*judged, *beside)))
 
     @property
     def judged_steps(self) -> int:

@@ -79,16 +79,16 @@ def spread(
     share = _share(demands, boxes)
     limits = {box: share if box in newcomers else share * SLACK for box in boxes}
     for task in sorted(demands.keys() - found.keys(), key=lambda task: _largest_first(task, demands)):
-        its = demands[task]
-        able = [box for box in boxes if box in its.boxes]
+        demand = demands[task]
+        able = [box for box in boxes if box in demand.boxes]
         if not able:
             continue
         wanted = sorted(able, key=lambda box: (box not in newcomers, -score(task, box), box))
-        fitting = (box for box in wanted if minutes[box] + its.minutes <= limits[box])
+        fitting = (box for box in wanted if minutes[box] + demand.minutes <= limits[box])
         # What is longer than any limit goes to the box that has least to do.
         chosen = next(fitting, None) or min(wanted, key=lambda box: (minutes[box], wanted.index(box)))
         found[task] = chosen
-        minutes[chosen] += its.minutes
+        minutes[chosen] += demand.minutes
     return found
 
 

@@ -132,19 +132,23 @@ def begin_night(
     """
     members = _update_members(connection, pool, boxes, box, hostname, at)
     stored = _current(connection, pool)
-    before = {task: its for task, (_, its) in stored.items() if task in demands}
-    kept = {task: its for task, its in before.items() if its in members.before}
+    before = {task: holder for task, (_, holder) in stored.items() if task in demands}
+    kept = {task: holder for task, holder in before.items() if holder in members.before}
     placed = spread(demands, members.all, kept, members.newcomers)
     # A task that nobody else may measure stays with its box.
-    placed |= {task: its for task, its in before.items() if task not in placed and its in demands[task].boxes}
+    placed |= {
+        task: holder
+        for task, holder in before.items()
+        if task not in placed and holder in demands[task].boxes
+    }
     homeless = dict(placed)
     for newcomer in members.newcomers:
         if members.before:
-            held = {task: its for task, its in placed.items() if its in members.all}
+            held = {task: holder for task, holder in placed.items() if holder in members.all}
             placed |= share_with(demands, members.all, held, newcomer)
     rows = []
-    for task, its in placed.items():
-        if before.get(task) == its:
+    for task, holder in placed.items():
+        if before.get(task) == holder:
             continue
         reason = PlacementReason.NEW
         if task in before:
@@ -153,7 +157,13 @@ def begin_night(
             reason = PlacementReason.JOINED if moved_to_newcomer else lost
         number = stored[task][0] + 1 if task in stored else 1
         rows.append(
-            {**_fields(pool, task), "number": number, "box": its, "reason": reason, "placed_at": to_text(at)}
+            {
+                **_fields(pool, task),
+                "number": number,
+                "box": holder,
+                "reason": reason,
+                "placed_at": to_text(at),
+            }
         )
     if rows:
         connection.execute(insert(placements), rows)
@@ -161,8 +171,8 @@ def begin_night(
     hostnames = _hostnames(connection, pool, members.all)
     seconds = {
         task: second
-        for task, its in placed.items()
-        if (second := second_box(task, demands[task], hostnames, its)) is not None
+        for task, holder in placed.items()
+        if (second := second_box(task, demands[task], hostnames, holder)) is not None
     }
     return PoolNight(pool, box, placed, tuple(told), tuple(members.problems), seconds, hostnames)
 
@@ -191,7 +201,7 @@ def hand_overs(connection: Connection, pool: str | None = None) -> list[HandOver
                 after.hostname if after else None,
             )
         )
-    return sorted(found, key=lambda each: each.placed_at)
+    return sorted(found, key=lambda hand_over: hand_over.placed_at)
 
 
 def current_boxes(connection: Connection, pool: str) -> dict[SharedTask, str]:
@@ -204,10 +214,14 @@ def _since(
 ) -> Iterable[HandOver]:
     """Those of this night, and those to or from a box that it has not told yet."""
     tonight = from_text(to_text(at))
-    for each in found:
-        untold = seen_before is not None and each.placed_at > seen_before and box in (each.before, each.after)
-        if each.placed_at == tonight or untold:
-            yield each
+    for hand_over in found:
+        untold = (
+            seen_before is not None
+            and hand_over.placed_at > seen_before
+            and box in (hand_over.before, hand_over.after)
+        )
+        if hand_over.placed_at == tonight or untold:
+            yield hand_over
 
 
 def _update_members(
@@ -216,8 +230,8 @@ def _update_members(
     query = select(pool_boxes).where(pool_boxes.c.pool == pool)
     rows = {row.box: row for row in connection.execute(query)}
     if not rows:
-        for each in sorted(boxes):
-            _insert(connection, pool, each, hostname if each == box else None, at)
+        for member in sorted(boxes):
+            _insert(connection, pool, member, hostname if member == box else None, at)
         return _Members(before=sorted(boxes), newcomers=[])
     found = _Members(before=[], newcomers=[])
     for name, row in rows.items():
@@ -278,8 +292,8 @@ def _missed(connection: Connection, row: Row[Any], at: datetime) -> int:
 
 
 def _insert(connection: Connection, pool: str, box: str, hostname: str | None, at: datetime) -> None:
-    its = {"pool": pool, "box": box, "hostname": hostname, "seen_at": to_text(at), "missed": 0}
-    connection.execute(insert(pool_boxes).values(**its))
+    row = {"pool": pool, "box": box, "hostname": hostname, "seen_at": to_text(at), "missed": 0}
+    connection.execute(insert(pool_boxes).values(**row))
 
 
 def _change(connection: Connection, pool: str, box: str, **values: Any) -> None:

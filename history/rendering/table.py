@@ -174,8 +174,8 @@ def _whole(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f}"
 
 
-def _share_of_peak(throughput: float | None, its: Shape | None) -> str:
-    return percent(None if throughput is None or its is None else throughput / its.peak)
+def _share_of_peak(throughput: float | None, shape: Shape | None) -> str:
+    return percent(None if throughput is None or shape is None else throughput / shape.peak)
 
 
 def rows(contender: ContenderComparison, left_out: Collection[str] = ()) -> Iterator[Row]:

@@ -70,7 +70,7 @@ def own_failures(
     connection: Connection, environment: Environment, versions: Collection[str]
 ) -> dict[str, KnownResult]:
     """Return those of the versions whose servers failed because of themselves, with their last failure."""
-    return {each.version: each for each in _failures(connection, environment, versions)}
+    return {result.version: result for result in _failures(connection, environment, versions)}
 
 
 def failures_in(options: Mapping[str, Any]) -> dict[str, VersionFailure]:

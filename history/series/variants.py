@@ -41,12 +41,12 @@ def option_words(name: str, definition: Mapping[str, Any]) -> list[str]:
         words += [word for key, value in settings.items() for word in ("--set", f"{of}{key}={value}")]
     if isinstance(build, dict):
         for key, value in build.items():
-            for each in value if isinstance(value, list) else [value]:
-                words += ["--build", f"{of}{key}={each}"]
+            for choice in value if isinstance(value, list) else [value]:
+                words += ["--build", f"{of}{key}={choice}"]
     for option, key in PLURALS.items():
-        its = definition.get(key)
-        if isinstance(its, list):
-            words += [word for each in its for word in (f"--{option}", f"{of}{each}")]
+        listed = definition.get(key)
+        if isinstance(listed, list):
+            words += [word for entry in listed for word in (f"--{option}", f"{of}{entry}")]
     if isinstance(patches, list):
         words += [word for patch in patches for word in ("--patch", f"{name}={patch}")]
     return words
@@ -68,9 +68,9 @@ def described(definition: Mapping[str, Any]) -> str:
     if isinstance(patches, list) and patches:
         parts.append(f"patched with {_text(patches, ', ')}")
     for key, text in (("indexes", "with indexes on"), ("companions", "beside")):
-        its = definition.get(key)
-        if isinstance(its, list) and its:
-            parts.append(f"{text} {_text(its, ' and ')}")
+        listed = definition.get(key)
+        if isinstance(listed, list) and listed:
+            parts.append(f"{text} {_text(listed, ' and ')}")
     return "; ".join(parts)
 
 

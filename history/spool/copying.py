@@ -101,15 +101,15 @@ def pack(
     last = known.last_run if known is not None else 0
     query = select(runs).where(runs.c.session_id == session_id, runs.c.id > last).order_by(runs.c.id)
     found = [dict(mapping) for mapping in source.execute(query).mappings()]
-    missing = [each for each in found if not _is_there(each, there)]
-    ids = [each["id"] for each in missing]
+    missing = [run for run in found if not _is_there(run, there)]
+    ids = [run["id"] for run in missing]
     number = select(func.count()).select_from(runs).where(runs.c.session_id == session_id)
     dropped, noise = dropped_rounds.c.session_id == session_id, calibrations.c.session_id == session_id
     return Parcel(
         session=dict(row),
         machine=_by_id(source, machines, [row["machine_id"]])[row["machine_id"]],
-        builds=_by_id(source, builds, (each["build_id"] for each in missing)),
-        configurations=_by_id(source, configurations, (each["configuration_id"] for each in missing)),
+        builds=_by_id(source, builds, (run["build_id"] for run in missing)),
+        configurations=_by_id(source, configurations, (run["configuration_id"] for run in missing)),
         runs=missing,
         of_runs={table.name: _all(source, table, table.c.run_id.in_(ids)) for table in OF_RUNS},
         dropped=_all(source, dropped_rounds, dropped, dropped_rounds.c.id),
@@ -121,10 +121,10 @@ def pack(
 
 def runs_there(target: Connection, uid: str) -> dict[RunKey, tuple[Any, ...]]:
     """Return the status and the times of the runs that the history has of a session."""
-    its = runs.c
+    run = runs.c
     query = (
-        select(its.version, its.step, its.repetition, its.status, its.started_at, its.ended_at)
-        .join_from(runs, sessions, its.session_id == sessions.c.id)
+        select(run.version, run.step, run.repetition, run.status, run.started_at, run.ended_at)
+        .join_from(runs, sessions, run.session_id == sessions.c.id)
         .where(sessions.c.uid == uid)
     )
     return {
@@ -231,7 +231,7 @@ def _all(
 
 
 def _by_id(source: Connection, table: TableClause, ids: Iterable[int | None]) -> dict[int, dict[str, Any]]:
-    found = _all(source, table, table.c.id.in_({each for each in ids if each is not None}))
+    found = _all(source, table, table.c.id.in_({key for key in ids if key is not None}))
     return {row.pop("id"): row for row in found}
 
 
@@ -280,8 +280,8 @@ def _copy_dropped(target: Connection, parcel: Parcel, sent: SentSession) -> int:
     """Copy the dropped rounds behind those that are there: they have no name, but an order."""
     if not parcel.dropped:
         return 0
-    its = dropped_rounds.c
-    number = len(target.execute(select(its.id).where(its.session_id == sent.there)).all())
+    columns = dropped_rounds.c
+    number = len(target.execute(select(columns.id).where(columns.session_id == sent.there)).all())
     rows = [{**row, "session_id": sent.there} for row in parcel.dropped[number:]]
     for row in rows:
         del row["id"]
@@ -291,8 +291,8 @@ def _copy_dropped(target: Connection, parcel: Parcel, sent: SentSession) -> int:
 def _copy_noise(target: Connection, parcel: Parcel, sent: SentSession) -> int:
     if not parcel.noise:
         return 0
-    its = calibrations.c
-    query = select(its.step, its.metric).where(its.session_id == sent.there)
+    columns = calibrations.c
+    query = select(columns.step, columns.metric).where(columns.session_id == sent.there)
     there = {tuple(row) for row in target.execute(query)}
     missing = [row for row in parcel.noise if (row["step"], row["metric"]) not in there]
     return insert_rows(target, calibrations, [{**row, "session_id": sent.there} for row in missing])

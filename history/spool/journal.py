@@ -98,7 +98,7 @@ def waiting_in(folder: Path) -> list[Waiting]:
                 found.append(_waiting(connection))
         finally:
             database.close()
-    return [each for each in found if each.sessions]
+    return [waiting for waiting in found if waiting.sessions]
 
 
 class Journal:
@@ -208,9 +208,9 @@ def _waiting(connection: Connection) -> Waiting:
         .where(_deliveries.c.uid == sessions.c.uid)
         .scalar_subquery()
     )
-    its = (sessions.c.uid, sessions.c.started_at, runs.c.step, runs.c.repetition)
+    columns = (sessions.c.uid, sessions.c.started_at, runs.c.step, runs.c.repetition)
     behind = (runs.c.session_id == sessions.c.id) & (runs.c.id > sent)
-    query = select(*its).join_from(sessions, runs, behind, isouter=True).where(~_is_delivered())
+    query = select(*columns).join_from(sessions, runs, behind, isouter=True).where(~_is_delivered())
     # One that runs, and of which nothing waits, does not wait.
     matters = or_(runs.c.id.is_not(None), sessions.c.status != SessionStatus.RUNNING)
     rows = [tuple(row) for row in connection.execute(query.where(matters).distinct())]

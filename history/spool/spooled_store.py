@@ -122,7 +122,7 @@ class SpooledStore(Store):
             if not self._away:
                 yield [stack.enter_context(self._database.reading())]
                 return
-            yield [stack.enter_context(each.database.reading()) for each in self._stand_ins(stack)]
+            yield [stack.enter_context(stand_in.database.reading()) for stand_in in self._stand_ins(stack)]
 
     def latest_machine(self, hostname: str) -> Machine | None:
         """Return the machine of a host as of its latest session; None when the host has no session."""
@@ -134,8 +134,8 @@ class SpooledStore(Store):
     ) -> Mapping[str, CalibratedNoise]:
         """Return the noise of a metric by step, from the latest calibrations that apply to a session."""
         found: dict[str, CalibratedNoise] = {}
-        for each in reversed(self._read(lambda reader: reader.noise(session, metric, until))):
-            found |= each
+        for noise in reversed(self._read(lambda reader: reader.noise(session, metric, until))):
+            found |= noise
         return found
 
     def calibrated_throughput(
@@ -155,7 +155,7 @@ class SpooledStore(Store):
             except HistoryError as error:
                 self._went_away(error)
         with ExitStack() as stack:
-            return [read(each) for each in self._stand_ins(stack)]
+            return [read(stand_in) for stand_in in self._stand_ins(stack)]
 
     def _stand_ins(self, stack: ExitStack) -> list[Reader]:
         """Return the journal and the latest backup."""
@@ -271,8 +271,8 @@ class SpooledStore(Store):
         """Once, create the history or migrate it."""
         if not self._prepared:
             prepare(self._server)
-            for each in (self._database, self._hurried):
-                each.require_schema(newest())
+            for database in (self._database, self._hurried):
+                database.require_schema(newest())
             self._prepared = True
 
     def _deliver(self) -> None:

@@ -195,7 +195,7 @@ def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
         if spread <= 0:
             continue
         middle = mean(logs)
-        products = math.fsum((one - middle) * (following - middle) for one, following in pairwise(logs))
+        products = math.fsum((log - middle) * (following - middle) for log, following in pairwise(logs))
         excess += products / spread + (n - 1) / n
         weight += (n - 1) * (1 - (4 * n - 6) / (n * (n - 1)) + 2 * (n - 2) / n**2)
         terms += n - 1

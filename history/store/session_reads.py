@@ -219,8 +219,8 @@ def latest_runs(connection: Connection) -> tuple[LatestRun, ...]:
     return tuple(latest.values())
 
 
-def _have_equal_noise_options(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    return all(one.get(name) == other.get(name) for name in NOISE_OPTIONS)
+def _have_equal_noise_options(options: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    return all(options.get(name) == other.get(name) for name in NOISE_OPTIONS)
 
 
 def _machine(row: RowMapping) -> Machine:

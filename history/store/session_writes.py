@@ -113,15 +113,15 @@ def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNo
 
     Raises RecordError for a standard deviation that is infinite or no number.
     """
-    for each in noise:
-        if not (math.isfinite(each.sd) and math.isfinite(each.degrees_of_freedom)):
+    for calibration in noise:
+        if not (math.isfinite(calibration.sd) and math.isfinite(calibration.degrees_of_freedom)):
             raise RecordError(
-                f"the noise of {each.metric} is not a finite number: {each.sd} with"
-                f" {each.degrees_of_freedom} degrees of freedom",
-                where=each.step,
+                f"the noise of {calibration.metric} is not a finite number: {calibration.sd} with"
+                f" {calibration.degrees_of_freedom} degrees of freedom",
+                where=calibration.step,
                 hint="leave out what could not be measured",
             )
-    rows = [vars(each) | {"session_id": session_id} for each in noise]
+    rows = [vars(calibration) | {"session_id": session_id} for calibration in noise]
     if rows:
         connection.execute(insert(calibrations), rows)
 
@@ -129,19 +129,19 @@ def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNo
 def _insert_measurements(connection: Connection, measured: Sequence[tuple[int, Measurement]]) -> None:
     values = [
         {"run_id": run_id, "metric": name, "value": value}
-        for run_id, each in measured
-        for name, value in each.values.items()
+        for run_id, measurement in measured
+        for name, value in measurement.values.items()
     ]
     seconds = [
         {"run_id": run_id, "second": second, "qps": qps}
-        for run_id, each in measured
-        for second, qps in enumerate(each.per_second, start=1)
+        for run_id, measurement in measured
+        for second, qps in enumerate(measurement.per_second, start=1)
     ]
     by_kind = [
         {"run_id": run_id, "kind": kind, "metric": name, "value": value}
-        for run_id, each in measured
-        for kind, its in each.kinds.items()
-        for name, value in its.items()
+        for run_id, measurement in measured
+        for kind, kind_values in measurement.kinds.items()
+        for name, value in kind_values.items()
     ]
     for table, rows in ((measurements, values), (samples, seconds), (kinds, by_kind)):
         if rows:
@@ -150,7 +150,7 @@ def _insert_measurements(connection: Connection, measured: Sequence[tuple[int, M
 
 def check_values(measured: Measurement, where: str) -> None:
     """Check the values of a measurement. Raises RecordError for an unknown metric or an impossible value."""
-    names = measured.values.keys() | {name for its in measured.kinds.values() for name in its}
+    names = measured.values.keys() | {name for kind_values in measured.kinds.values() for name in kind_values}
     unknown = sorted(names - METRICS.keys())
     if unknown:
         raise RecordError(
@@ -160,8 +160,8 @@ def check_values(measured: Measurement, where: str) -> None:
         )
     for name, value in measured.values.items():
         require_plausible(name, value, where)
-    for kind, its in measured.kinds.items():
-        for name, value in its.items():
+    for kind, kind_values in measured.kinds.items():
+        for name, value in kind_values.items():
             require_plausible(name, value, f"{where}, {kind}")
     for qps in measured.per_second:
         require_plausible(PRIMARY, qps, f"{where}, a per-second sample")

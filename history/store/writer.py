@@ -194,8 +194,8 @@ class Store(Reader):
 
     def record_failed(self, session_id: int, failed: Mapping[str, VersionFailure]) -> None:
         """Store which versions failed, by version, in the options of a session."""
-        its = {version: {"cause": why.cause, "reason": why.reason} for version, why in failed.items()}
-        self._set_option(session_id, FAILED, its)
+        causes = {version: {"cause": why.cause, "reason": why.reason} for version, why in failed.items()}
+        self._set_option(session_id, FAILED, causes)
 
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write the noise of the steps that a session of identical builds has determined."""
@@ -203,13 +203,13 @@ class Store(Reader):
             insert_noise(connection, session_id, noise)
 
     def _interrupt_dead_sessions(self, connection: Connection, machine_id: int, now: datetime) -> None:
-        its = sessions.c
-        here: ColumnElement[bool] = its.machine_id == machine_id
+        columns = sessions.c
+        here: ColumnElement[bool] = columns.machine_id == machine_id
         if self._database.is_shared:
             # Another box may have the name and the hardware of this one: only an old session is surely dead.
-            here &= its.started_at < to_text(now - timedelta(days=LONGEST_DAYS))
+            here &= columns.started_at < to_text(now - timedelta(days=LONGEST_DAYS))
         # A machine whose settings changed meanwhile is another row, but the boot id shows it is the same.
-        self.interrupt_dead(connection, here | (its.boot_id == this_process().boot_id))
+        self.interrupt_dead(connection, here | (columns.boot_id == this_process().boot_id))
 
     def interrupt_dead(self, connection: Connection, which: ColumnElement[bool]) -> None:
         """Mark sessions as interrupted that are running, but whose process is not alive on this machine."""

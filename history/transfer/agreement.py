@@ -59,12 +59,12 @@ def _differing(sources: Sequence[RowSource]) -> set[str]:
     digests: defaultdict[str, set[int]] = defaultdict(set)
     progress: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
     for source in sources:
-        its: defaultdict[str, int] = defaultdict(int)
+        of_source: defaultdict[str, int] = defaultdict(int)
         for uid, item in _immutable(source):
-            its[uid] ^= _digest(item)
+            of_source[uid] ^= _digest(item)
             if item.table.name == "sessions":
                 progress[uid].add(tuple(item.row[name] for name in PROGRESS))
-        for uid, digest in its.items():
+        for uid, digest in of_source.items():
             digests[uid].add(digest)
     return {uid for uid, found in digests.items() if len(found) > 1 and len(progress[uid]) == 1}
 

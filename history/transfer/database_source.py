@@ -172,8 +172,8 @@ class StoredRows:
         if table.name == "metrics":
             return [self._known_or_used()]
         if table.name in ("changes", "change_series", "acknowledgements"):
-            its = table.table.c
-            change = its.id if table.name == "changes" else its.change_id
+            columns = table.table.c
+            change = columns.id if table.name == "changes" else columns.change_id
             return [change.not_in(_reaching_out(chosen))]
         if self._selection.is_all:
             return []
@@ -203,8 +203,10 @@ class StoredRows:
             name
             for name in self._connection.execute(gone).scalars().all()
             if any(
-                self._connection.execute(select(each.c.metric).where(each.c.metric == name).limit(1)).first()
-                for each in (measurements, calibrations, series)
+                self._connection.execute(
+                    select(table.c.metric).where(table.c.metric == name).limit(1)
+                ).first()
+                for table in (measurements, calibrations, series)
             )
         ]
         return metrics.c.name.in_([*METRICS, *used])
@@ -214,19 +216,19 @@ def selected(table: Portable) -> Select[Any]:
     """The rows of a table in the fields that travel, in a lasting order."""
     columns, joined = _named(table, table.table, table.table, table.fields)
     if PLACE in table.fields:
-        its = table.table.c
-        columns[PLACE] = func.row_number().over(partition_by=its.session_id, order_by=its.id)
+        stored = table.table.c
+        columns[PLACE] = func.row_number().over(partition_by=stored.session_id, order_by=stored.id)
     fields = (columns[name].label(name) for name in table.fields)
     return select(*fields).select_from(joined).order_by(*_order(table))
 
 
 def session_of(table: Portable) -> ColumnElement[Any]:
     """In `selected`, the id of the session that a row of a session's table belongs to, or is."""
-    its = table.table.c
+    columns = table.table.c
     if table.name == "sessions":
-        return its.id
-    if "session_id" in its:
-        return its.session_id
+        return columns.id
+    if "session_id" in columns:
+        return columns.session_id
     return _alias(table, "run_id").c.session_id
 
 
@@ -235,7 +237,7 @@ _ALIASES: dict[tuple[str, str], FromClause] = {}
 
 def _alias(table: Portable, column: str) -> FromClause:
     """The table that a column points to, under a name of its own: several may point to one."""
-    reference = next(each for each in table.references if each.column == column)
+    reference = next(candidate for candidate in table.references if candidate.column == column)
     target = PORTABLE[reference.target].table
     return _ALIASES.setdefault((table.name, column), target.alias(f"{table.name}_{column}"))
 
@@ -251,24 +253,24 @@ def _named(
         target, optional = PORTABLE[reference.target], outer or reference.optional
         alias = _alias(table, reference.column)
         joined = joined.join(alias, alias.c.id == source.c[reference.column], isouter=optional)
-        its, joined = _named(target, alias, joined, target.key, outer=optional)
-        columns |= {name: its[key] for name, key in zip(reference.fields, target.key, strict=True)}
+        found, joined = _named(target, alias, joined, target.key, outer=optional)
+        columns |= {name: found[key] for name, key in zip(reference.fields, target.key, strict=True)}
     return columns, joined
 
 
 def _order(table: Portable) -> list[ColumnElement[Any]]:
     """By age where there is an id, else by what the rows are stored by."""
-    its = table.table.c
-    if "id" in its:
-        return [its.id]
+    columns = table.table.c
+    if "id" in columns:
+        return [columns.id]
     local = [reference.column for reference in table.references if set(reference.fields) <= set(table.key)]
-    return [its[name] for name in (*local, *(name for name in table.key if name in its))]
+    return [columns[name] for name in (*local, *(name for name in table.key if name in columns))]
 
 
 def _within(table: Portable, chosen: Select[Any]) -> list[ColumnElement[bool]]:
     """What limits the rows of a session that name other sessions: they cannot travel without these."""
-    its = table.table.c
-    return [its[name].in_(chosen) for name in ("before_id", "after_id") if name in its]
+    columns = table.table.c
+    return [columns[name].in_(chosen) for name in ("before_id", "after_id") if name in columns]
 
 
 def _reaching_out(chosen: Select[Any]) -> Select[Any]:

@@ -106,14 +106,14 @@ def format_of(path: Path) -> Format:
             where=str(path),
             hint="import the table of rates, which mytools calls qps.abs.* instead of qps.rel.*",
         )
-    for recognised, its in (
+    for recognised, kind in (
         (QPS_BEGINS.match(text), Format.QPS),
         (PER_OP_BEGINS.match(text), Format.PER_OP),
         (looks_like_csv(text.partition("\n")[0]), Format.CSV),
         (HEADLESS_BEGINS.match(text), Format.HEADLESS_QPS),
     ):
         if recognised:
-            return its
+            return kind
     raise _unknown(path, "this is neither a history nor a table that can be imported")
 
 
@@ -124,14 +124,14 @@ def open_files(paths: Sequence[Path], given: Given, store: Store) -> ImportSourc
     values: list[Value] = []
     files: dict[Occasion, list[str]] = {}
     for path in paths:
-        its = format_of(path)
-        if its is Format.SQLITE:
+        kind = format_of(path)
+        if kind is Format.SQLITE:
             hint = f"./tidemark history merge {path}"
             raise TransferError("this is a database, not an export", where=str(path), hint=hint)
-        if export := EXPORTS.get(its):
+        if export := EXPORTS.get(kind):
             sources.append(export(path))
             continue
-        read = TABLES[its](path, given)
+        read = TABLES[kind](path, given)
         if not read.values:
             raise _unknown(path, "; ".join(["the table holds no value that can be taken", *read.notes]))
         values += read.values
@@ -174,11 +174,11 @@ def open_histories(targets: Sequence[str]) -> Iterator[ImportSources]:
     with ExitStack() as stack:
         sources: list[RowSource] = []
         for target in targets:
-            its = Format.SQLITE if "://" in target else format_of(Path(target))
-            if its in TABLES:
+            kind = Format.SQLITE if "://" in target else format_of(Path(target))
+            if kind in TABLES:
                 hint = f"./tidemark history import {target}"
                 raise TransferError("this is a table, not a history", where=target, hint=hint)
-            export = EXPORTS.get(its)
+            export = EXPORTS.get(kind)
             sources.append(export(Path(target)) if export else stack.enter_context(opened(target)))
         yield ImportSources(tuple(sources), ())
 

@@ -52,6 +52,6 @@ class Names:
         return session_id
 
     def _look_up(self, table: Portable, key: Sequence[object]) -> int | None:
-        its = table.table.c
-        where = (its[name] == value for name, value in zip(table.key, key, strict=True))
-        return self._connection.execute(select(its.id).where(*where)).scalar()
+        columns = table.table.c
+        where = (columns[name] == value for name, value in zip(table.key, key, strict=True))
+        return self._connection.execute(select(columns.id).where(*where)).scalar()

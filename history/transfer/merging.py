@@ -233,9 +233,9 @@ class _Taking:
         if table.name == "metrics":
             return item.row["name"] in self._units
         if table.name in _JOINED:
-            its = table.table.c
-            same = (its[name] == row[name] for name in _JOINED[table.name])
-            return self._connection.execute(select(*its).where(*same)).first() is not None
+            columns = table.table.c
+            same = (columns[name] == row[name] for name in _JOINED[table.name])
+            return self._connection.execute(select(*columns).where(*same)).first() is not None
         return self._names.find(table.name, table.key_of(item.row)) is not None
 
     def _local(self, item: Item) -> Row:

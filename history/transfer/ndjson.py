@@ -135,8 +135,8 @@ class NdjsonFile:
         if table is None:
             raise self._error(number, f"there is no table {name!r}")
         try:
-            for each, row in completed(table.name, _decoded(table, said), schema):
-                yield Item(PORTABLE[each], checked(PORTABLE[each], row), number)
+            for table_name, row in completed(table.name, _decoded(table, said), schema):
+                yield Item(PORTABLE[table_name], checked(PORTABLE[table_name], row), number)
         except ValueError as error:
             raise self._error(number, str(error)) from error
 

@@ -123,9 +123,11 @@ class Portable:
             found[PLACE] = PortableField(PLACE, FieldKind.INTEGER)
         for reference in self.references:
             target = PORTABLE[reference.target]
-            for name, its in zip(reference.fields, target.key, strict=True):
-                found[name] = PortableField(name, target.fields[its].kind, reference.optional)
-        return {name: found[name] for name in (*self.key, *(each for each in found if each not in self.key))}
+            for name, target_key in zip(reference.fields, target.key, strict=True):
+                found[name] = PortableField(name, target.fields[target_key].kind, reference.optional)
+        return {
+            name: found[name] for name in (*self.key, *(field for field in found if field not in self.key))
+        }
 
     def key_of(self, row: Row) -> Key:
         """The name of a row."""
@@ -133,13 +135,13 @@ class Portable:
 
     def _kind(self, name: str) -> FieldKind:
         kind = self.table.c[name].type
-        for each, its in (
+        for sql_type, field_kind in (
             (Integer, FieldKind.INTEGER),
             (Float, FieldKind.REAL),
             (LargeBinary, FieldKind.BYTES),
         ):
-            if isinstance(kind, each):
-                return its
+            if isinstance(kind, sql_type):
+                return field_kind
         if name == "version" and self.name not in ("runs", "nights"):
             return FieldKind.TEXT
         if (self.name, name) == ("confirmations", "question"):  # that of a bisect is an object
@@ -318,7 +320,7 @@ _ALL = (
     ),
 )
 
-PORTABLE: Mapping[str, Portable] = {each.name: each for each in _ALL}
+PORTABLE: Mapping[str, Portable] = {portable.name: portable for portable in _ALL}
 """By name, in the order in which they travel: what is named comes before what names it. Rows of one session
 travel together, behind its row in `sessions`."""
 
@@ -352,7 +354,7 @@ def before_sessions() -> Iterator[Portable]:
 
 def of_sessions() -> Iterator[Portable]:
     """The tables whose rows belong to one session."""
-    yield from (each for each in _ALL if each.of_session)
+    yield from (portable for portable in _ALL if portable.of_session)
 
 
 def after_sessions() -> Iterator[Portable]:

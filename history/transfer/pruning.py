@@ -156,7 +156,7 @@ def _sessions_of_answered_bisects() -> Select[Any]:
 
 
 def _delete_rounds(connection: Connection, session_id: int) -> None:
-    its = select(runs.c.id).where(runs.c.session_id == session_id)
+    run_ids = select(runs.c.id).where(runs.c.session_id == session_id)
     for table in ROUNDS:
-        connection.execute(delete(table).where(table.c.run_id.in_(its)))
+        connection.execute(delete(table).where(table.c.run_id.in_(run_ids)))
     connection.execute(delete(runs).where(runs.c.session_id == session_id))

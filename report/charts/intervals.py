@@ -43,8 +43,13 @@ def interval_figure(
 
 def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) -> Markup:
     height = _TOP + _ROW * len(rows) + 8
-    values = [value for one in rows for value in (one.ratio, one.low, one.high) if value is not None]
-    left = _GAP + svg.LETTER * min(_MAX_LETTERS, max((len(one.label) for one in rows), default=0))
+    values = [
+        value
+        for interval in rows
+        for value in (interval.ratio, interval.low, interval.high)
+        if value is not None
+    ]
+    left = _GAP + svg.LETTER * min(_MAX_LETTERS, max((len(interval.label) for interval in rows), default=0))
     x = RatioScale.around(values, left, WIDTH - _RIGHT)
     parts = []
     if threshold is not None:
@@ -55,32 +60,42 @@ def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) ->
             svg.line(x.at(ratio), _TOP - 4, x.at(ratio), height, "one" if abs(ratio - 1) < 1e-9 else "grid")
         )
         parts.append(svg.text(x.at(ratio), 12, label, "tick", "middle"))
-    for number, one in enumerate(rows):
-        parts += _row(one, left, _TOP + _ROW * number + _ROW / 2, x)
+    for number, interval in enumerate(rows):
+        parts += _row(interval, left, _TOP + _ROW * number + _ROW / 2, x)
     return svg.picture(WIDTH, height, parts, caption)
 
 
-def _row(one: IntervalRow, left: float, y: float, x: RatioScale) -> Iterator[Markup]:
-    label = svg.text(left - _GAP, y + 4, one.label[:_MAX_LETTERS], "row-label", "end")
-    yield svg.link(one.href, one.label, label) if one.href else label
-    if one.ratio is None:
-        yield svg.text(left + 6, y + 4, one.note or DASH, "tick")
+def _row(interval: IntervalRow, left: float, y: float, x: RatioScale) -> Iterator[Markup]:
+    label = svg.text(left - _GAP, y + 4, interval.label[:_MAX_LETTERS], "row-label", "end")
+    yield svg.link(interval.href, interval.label, label) if interval.href else label
+    if interval.ratio is None:
+        yield svg.text(left + 6, y + 4, interval.note or DASH, "tick")
         return
-    if one.low is not None and one.high is not None:
-        yield svg.line(x.at(one.low), y, x.at(one.high), y, f"whisker {one.tone}")
-        for edge in (one.low, one.high):
-            yield svg.line(x.at(edge), y - 4, x.at(edge), y + 4, f"whisker {one.tone}")
-    yield svg.circle(x.at(one.ratio), y, 3 if one.is_small else 5, f"dot {one.tone}", f"{one.ratio:.4f}")
+    if interval.low is not None and interval.high is not None:
+        yield svg.line(x.at(interval.low), y, x.at(interval.high), y, f"whisker {interval.tone}")
+        for edge in (interval.low, interval.high):
+            yield svg.line(x.at(edge), y - 4, x.at(edge), y + 4, f"whisker {interval.tone}")
+    yield svg.circle(
+        x.at(interval.ratio),
+        y,
+        3 if interval.is_small else 5,
+        f"dot {interval.tone}",
+        f"{interval.ratio:.4f}",
+    )
 
 
 def _numbers(rows: Sequence[IntervalRow], caption: str, what: str) -> h.Node:
     body = (
         row(
-            h.a(href=one.href)[one.label] if one.href else one.label,
-            charted(percent(one.ratio), one.ratio),
-            numeric(span(one.low, one.high) if one.low is not None and one.high is not None else DASH),
-            cell(one.note),
+            h.a(href=interval.href)[interval.label] if interval.href else interval.label,
+            charted(percent(interval.ratio), interval.ratio),
+            numeric(
+                span(interval.low, interval.high)
+                if interval.low is not None and interval.high is not None
+                else DASH
+            ),
+            cell(interval.note),
         )
-        for one in rows
+        for interval in rows
     )
     return table((what, "change", "interval", "remark"), body, caption=caption)

@@ -80,7 +80,7 @@ def _marks(marks: Sequence[DebtMark], unit: str, x: RatioScale, y: RatioScale) -
     parts: list[Markup] = []
     taken = [(x.at(mark.reset) - 6, y.at(mark.throughput) - 6, 12.0) for mark in marks]
     taken += [(left, top, svg.LETTER * len(text)) for text, left, top in _corners(x)]
-    for mark in sorted(marks, key=lambda one: (y.at(one.throughput), one.step)):
+    for mark in sorted(marks, key=lambda mark: (y.at(mark.throughput), mark.step)):
         at = (x.at(mark.reset), y.at(mark.throughput))
         name = mark.step[:20]
         left, baseline = _room(at, svg.LETTER * len(name), taken)

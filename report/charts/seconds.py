@@ -38,18 +38,18 @@ def seconds_figure(rounds: Sequence[RoundSeconds], base: str, contender: str, ca
         h.span(".swatch.contender", aria_hidden="true"),
         f"{contender}. Both worked in alternating slices of the same minutes. ",
         "Grey: a round that was disturbed and measured again, with its means."
-        if any(one.dropped for one in rounds)
+        if any(pair.dropped for pair in rounds)
         else None,
     ]
     return svg.figure(_draw(rounds, base, contender), caption, _numbers(rounds, base, contender), key=key)
 
 
 def _draw(rounds: Sequence[RoundSeconds], base: str, contender: str) -> Markup:
-    values = [value for one in rounds for value in (*one.base, *one.contender)]
-    means = [value for one in rounds for _, measured in one.dropped for value in measured.values()]
+    values = [value for pair in rounds for value in (*pair.base, *pair.contender)]
+    means = [value for pair in rounds for _, measured in pair.dropped for value in measured.values()]
     y = LinearScale(0.0, max([*values, *means]) * 1.05, HEIGHT - _BOTTOM, _TOP)
-    attempts = sum(len(one.dropped) for one in rounds)
-    seconds = sum(max(len(one.base), len(one.contender)) for one in rounds)
+    attempts = sum(len(pair.dropped) for pair in rounds)
+    seconds = sum(max(len(pair.base), len(pair.contender)) for pair in rounds)
     gap = 10.0
     room = WIDTH - _LEFT - _RIGHT - gap * len(rounds) - _DROPPED * attempts
     parts = [*_grid(y), *_rounds(rounds, base, contender, y, room / max(1, seconds), gap)]
@@ -69,8 +69,8 @@ def _rounds(
     rounds: Sequence[RoundSeconds], base: str, contender: str, y: LinearScale, second: float, gap: float
 ) -> Iterator[Markup]:
     x = float(_LEFT)
-    for one in rounds:
-        for reason, measured in one.dropped:
+    for pair in rounds:
+        for reason, measured in pair.dropped:
             yield svg.rect(
                 round(x, 1), _TOP, _DROPPED - 6, HEIGHT - _BOTTOM - _TOP, "dropped", f"dropped: {reason}"
             )
@@ -80,10 +80,10 @@ def _rounds(
                     yield svg.line(round(x, 1), at, round(x + _DROPPED - 6, 1), at, f"mean {class_}")
             yield svg.text(round(x + 1, 1), _TOP - 6, "dropped", "tick")
             x += _DROPPED
-        length = max(len(one.base), len(one.contender)) * second
-        yield svg.text(round(x, 1), HEIGHT - 7, f"round {one.number}", "tick")
+        length = max(len(pair.base), len(pair.contender)) * second
+        yield svg.text(round(x, 1), HEIGHT - 7, f"round {pair.number}", "tick")
         yield svg.line(round(x - gap / 2, 1), _TOP, round(x - gap / 2, 1), HEIGHT - _BOTTOM, "axis")
-        for values, class_ in ((one.base, "base"), (one.contender, "contender")):
+        for values, class_ in ((pair.base, "base"), (pair.contender, "contender")):
             yield svg.path(svg.polyline(_places(values, x, second, y)), f"seconds {class_}")
         x += length + gap
 
@@ -98,15 +98,15 @@ def _places(values: Sequence[float], x: float, second: float, y: LinearScale) ->
 def _numbers(rounds: Sequence[RoundSeconds], base: str, contender: str) -> h.Node:
     rows = (
         row(
-            str(one.number),
+            str(pair.number),
             numeric(str(second + 1)),
             *(
                 numeric(amount(values[second]) if second < len(values) else DASH)
-                for values in (one.base, one.contender)
+                for values in (pair.base, pair.contender)
             ),
         )
-        for one in rounds
-        for second in range(max(len(one.base), len(one.contender)))
+        for pair in rounds
+        for second in range(max(len(pair.base), len(pair.contender)))
     )
     heads = ("round", "second", f"{base}, queries/s", f"{contender}, queries/s")
     return table(heads, rows, caption="Queries per second, by round and second")

@@ -88,18 +88,18 @@ def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.
     """Return the posterior of a bisect as a part of a page; `href` is the page of the bisect, if linked."""
     marks = [
         PositionMark(
-            one.position,
-            one.commit,
-            one.subject,
-            one.probability,
-            one.ratio,
-            one.low,
-            one.high,
-            one.rounds,
-            one.address if one.address.startswith("https:") else "",
-            clearance.text(one.excluded),
+            position.position,
+            position.commit,
+            position.subject,
+            position.probability,
+            position.ratio,
+            position.low,
+            position.high,
+            position.rounds,
+            position.address if position.address.startswith("https:") else "",
+            clearance.text(position.excluded),
         )
-        for one in _shown(values)
+        for position in _shown(values)
     ]
     lead: h.Node = [h.a(href=href)[f"Bisect {values.uid}"], f": {values.headline}."] if href else None
     if not values.rounds or not marks:
@@ -114,8 +114,10 @@ def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.
 
 
 def _shown(values: BisectPage) -> list[BisectPosition]:
-    likely = sorted(values.positions, key=lambda one: (one.rounds == 0, -one.probability))[:MAX_POSITIONS]
-    return sorted(likely, key=lambda one: one.position)
+    likely = sorted(values.positions, key=lambda commit: (commit.rounds == 0, -commit.probability))[
+        :MAX_POSITIONS
+    ]
+    return sorted(likely, key=lambda position: position.position)
 
 
 def _change(values: BisectPage, root: str, linked: bool) -> h.Node:
@@ -158,19 +160,19 @@ def _rounds(values: BisectPage, root: str, sessions: Container[str]) -> h.Node:
     rows = (
         h.tr[
             h.td[
-                h.a(href=f"{root}{addresses.session(one.session)}")[one.session]
-                if one.session in sessions
-                else one.session
+                h.a(href=f"{root}{addresses.session(measured_round.session)}")[measured_round.session]
+                if measured_round.session in sessions
+                else measured_round.session
             ],
-            numeric(str(one.number)),
+            numeric(str(measured_round.number)),
             h.td[
                 ", ".join(
                     f"{names.get(place, place)} {percent(ratio)}"
-                    for place, ratio in sorted(one.ratios.items())
+                    for place, ratio in sorted(measured_round.ratios.items())
                 )
             ],
         ]
-        for one in values.rounds
+        for measured_round in values.rounds
     )
     if not values.rounds:
         return None

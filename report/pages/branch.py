@@ -52,7 +52,9 @@ def branch_page(
         body.append(legend())
     nights = [place.matrix.nights[-1].started_at for place in places if place.matrix.nights]
     nights += [
-        night.started_at for one in catalog.nights_of_branch(branch) for night in one.of_branch(branch)[-1:]
+        night.started_at
+        for place_nights in catalog.nights_of_branch(branch)
+        for night in place_nights.of_branch(branch)[-1:]
     ]
     return Page(path, branch, body, max(nights, default=None), crumbs=(("Branches", addresses.BRANCHES),))
 
@@ -86,36 +88,38 @@ def branches_page(catalog: Catalog) -> Page:
 
 
 def _place(
-    branch: str, number: int, one: BranchPlace, reports: Sequence[ChangeReport], catalog: Catalog, root: str
+    branch: str, number: int, drawn: BranchPlace, reports: Sequence[ChangeReport], catalog: Catalog, root: str
 ) -> h.Node:
-    place = catalog.clearance.place(one.place)
+    place = catalog.clearance.place(drawn.place)
     heading = f"{place.suite} on {place.box}"
-    if not one.matrix.nights or not one.matrix.series:
-        return section(heading, note(f"No night has a value of {metric_name(one.metric.name)} here."))
+    if not drawn.matrix.nights or not drawn.matrix.series:
+        return section(heading, note(f"No night has a value of {metric_name(drawn.metric.name)} here."))
     return section(
         heading,
-        strip_figure(_strip(branch, one, catalog, root)),
-        _multiples(branch, number, one, reports, catalog, root),
-        id_=addresses.anchor(f"{place.suite}-{place.box}-{place.configuration}-{one.metric.name}"),
-        lead=f"{place.configuration}; {described(one.metric)}, relative to {one.base} in the same night, "
-        f"last {counted(len(one.matrix.nights), 'night')}.",
+        strip_figure(_strip(branch, drawn, catalog, root)),
+        _multiples(branch, number, drawn, reports, catalog, root),
+        id_=addresses.anchor(f"{place.suite}-{place.box}-{place.configuration}-{drawn.metric.name}"),
+        lead=f"{place.configuration}; {described(drawn.metric)}, relative to {drawn.base} in the same night, "
+        f"last {counted(len(drawn.matrix.nights), 'night')}.",
     )
 
 
-def _strip(branch: str, one: BranchPlace, catalog: Catalog, root: str) -> Strip:
-    place = catalog.clearance.place(one.place)
+def _strip(branch: str, drawn: BranchPlace, catalog: Catalog, root: str) -> Strip:
+    place = catalog.clearance.place(drawn.place)
     nights = [
         (night.started_at, night.version, f"{root}{addresses.session(catalog.by_id[night.session_id].uid)}")
-        for night in one.matrix.nights
+        for night in drawn.matrix.nights
     ]
     rows, links = {}, {}
-    for number, (_, step, _) in enumerate(one.matrix.series):
-        visible = one.visible.get(step)
-        rows[step] = [_cell(float(ratio), visible) for ratio in one.matrix.ratios[number]]
-        key = addresses.series_id(place.box, place.suite, place.configuration, branch, step, one.metric.name)
+    for number, (_, step, _) in enumerate(drawn.matrix.series):
+        visible = drawn.visible.get(step)
+        rows[step] = [_cell(float(ratio), visible) for ratio in drawn.matrix.ratios[number]]
+        key = addresses.series_id(
+            place.box, place.suite, place.configuration, branch, step, drawn.metric.name
+        )
         links[step] = f"{root}{addresses.series(key)}"
-    title = f"{branch}, {metric_name(one.metric.name)}, {place.suite} on {place.box}"
-    return Strip(title, nights, rows, links, one.metric.better)
+    title = f"{branch}, {metric_name(drawn.metric.name)}, {place.suite} on {place.box}"
+    return Strip(title, nights, rows, links, drawn.metric.better)
 
 
 def _cell(ratio: float, visible: float | None) -> StripCell:
@@ -125,40 +129,42 @@ def _cell(ratio: float, visible: float | None) -> StripCell:
 
 
 def _multiples(
-    branch: str, number: int, one: BranchPlace, reports: Sequence[ChangeReport], catalog: Catalog, root: str
+    branch: str, number: int, drawn: BranchPlace, reports: Sequence[ChangeReport], catalog: Catalog, root: str
 ) -> h.Node:
     """Return one chart for each step, on the same axes, so that their heights can be compared."""
-    known = [float(ratio) for row in one.matrix.ratios for ratio in row if not math.isnan(ratio)]
+    known = [float(ratio) for row in drawn.matrix.ratios for ratio in row if not math.isnan(ratio)]
     ends = (min(known), max(known)) if known else ()
-    place = catalog.clearance.place(one.place)
+    place = catalog.clearance.place(drawn.place)
     charts = []
-    for at, (_, step, _) in enumerate(one.matrix.series):
+    for at, (_, step, _) in enumerate(drawn.matrix.series):
         marks = [
             NightMark(
                 night.started_at, night.version, None if math.isnan(ratio) else float(ratio), "no value"
             )
-            for night, ratio in zip(one.matrix.nights, one.matrix.ratios[at], strict=True)
+            for night, ratio in zip(drawn.matrix.nights, drawn.matrix.ratios[at], strict=True)
         ]
         chart = NightChart(
-            f"{step}, {metric_name(one.metric.name)}, {branch}",
+            f"{step}, {metric_name(drawn.metric.name)}, {branch}",
             marks,
-            one.metric.better,
-            one.visible.get(step),
-            one.threshold,
+            drawn.metric.better,
+            drawn.visible.get(step),
+            drawn.threshold,
             changes=[
                 change_mark(member, f"{root}{addresses.change(report.change.fingerprint)}")
                 for report in reports
                 for member in report.change.members
-                if member.key.environment == one.place
+                if member.key.environment == drawn.place
                 and member.key.step == step
-                and member.key.metric == one.metric.name
+                and member.key.metric == drawn.metric.name
                 and member.first_after.started_at >= marks[0].when
             ],
             name=f"p{number}-{at}",
             y_values=ends,
         )
         last = next((mark.ratio for mark in reversed(marks) if mark.ratio is not None), None)
-        key = addresses.series_id(place.box, place.suite, place.configuration, branch, step, one.metric.name)
+        key = addresses.series_id(
+            place.box, place.suite, place.configuration, branch, step, drawn.metric.name
+        )
         charts.append(
             h.figure[
                 h.figcaption[

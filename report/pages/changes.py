@@ -40,7 +40,7 @@ def changes_page(reports: Sequence[ChangeReport], clearance: Clearance, until: d
     root = addresses.way_to_root(addresses.CHANGES)
     ordered = sorted(
         reports,
-        key=lambda one: (one.change.status is not ChangeStatus.OPEN, -one.change.found_at.timestamp()),
+        key=lambda found: (found.change.status is not ChangeStatus.OPEN, -found.change.found_at.timestamp()),
     )
     body: h.Node = note(
         "No change was detected yet: nights are judged by nightly, or by ./tidemark history judge."

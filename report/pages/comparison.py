@@ -46,10 +46,10 @@ def last_moment(comparison: Comparison) -> datetime | None:
     return max(ends, default=None)
 
 
-def _contender(comparison: Comparison, one: ContenderComparison, heading: str) -> h.Node:
-    session, machine = one.session, one.session.machine
+def _contender(comparison: Comparison, compared: ContenderComparison, heading: str) -> h.Node:
+    session, machine = compared.session, compared.session.machine
     rows = []
-    for step in one.steps:
+    for step in compared.steps:
         interval = step.judged.interval
         rows.append(
             IntervalRow(
@@ -63,29 +63,30 @@ def _contender(comparison: Comparison, one: ContenderComparison, heading: str) -
         )
     place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores, {machine.kernel}"
     return section(
-        heading or f"{one.contender} against {one.base}",
+        heading or f"{compared.contender} against {compared.base}",
         facts(
             (
                 ("session", f"{session.uid}, {moment(session.started_at)}, {session.status}"),
                 ("suite", f"{session.suite}, profile {session.profile}"),
-                ("nights", str(len(one.nights.started_at)) if one.nights else None),
+                ("nights", str(len(compared.nights.started_at)) if compared.nights else None),
                 ("box", place),
             )
         ),
-        verdict_table(one, lambda step: ""),
+        verdict_table(compared, lambda step: ""),
         interval_figure(
             rows,
-            f"{described(one.steps[0].judged.row)}: {one.contender} over {one.base}, with intervals",
+            f"{described(compared.steps[0].judged.row)}: {compared.contender} over {compared.base}, "
+            "with intervals",
             what="step",
-            threshold=one.steps[0].judged.threshold,
+            threshold=compared.steps[0].judged.threshold,
         )
         if rows
         else None,
-        h.details(open=bool(one.warnings))[
+        h.details(open=bool(compared.warnings))[
             h.summary["What the numbers rest on, and warnings"],
-            bullets(dict.fromkeys(notes(comparison, one))),
+            bullets(dict.fromkeys(notes(comparison, compared))),
         ],
-        lead=plain_sentence(comparison, one),
+        lead=plain_sentence(comparison, compared),
     )
 
 

@@ -70,8 +70,8 @@ def dossier_page(
         None if linked else tab_separated(dossier, catalog),
     ]
     last = (
-        max(one.points[-1].night.started_at for one in dossier.series if one.points)
-        if any(one.points for one in dossier.series)
+        max(drawn.points[-1].night.started_at for drawn in dossier.series if drawn.points)
+        if any(drawn.points for drawn in dossier.series)
         else change.updated_at
     )
     return Page(
@@ -211,7 +211,9 @@ def _threshold(dossier: Dossier, catalog: Catalog) -> float:
 def _costs(dossier: Dossier, catalog: Catalog) -> h.Node:
     main = dossier.report.main_series.key
     if dossier.confirmation is not None:
-        step = next((one for one in dossier.confirmation.steps if one.step == main.step), None)
+        step = next(
+            (confirmed for confirmed in dossier.confirmation.steps if confirmed.step == main.step), None
+        )
         if step is not None:
             heads = (*COST_HEADS[:2], "before", "after", *COST_HEADS[4:])
             return section(
@@ -252,13 +254,13 @@ def _functions(dossier: Dossier) -> h.Node:
         return section("Functions", note("There are no CPU profiles of both sides, or no function gained."))
     rows = (
         h.tr[
-            h.th(scope="row")[h.code[one.name[:80]]],
-            numeric(amount(one.base.own)),
-            numeric(amount(one.contender.own)),
-            numeric(f"{one.own_change:+.3g}"),
-            numeric(share(one.own_share, 0)),
+            h.th(scope="row")[h.code[function.name[:80]]],
+            numeric(amount(function.base.own)),
+            numeric(amount(function.contender.own)),
+            numeric(f"{function.own_change:+.3g}"),
+            numeric(share(function.own_share, 0)),
         ]
-        for one in gained
+        for function in gained
     )
     heads = ("function", "before, µs/query", "after, µs/query", "change", "share")
     return section(
@@ -271,8 +273,8 @@ def _environment(dossier: Dossier, catalog: Catalog) -> h.Node:
     settings = [clearance.settings(setup.settings) for setup in dossier.setups]
     manifests = [clearance.manifest(setup.manifest) for setup in dossier.setups]
     changed = [
-        f"{clearance.box(one.box)}, {day(one.night.started_at)}: {clearance.text(one.text)}"
-        for one in dossier.report.environment
+        f"{clearance.box(event.box)}, {day(event.night.started_at)}: {clearance.text(event.text)}"
+        for event in dossier.report.environment
     ]
     return section(
         "What else differs",
@@ -288,7 +290,7 @@ def _environment(dossier: Dossier, catalog: Catalog) -> h.Node:
 
 
 def _others(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
-    others = [one for one in dossier.series[1:] if one.points]
+    others = [remaining for remaining in dossier.series[1:] if remaining.points]
     if not others:
         return None
     charts = (

@@ -47,8 +47,11 @@ def _overview(
     boxes: Sequence[BoxState],
 ) -> h.Node:
     opened = [report for report in reports if report.change.status is ChangeStatus.OPEN]
-    undecided, steps = sum(one.undecided for one in latest), sum(len(one.comparison.steps) for one in latest)
-    worse = sum(one.change.direction is Direction.REGRESSION for one in opened)
+    undecided, steps = (
+        sum(entry.undecided for entry in latest),
+        sum(len(entry.comparison.steps) for entry in latest),
+    )
+    worse = sum(open_report.change.direction is Direction.REGRESSION for open_report in opened)
     return [
         h.ul(".stats")[
             stat(
@@ -73,7 +76,7 @@ def _overview(
 def _changes(opened: Sequence[ChangeReport], catalog: Catalog) -> h.Node:
     if not opened:
         return note("No change is open.")
-    shown = sorted(opened, key=lambda one: one.change.found_at, reverse=True)[:SHOWN_CHANGES]
+    shown = sorted(opened, key=lambda report: report.change.found_at, reverse=True)[:SHOWN_CHANGES]
     more = len(opened) - len(shown)
     return [
         table(CHANGE_HEADS, change_rows(shown, catalog.clearance, ""), caption="Open changes, latest first"),
@@ -85,29 +88,29 @@ def _branches(latest: Sequence[LatestComparison], catalog: Catalog) -> h.Node:
     if not latest:
         return note("No session has both a base and another version yet, or their rounds were pruned.")
     rows = []
-    for one in latest:
-        place = catalog.clearance.place(one.place)
-        steps = one.comparison.steps
-        ladder, mean = addresses.ladder(place.suite, place.box, place.configuration), one.mean
+    for entry in latest:
+        place = catalog.clearance.place(entry.place)
+        steps = entry.comparison.steps
+        ladder, mean = addresses.ladder(place.suite, place.box, place.configuration), entry.mean
         rows.append(
             h.tr[
                 h.th(scope="row")[
-                    h.a(href=f"{addresses.branch(one.branch)}#metric={one.metric.name}")[one.branch]
+                    h.a(href=f"{addresses.branch(entry.branch)}#metric={entry.metric.name}")[entry.branch]
                 ],
-                h.td[h.a(href=f"{ladder}#metric={one.metric.name}")[place.suite]],
+                h.td[h.a(href=f"{ladder}#metric={entry.metric.name}")[place.suite]],
                 h.td[place.box],
-                h.td[one.night.versions[one.night.base or ""]],
-                h.td[metric_name(one.metric.name)],
-                heat_cell(Heat(mean, None, one.metric.better, reason="geometric mean of all steps")),
+                h.td[entry.night.versions[entry.night.base or ""]],
+                h.td[metric_name(entry.metric.name)],
+                heat_cell(Heat(mean, None, entry.metric.better, reason="geometric mean of all steps")),
                 numeric(percent(mean)),
                 [
-                    numeric(str(_count(one, verdict)) or "–")
+                    numeric(str(_count(entry, verdict)) or "–")
                     for verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.UNCHANGED)
                 ],
-                h.td(class_="n" + (" open-text" if one.undecided else ""))[
-                    f"{one.undecided} of {len(steps)}"
+                h.td(class_="n" + (" open-text" if entry.undecided else ""))[
+                    f"{entry.undecided} of {len(steps)}"
                 ],
-                h.td[h.a(href=addresses.session(one.night.uid))[moment(one.night.started_at)]],
+                h.td[h.a(href=addresses.session(entry.night.uid))[moment(entry.night.started_at)]],
             ]
         )
     heads = (

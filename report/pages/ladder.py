@@ -71,7 +71,7 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
     """Return the list of ladders, which has those of metrics that sessions are judged by."""
     root = addresses.way_to_root(addresses.LADDERS)
     rows = []
-    for ladder in (each for each in ladders if each.is_own):
+    for ladder in (candidate for candidate in ladders if candidate.is_own):
         place = clearance.place(ladder.place)
         page = addresses.ladder(place.suite, place.box, place.configuration)
         href = f"{root}{page}#metric={ladder.metric.name}"
@@ -99,7 +99,7 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
         if rows
         else note("No session has both a base and another version yet.")
     )
-    until = max((column.started_at for one in ladders for column in one.columns), default=None)
+    until = max((column.started_at for drawn in ladders for column in drawn.columns), default=None)
     return Page(addresses.LADDERS, "Versions", body, until)
 
 
@@ -148,11 +148,11 @@ def _head(version: str, below: str, is_base: bool = False) -> h.Node:
 
 def _groups(ladder: Ladder) -> Iterator[tuple[str, list[str]]]:
     for group in dict.fromkeys(ladder.groups.values()):
-        yield group, [step for step, its in ladder.groups.items() if its == group]
+        yield group, [step for step, step_group in ladder.groups.items() if step_group == group]
 
 
 def _row(ladder: Ladder, step: str, root: str) -> h.Node:
-    base = next((one.cells[step].base for one in ladder.columns if step in one.cells), None)
+    base = next((compared.cells[step].base for compared in ladder.columns if step in compared.cells), None)
     return h.tr(data_step=step)[
         h.th(scope="row")[step],
         h.td(class_="heat same base-cell", data_v="1" if base else None)[

@@ -30,7 +30,7 @@ def machine_page(values: MachinePage, catalog: Catalog) -> Page:
             stat(str(values.nights), "nights"),
             stat(str(len(values.missed)), "missed nights", "worse" if values.missed else ""),
             stat(
-                str(sum(sum(one.steps.values()) for one in values.disturbed)),
+                str(sum(sum(session.steps.values()) for session in values.disturbed)),
                 "disturbed rounds, measured again",
             ),
             stat(str(len(values.periods)), "fingerprint" if len(values.periods) == 1 else "fingerprints"),
@@ -42,7 +42,7 @@ def machine_page(values: MachinePage, catalog: Catalog) -> Page:
         _disturbed(values, catalog, root),
         section(
             "Missed nights",
-            note(", ".join(f"{one:%Y-%m-%d}" for one in values.missed))
+            note(", ".join(f"{night:%Y-%m-%d}" for night in values.missed))
             if values.missed
             else note("No night is missing between the first and the last."),
         ),
@@ -69,11 +69,11 @@ def machines_page(boxes: Sequence[MachinePage], catalog: Catalog) -> Page:
     """Return the list of boxes."""
     root = addresses.way_to_root(addresses.MACHINES)
     rows = []
-    for one in boxes:
-        box = catalog.clearance.box(one.box)
-        period = one.periods[-1]
+    for summary in boxes:
+        box = catalog.clearance.box(summary.box)
+        period = summary.periods[-1]
         machine = catalog.clearance.machine(period.machine)
-        sees = [entry.visible for entry in one.noise[:40]]
+        sees = [entry.visible for entry in summary.noise[:40]]
         rows.append(
             h.tr[
                 h.th(scope="row")[h.a(href=f"{root}{addresses.machine(box)}")[box]],
@@ -81,8 +81,8 @@ def machines_page(boxes: Sequence[MachinePage], catalog: Catalog) -> Page:
                 numeric(str(machine.cores)),
                 numeric(f"{machine.memory_bytes / 2**30:.0f} GiB"),
                 h.td[machine.kernel],
-                numeric(str(one.nights)),
-                numeric(str(len(one.missed))),
+                numeric(str(summary.nights)),
+                numeric(str(len(summary.missed))),
                 h.td[f"{share(min(sees))} to {share(max(sees))}" if sees else "never calibrated"],
                 h.td[day(period.last.started_at)],
             ]
@@ -121,7 +121,10 @@ def _now(values: MachinePage, catalog: Catalog) -> h.Node:
 
 def _noise(values: MachinePage, catalog: Catalog) -> h.Node:
     """Return what changed about the noise, and the nights on which most series moved together."""
-    named = [replace(one, environment=catalog.clearance.place(one.environment)) for one in values.notes]
+    named = [
+        replace(box_note, environment=catalog.clearance.place(box_note.environment))
+        for box_note in values.notes
+    ]
     return section(
         "Noise from night to night",
         bullets(box_note_lines(named))
@@ -143,39 +146,39 @@ def _sees(values: MachinePage, root: str) -> h.Node:
         )
     latest: dict[tuple[str, str, str], object] = {}
     shown = []
-    for one in values.noise:
-        if (one.suite, one.profile, one.step) not in latest:
-            latest[one.suite, one.profile, one.step] = one
-            shown.append(one)
+    for calibrated in values.noise:
+        if (calibrated.suite, calibrated.profile, calibrated.step) not in latest:
+            latest[calibrated.suite, calibrated.profile, calibrated.step] = calibrated
+            shown.append(calibrated)
     rows = [
         IntervalRow(
-            f"{one.step} ({one.suite}, {one.profile})",
+            f"{calibrated.step} ({calibrated.suite}, {calibrated.profile})",
             1.0,
-            *one.unseen,
+            *calibrated.unseen,
             "open",
-            f"{metric_name(one.metric.name)}: sees {share(one.visible)}",
+            f"{metric_name(calibrated.metric.name)}: sees {share(calibrated.visible)}",
             is_small=True,
         )
-        for one in shown
+        for calibrated in shown
     ]
     numbers = (
         h.tr[
-            h.td[h.a(href=f"{root}{addresses.session(one.uid)}")[moment(one.started_at)]],
-            h.td[one.suite],
-            h.td[one.profile],
-            h.th(scope="row")[one.step],
-            h.td[metric_name(one.metric.name)],
-            numeric(share(one.sd, 2)),
-            numeric(str(one.rounds)),
-            numeric(share(one.visible)),
+            h.td[h.a(href=f"{root}{addresses.session(calibrated.uid)}")[moment(calibrated.started_at)]],
+            h.td[calibrated.suite],
+            h.td[calibrated.profile],
+            h.th(scope="row")[calibrated.step],
+            h.td[metric_name(calibrated.metric.name)],
+            numeric(share(calibrated.sd, 2)),
+            numeric(str(calibrated.rounds)),
+            numeric(share(calibrated.visible)),
         ]
-        for one in values.noise
+        for calibrated in values.noise
     )
     heads = (
         *("calibrated", "suite", "profile", "step", "metric", "scatter of a round", "rounds"),
         "three rounds see",
     )
-    metrics = " and ".join(dict.fromkeys(metric_name(one.metric.name) for one in shown))
+    metrics = " and ".join(dict.fromkeys(metric_name(calibrated.metric.name) for calibrated in shown))
     return section(
         "What its steps can see",
         interval_figure(
@@ -218,15 +221,18 @@ def _handed_over(values: MachinePage, catalog: Catalog) -> h.Node:
         return None
     clearance = catalog.clearance
     shown = []
-    for each in values.handed_over[:MAX_HANDED_OVER]:
-        place = Environment("", each.task.suite, each.task.configuration)
-        task = replace(each.task, configuration=clearance.place(place).configuration)
+    for hand_over in values.handed_over[:MAX_HANDED_OVER]:
+        place = Environment("", hand_over.task.suite, hand_over.task.configuration)
+        task = replace(hand_over.task, configuration=clearance.place(place).configuration)
         before, after = (
             clearance.box(host or name)
-            for host, name in ((each.hostname_before, each.before), (each.hostname_after, each.after))
+            for host, name in (
+                (hand_over.hostname_before, hand_over.before),
+                (hand_over.hostname_after, hand_over.after),
+            )
         )
-        line = replace(each, task=task, before=before, after=after)
-        shown.append(f"{day(each.placed_at)}: {line}")
+        line = replace(hand_over, task=task, before=before, after=after)
+        shown.append(f"{day(hand_over.placed_at)}: {line}")
     more = len(values.handed_over) - MAX_HANDED_OVER
     return section(
         "Series handed on",
@@ -241,11 +247,11 @@ def _disturbed(values: MachinePage, catalog: Catalog, root: str) -> h.Node:
         return section("Disturbed rounds", note("No round was disturbed and measured again."))
     rows = (
         h.tr[
-            h.td[h.a(href=f"{root}{addresses.session(one.uid)}")[moment(one.started_at)]],
-            h.td[", ".join(f"{step} {count}" for step, count in one.steps.items())],
-            h.td[bullets(dict.fromkeys(catalog.clearance.text(reason) for reason in one.reasons))],
+            h.td[h.a(href=f"{root}{addresses.session(session.uid)}")[moment(session.started_at)]],
+            h.td[", ".join(f"{step} {count}" for step, count in session.steps.items())],
+            h.td[bullets(dict.fromkeys(catalog.clearance.text(reason) for reason in session.reasons))],
         ]
-        for one in values.disturbed[:MAX_DISTURBED]
+        for session in values.disturbed[:MAX_DISTURBED]
     )
     more = len(values.disturbed) - MAX_DISTURBED
     return section(

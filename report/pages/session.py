@@ -62,8 +62,8 @@ def resets_of(steps: Sequence[StepRuns], base: str, contender: str) -> dict[str,
     found = {}
     for step in steps:
         old, new = (
-            [run.values.get("reset_seconds", 0.0) for run in step.runs.get(one, {}).values()]
-            for one in (base, contender)
+            [run.values.get("reset_seconds", 0.0) for run in step.runs.get(version, {}).values()]
+            for version in (base, contender)
         )
         before, after = geometric_mean(old), geometric_mean(new)
         if before and after:

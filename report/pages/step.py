@@ -54,13 +54,13 @@ def step_page(values: SessionPage, step: StepRuns, clearance: Clearance, graphs:
     """Return the page of a step."""
     root = addresses.way_to_root(addresses.step(values.entry.uid, step.step))
     pairs = _pairs(values, step)
-    metrics = dict.fromkeys(each.metric for both in pairs for each in _judged(both))
+    metrics = dict.fromkeys(judged.metric for both in pairs for judged in _judged(both))
     body: list[h.Node] = [metric_choice([METRICS[name] for name in metrics])]
     targets, in_rows = set(metrics), set(judged_metrics()) - metrics.keys()
     for both in pairs:
         body.append(_contender(values, step, both, clearance, root, graphs, targets, in_rows))
-        targets -= {each.metric for each in _judged(both)}
-        in_rows -= {each.metric for each in (both.step.beside if both.step else ()) if each.pairs}
+        targets -= {judged.metric for judged in _judged(both)}
+        in_rows -= {judged.metric for judged in (both.step.beside if both.step else ()) if judged.pairs}
     if not pairs:
         body.append(_alone(step, values.metric))
     body.append(_failures(step, clearance))
@@ -98,9 +98,9 @@ def _pairs(values: SessionPage, step: StepRuns) -> list[_Both]:
     if values.comparison is None:
         return []
     return [
-        _Both(str(one.base), str(one.contender), _of_step(one, step.step))
-        for one in values.comparison.contenders
-        if str(one.contender) in step.runs or str(one.base) in step.runs
+        _Both(str(compared.base), str(compared.contender), _of_step(compared, step.step))
+        for compared in values.comparison.contenders
+        if str(compared.contender) in step.runs or str(compared.base) in step.runs
     ]
 
 
@@ -135,8 +135,8 @@ def _judged(both: _Both) -> list[Judged]:
     """Return a step as the metric of the session judges it, and as counts do; other metrics are costs."""
     if both.step is None:
         return []
-    found = (both.step.by(each.metric) for each in both.step.beside if each.row.judged)
-    beside = [each for each in found if each is not None and each.row.is_counted]
+    found = (both.step.by(metric.metric) for metric in both.step.beside if metric.row.judged)
+    beside = [judged for judged in found if judged is not None and judged.row.is_counted]
     return [both.step.judged, *beside]
 
 
@@ -177,18 +177,20 @@ def _visible(step: StepComparison, judged: Judged) -> str:
 
 
 def _seconds(values: SessionPage, step: StepRuns, both: _Both, clearance: Clearance) -> h.Node:
-    base, contender = (step.runs.get(one, {}) for one in (both.base, both.contender))
-    numbers = sorted(base.keys() | contender.keys() | {one.repetition for one in step.dropped})
+    base, contender = (step.runs.get(version, {}) for version in (both.base, both.contender))
+    numbers = sorted(base.keys() | contender.keys() | {attempt.repetition for attempt in step.dropped})
     rounds = []
     for number in numbers:
         old, new = (
-            step.samples.get(one[number].id, ()) if number in one else () for one in (base, contender)
+            step.samples.get(runs[number].id, ()) if number in runs else () for runs in (base, contender)
         )
         attempts = [
-            (clearance.text(one.reason), one.measured) for one in step.dropped if one.repetition == number
+            (clearance.text(attempt.reason), attempt.measured)
+            for attempt in step.dropped
+            if attempt.repetition == number
         ]
         rounds.append(RoundSeconds(number, old, new, attempts))
-    if not any(one.base or one.contender for one in rounds):
+    if not any(drawn.base or drawn.contender for drawn in rounds):
         return note(f"There is no throughput by second: {_why_no_seconds(values, step, both)}.")
     return seconds_figure(
         rounds, both.base, both.contender, "The same seconds: queries per second, round by round"
@@ -213,7 +215,9 @@ def _rounds(step: StepRuns, both: _Both, judged: Judged) -> h.Node:
         base = step.runs.get(both.base, {}).get(number)
         old, new = _value(base, judged.row), _value(run, judged.row)
         ratio = new / old if old and new else None
-        ended = {str(one.status) for one in (base, run) if one is not None and one.failure}
+        ended = {
+            str(measured.status) for measured in (base, run) if measured is not None and measured.failure
+        }
         if ratio is not None or ended:
             label = f"{judged.observed} {number}"
             rows.append(IntervalRow(label, ratio, note=", ".join(sorted(ended)), is_small=True))
@@ -276,7 +280,7 @@ def _mean(step: StepRuns, version: str, name: str) -> float | None:
 
 
 def _all(step: StepRuns, both: _Both) -> list[Run]:
-    return [run for one in (both.base, both.contender) for run in step.runs.get(one, {}).values()]
+    return [run for version in (both.base, both.contender) for run in step.runs.get(version, {}).values()]
 
 
 def _functions(
@@ -288,7 +292,7 @@ def _functions(
             "No CPU profile was recorded: ", h.code["--perf"], " records one at the end of each step."
         )
     before, after = (
-        addresses.digest(values.entry.uid, step.step, one) for one in (both.base, both.contender)
+        addresses.digest(values.entry.uid, step.step, version) for version in (both.base, both.contender)
     )
     return [
         h.h3["Functions: CPU time per query"],
@@ -309,14 +313,14 @@ def function_table(profiled: Differential, count: int = FUNCTIONS) -> h.Node:
     rows = [row("whole server", *(numeric(text) for text in totals), cell(), cell())]
     rows += [
         row(
-            h.code[one.name[:80]],
-            numeric(amount(one.base.own)),
-            numeric(amount(one.contender.own)),
-            numeric(_signed(one.own_change)),
-            numeric(share(one.own_share, 0)),
-            cell("certain" if one.is_certain else "within its error"),
+            h.code[function_change.name[:80]],
+            numeric(amount(function_change.base.own)),
+            numeric(amount(function_change.contender.own)),
+            numeric(_signed(function_change.own_change)),
+            numeric(share(function_change.own_share, 0)),
+            cell("certain" if function_change.is_certain else "within its error"),
         )
-        for one in [
+        for function_change in [
             function for function in profiled.functions if function.base.own or function.contender.own
         ][:count]
     ]
@@ -349,7 +353,7 @@ def _alone(step: StepRuns, metric: Metric) -> h.Node:
 
 
 def _failures(step: StepRuns, clearance: Clearance) -> h.Node:
-    failed = [run for one in step.runs.values() for run in one.values() if run.failure]
+    failed = [run for by_round in step.runs.values() for run in by_round.values() if run.failure]
     if not failed:
         return None
     items = (
@@ -360,9 +364,13 @@ def _failures(step: StepRuns, clearance: Clearance) -> h.Node:
 
 
 def _runs(step: StepRuns) -> h.Node:
-    metrics = sorted({name for one in step.runs.values() for run in one.values() for name in run.values})
+    metrics = sorted(
+        {name for by_round in step.runs.values() for run in by_round.values() for name in run.values}
+    )
     columns = [
-        (version, number, run) for version, one in step.runs.items() for number, run in sorted(one.items())
+        (version, number, run)
+        for version, by_round in step.runs.items()
+        for number, run in sorted(by_round.items())
     ]
     rows = (
         row(name, cell(unit_of(name)), numbers(amount(run.values.get(name)) for _, _, run in columns))

@@ -173,20 +173,20 @@ class Catalog:
     @cached_property
     def nights_by_session(self) -> Mapping[int, NightEntry]:
         """The night of each session that is one, by the session's id."""
-        return {night.session_id: night for one in self.places for night in one.nights}
+        return {night.session_id: night for place_nights in self.places for night in place_nights.nights}
 
     def place_named(self, place: Environment) -> PlaceNights | None:
         """Return an environment with its nights; None when it has none."""
-        return next((one for one in self.places if one.place == place), None)
+        return next((place_nights for place_nights in self.places if place_nights.place == place), None)
 
     def nights_of_branch(self, branch: str) -> list[PlaceNights]:
         """Return the environments that a branch was measured in."""
-        return [one for one in self.places if branch in one.branches]
+        return [place_nights for place_nights in self.places if branch in place_nights.branches]
 
     @cached_property
     def branches(self) -> tuple[str, ...]:
         """All branches of all environments."""
-        return tuple(sorted({branch for one in self.places for branch in one.branches}))
+        return tuple(sorted({branch for place_nights in self.places for branch in place_nights.branches}))
 
 
 def read_catalog(

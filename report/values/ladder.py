@@ -81,9 +81,9 @@ def read_ladders(comparisons: Comparisons, catalog: Catalog, nights: PlaceNights
         return ()
     found: defaultdict[str, dict[tuple[str, str], LadderColumn]] = defaultdict(dict)
     latest = _latest(catalog, nights, base)
-    older = {metric: its[:-MAX_VERSIONS] for metric, its in latest.items()}
-    compared = [each for its in latest.values() for each in its[-MAX_VERSIONS:]]
-    for branch, night in sorted(compared, key=lambda each: each[1].started_at):
+    older = {metric: entries[:-MAX_VERSIONS] for metric, entries in latest.items()}
+    compared = [candidate for entries in latest.values() for candidate in entries[-MAX_VERSIONS:]]
+    for branch, night in sorted(compared, key=lambda column: column[1].started_at):
         stands_for = _column_of(branch, night.versions[branch])
         for metric, column in _columns(comparisons, catalog, nights, night, branch).items():
             found[metric][stands_for] = column
@@ -91,8 +91,8 @@ def read_ladders(comparisons: Comparisons, catalog: Catalog, nights: PlaceNights
     last = next(night for night in reversed(nights.nights) if night.base == base)
     ladders = []
     for metric in sorted(found, key=lambda name: _rank(name, own)):
-        columns = sorted(found[metric].values(), key=lambda one: one.started_at)
-        chosen = sorted(columns[-MAX_VERSIONS:], key=lambda one: _order(one.version))
+        columns = sorted(found[metric].values(), key=lambda column: column.started_at)
+        chosen = sorted(columns[-MAX_VERSIONS:], key=lambda column: _order(column.version))
         left_out = len(columns) - len(chosen) + len(older.get(metric, ()))
         ladders.append(
             Ladder(
@@ -119,7 +119,7 @@ def _latest(
                 if branch != base and branch in night.built:
                     latest[judged_by][_column_of(branch, version)] = (branch, night)
     return {
-        metric: sorted(columns.values(), key=lambda each: each[1].started_at)
+        metric: sorted(columns.values(), key=lambda column: column[1].started_at)
         for metric, columns in latest.items()
     }
 
@@ -146,13 +146,13 @@ def _columns(
     """Return the column of a branch in a night by each metric that judges it."""
     assert night.base is not None
     version, base = night.versions[branch], night.versions[night.base]
-    one = comparisons.of(catalog.by_id[night.session_id], base, version)
-    if one is None:
+    comparison = comparisons.of(catalog.by_id[night.session_id], base, version)
+    if comparison is None:
         return _from_points(comparisons, catalog, nights, night, branch)
     columns = {}
-    groups = {step.step: step.group for step in one.steps}
-    for metric in one.judged_metrics:
-        cells = {step.step: judged for step in one.steps if (judged := step.by(metric)) is not None}
+    groups = {step.step: step.group for step in comparison.steps}
+    for metric in comparison.judged_metrics:
+        cells = {step.step: judged for step in comparison.steps if (judged := step.by(metric)) is not None}
         columns[metric] = LadderColumn(version, branch, night.uid, night.started_at, base, cells, groups)
     return columns
 

@@ -82,7 +82,7 @@ def latest_comparisons(
         here = sorted(wanted & {(branch, entry.judged_by) for branch in night.built - {nights.base}})
         wanted -= set(here)
         for branch, metric in here:
-            one = comparisons.of(entry, night.versions[night.base], night.versions[branch])
-            if one is not None and one.steps:
-                found[branch, metric] = LatestComparison(nights.place, branch, night, one)
+            compared = comparisons.of(entry, night.versions[night.base], night.versions[branch])
+            if compared is not None and compared.steps:
+                found[branch, metric] = LatestComparison(nights.place, branch, night, compared)
     return tuple(found[key] for key in sorted(found))

@@ -115,7 +115,7 @@ def _compared(
             if entry.status is not SessionStatus.RUNNING
             else "nothing was measured yet",
         )
-    ordered = [one for one in entry.versions if one in measured] or list(measured)
+    ordered = [name for name in entry.versions if name in measured] or list(measured)
     if len(ordered) < 2:
         return None, f"it measured one version, {ordered[0]}"
     base, *contenders = map(stored_version, ordered)
@@ -138,7 +138,9 @@ def _steps(
     dropped = history.dropped(entry.id) if found else ()
     steps = []
     for (position, step), versions in sorted(by_step.items()):
-        own = [run.id for one in versions.values() for run in one.values() if run.id in per_second]
+        own = [
+            run.id for by_number in versions.values() for run in by_number.values() if run.id in per_second
+        ]
         rounds = {
             version: history.profiles(entry.id, step, stored_version(version))
             for name, version in catalog.profiles.get(entry.id, ())
@@ -150,8 +152,8 @@ def _steps(
                 position,
                 versions,
                 {run_id: per_second[run_id] for run_id in own},
-                tuple(one for one in dropped if one.step == step),
-                {version: merged(one.values()) for version, one in rounds.items()},
+                tuple(attempt for attempt in dropped if attempt.step == step),
+                {version: merged(by_number.values()) for version, by_number in rounds.items()},
                 _differentials(entry, rounds),
             )
         )
@@ -160,7 +162,7 @@ def _steps(
 
 def _differentials(entry: SessionEntry, rounds: Mapping[str, Rounds]) -> Mapping[str, Differential]:
     """Return each contender's profile against the base's, the first of the session's versions."""
-    ordered = [one for one in entry.versions if one in rounds] or list(rounds)
+    ordered = [name for name in entry.versions if name in rounds] or list(rounds)
     if not ordered or (entry.versions and ordered[0] != entry.versions[0]):
         return {}
     base, *contenders = ordered

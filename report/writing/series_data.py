@@ -85,7 +85,7 @@ def periods_of(nights: PlaceNights) -> Mapping[str, tuple[NightEntry, ...]]:
     for night in nights.nights:
         when = night.started_at
         by_period[f"{when:%Y-%m}" if when.year == latest else f"{when:%Y}"].append(night)
-    return {period: tuple(its) for period, its in by_period.items()}
+    return {period: tuple(of_period) for period, of_period in by_period.items()}
 
 
 def step_series(connection: Connection, place: Environment) -> StepSeries:
@@ -267,7 +267,7 @@ def series_index(
 
 def _places(catalog: Catalog, keys: Sequence[str]) -> list[list[Any]]:
     """Return box, suite, configuration, base branch, files with periods, and folder of each environment."""
-    by_key = {_place_key(catalog, one.place): one for one in catalog.places}
+    by_key = {_place_key(catalog, place_nights.place): place_nights for place_nights in catalog.places}
     listed = []
     for key in keys:
         nights = by_key.get(key)

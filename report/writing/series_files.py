@@ -34,11 +34,11 @@ class SeriesFiles:
         """Write the files of an environment, or keep those whose nights are as they were."""
         steps = step_series(self.connection, nights.place)
         periods = periods_of(nights)
-        signatures = {period: self._signature(its) for period, its in periods.items()}
+        signatures = {period: self._signature(of_period) for period, of_period in periods.items()}
         names = files_of(list(periods))
         old = {name: self._old(nights.place, name) for name in names}
-        for place, (name, its) in enumerate(names.items()):
-            state = addresses.digest(*(f"{period} {signatures[period]}" for period in its))
+        for place, (name, file_periods) in enumerate(names.items()):
+            state = addresses.digest(*(f"{period} {signatures[period]}" for period in file_periods))
             with self.tree.made_of(self._source(nights.place, name), state) as fresh:
                 if not fresh:
                     continue
@@ -47,12 +47,14 @@ class SeriesFiles:
                 kept = {
                     period: other
                     for other in sources
-                    for period in its
+                    for period in file_periods
                     if old[other].get(period) == signatures[period]
                 }
-                read = {period: periods[period] for period in its if period not in kept}
-                self._write_file(nights.place, name, its, steps, kept, self._read(nights.place, steps, read))
-                self.tree.remember({period: signatures[period] for period in its})
+                read = {period: periods[period] for period in file_periods if period not in kept}
+                self._write_file(
+                    nights.place, name, file_periods, steps, kept, self._read(nights.place, steps, read)
+                )
+                self.tree.remember({period: signatures[period] for period in file_periods})
 
     def _signature(self, nights: Sequence[NightEntry]) -> str:
         intervals = [intervals_of(self.tree, night.uid) for night in nights]

@@ -175,7 +175,7 @@ def _boxes(site: _Site) -> list[BoxState]:
 def _changes(site: _Site) -> None:
     catalog, options = site.catalog, site.options
     site.write(changes_page(site.reports, catalog.clearance, catalog.data_until))
-    bisects = {one.change: one for one in reversed(options.bisects) if one.change}
+    bisects = {shown.change: shown for shown in reversed(options.bisects) if shown.change}
     for report in site.reports:
         change = report.change
         bisect = bisects.get(change.fingerprint)
@@ -203,7 +203,7 @@ def _change_signature(site: _Site, report: ChangeReport, bisect: BisectPage | No
     if change.status is ChangeStatus.OPEN:
         places = {member.key.environment for member in change.members}
         found = [site.catalog.place_named(place) for place in sorted(places, key=str)]
-        parts += [one.nights[-1].uid for one in found if one is not None]
+        parts += [place_nights.nights[-1].uid for place_nights in found if place_nights is not None]
     return addresses.digest(*parts)
 
 
@@ -239,7 +239,9 @@ def _branch_source(branch: str) -> str:
 
 
 def _visible(site: _Site, branch: str) -> Sights:
-    return {(one.place, one.metric.name): one.visible for one in site.latest if one.branch == branch}
+    return {
+        (entry.place, entry.metric.name): entry.visible for entry in site.latest if entry.branch == branch
+    }
 
 
 def _changes_of(site: _Site, branch: str) -> Sequence[ChangeReport]:
@@ -250,9 +252,13 @@ def _branch_signature(site: _Site, branch: str) -> str:
     """Return what a branch's page is made of: its nights, what its steps see, and its changes."""
     visible = _visible(site, branch)
     parts = [site.prefix, *(f"{place} {sorted(sees.items())}" for place, sees in visible.items())]
-    for one in site.catalog.nights_of_branch(branch):
-        nights = [site.catalog.by_id[night.session_id] for night in one.of_branch(branch)[-NIGHTS:]]
-        parts += [str(one.place), str(one.base), *(f"{entry.uid} {entry.state}" for entry in nights)]
+    for place_nights in site.catalog.nights_of_branch(branch):
+        nights = [site.catalog.by_id[night.session_id] for night in place_nights.of_branch(branch)[-NIGHTS:]]
+        parts += [
+            str(place_nights.place),
+            str(place_nights.base),
+            *(f"{entry.uid} {entry.state}" for entry in nights),
+        ]
     parts += [
         f"{change.change.fingerprint} {change.change.status} {change.change.updated_at}"
         for change in _changes_of(site, branch)
@@ -277,7 +283,7 @@ def _machines(site: _Site, notes: InParallel[tuple[BoxNote, ...]]) -> None:
     boxes = sorted({entry.box for entry in site.catalog.sessions.values()})
     with site.history.database.reading() as connection:
         read = [read_machine(connection, site.catalog, box, notes.value()) for box in boxes]
-    values = [one for one in read if one.periods]
+    values = [machine for machine in read if machine.periods]
     site.write(machines_page(values, site.catalog))
     for value in values:
         site.write(machine_page(value, site.catalog))
@@ -298,15 +304,15 @@ def _series(site: _Site) -> None:
             files.write(nights)
         sees: dict[tuple[str, ...], float] = {
             (
-                one.place.box,
-                one.place.suite,
-                one.place.configuration,
-                one.branch,
+                entry.place.box,
+                entry.place.suite,
+                entry.place.configuration,
+                entry.branch,
                 step,
-                one.metric.name,
+                entry.metric.name,
             ): visible
-            for one in site.latest
-            for step, visible in one.visible.items()
+            for entry in site.latest
+            for step, visible in entry.visible.items()
             if visible is not None
         }
         index, count = series_index(connection, catalog, site.reports, sees)
@@ -335,13 +341,13 @@ def _touched(site: _Site) -> Mapping[str, Collection[str]]:
     for report in site.reports:
         for member in report.change.members:
             nights = (
-                site.catalog.by_id[one.session_id].uid for one in (member.last_before, member.first_after)
+                site.catalog.by_id[night.session_id].uid for night in (member.last_before, member.first_after)
             )
             for uid in (*nights, *([member.confirmed.uid] if member.confirmed else [])):
                 found[uid].add(member.key.step)
     for bisect in site.options.bisects:
-        for one in bisect.rounds:
-            found[one.session].add(bisect.step)
+        for probe in bisect.rounds:
+            found[probe.session].add(bisect.step)
     return found
 
 

@@ -311,7 +311,7 @@ class Delivery:
             pass
 
     def _as_recorded(self, alert: Alert) -> Alert:
-        return next(each for each in self._alerts() if each.id == alert.id)
+        return next(recorded for recorded in self._alerts() if recorded.id == alert.id)
 
     def _alerts(self) -> tuple[Alert, ...]:
         with self._database.reading() as connection:

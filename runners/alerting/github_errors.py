@@ -199,7 +199,7 @@ def connection_problem(error: BaseException, timeout_seconds: float) -> tuple[st
     if isinstance(error, certificates.CertificateError):
         return f"{error.what}: {error.where}", error.hint
     chain = tuple(_chain(error))
-    if any(isinstance(each, (TimeoutError, requests.Timeout)) for each in chain):
+    if any(isinstance(cause, (TimeoutError, requests.Timeout)) for cause in chain):
         return f"nothing came within {timeout_seconds:g} s", NEXT_NIGHT
     reasons = map(_reason, chain)
     return next((reason for reason in reasons if reason), type(error).__name__), NEXT_NIGHT

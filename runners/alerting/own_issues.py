@@ -41,7 +41,7 @@ class OwnIssues:
             issues = list(self._tracker.newest(alert.asked_after))
         else:
             issues = self._all()
-        return sorted((issue for issue in issues if is_marked(alert, issue)), key=lambda each: each.number)
+        return sorted((issue for issue in issues if is_marked(alert, issue)), key=lambda issue: issue.number)
 
     def latest_number(self, alert: Alert) -> int:
         """The number above which an alert's issue is going to be, or is if it was asked for in vain."""

@@ -31,8 +31,14 @@ def main(arguments: argparse.Namespace) -> int:
 def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -> int:
     chosen = [_definition(version, arguments) for version in versions]
     cached = [
-        lookup(version.plain, home, patches=it.patches, choices=it.choices, git_source=arguments.git)
-        for version, it in zip(versions, chosen, strict=True)
+        lookup(
+            version.plain,
+            home,
+            patches=definition.patches,
+            choices=definition.choices,
+            git_source=arguments.git,
+        )
+        for version, definition in zip(versions, chosen, strict=True)
     ]
     if all(cached):
         # Nothing is compiled, so that the progress display need not be loaded.
@@ -40,14 +46,14 @@ def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -
         return 0
     code = 0
     with progress() as shown:
-        for version, it in zip(versions, chosen, strict=True):
+        for version, definition in zip(versions, chosen, strict=True):
             try:
                 build = provide(
                     version.plain,
                     home,
                     shown,
-                    patches=it.patches,
-                    choices=it.choices,
+                    patches=definition.patches,
+                    choices=definition.choices,
                     git_source=arguments.git,
                     again=True,
                 )
@@ -67,8 +73,8 @@ def _definition(version: Version, arguments: argparse.Namespace) -> Variant:
     everywhere = [Path(text) for text in arguments.patch if "=" not in text]
     variants = read_variants((), arguments.build, [text for text in arguments.patch if "=" in text])
     require_defined((version,), {name: variants[name] for name in {EVERY, version.variant} & variants.keys()})
-    it = definition_of(version, variants)
-    return replace(it, patches=(*everywhere, *it.patches))
+    definition = definition_of(version, variants)
+    return replace(definition, patches=(*everywhere, *definition.patches))
 
 
 def _export(words: list[str], arguments: argparse.Namespace, home: Home) -> int:
@@ -82,8 +88,8 @@ def _export(words: list[str], arguments: argparse.Namespace, home: Home) -> int:
         versions = [parse_version(text) for text in words[1:]]
         chosen = [_definition(version, arguments) for version in versions]
         builds = [
-            provide(version.plain, home, shown, patches=it.patches, choices=it.choices)
-            for version, it in zip(versions, chosen, strict=True)
+            provide(version.plain, home, shown, patches=definition.patches, choices=definition.choices)
+            for version, definition in zip(versions, chosen, strict=True)
         ]
         for path in export(builds, Path(words[0])):
             print(path)

@@ -89,7 +89,7 @@ def recorded(store: Store, request: Request, uid: str) -> tuple[Mapping[str, Ste
     session = comparison.contenders[0].session
     noise = noise_of(held.runs(session.id), str(base), str(twin))
     store.record_noise(store.recorded_id(uid), noise)
-    return {each.step: each for each in noise if each.metric == primary}, comparison
+    return {calibrated.step: calibrated for calibrated in noise if calibrated.metric == primary}, comparison
 
 
 def exit_code(

@@ -89,7 +89,7 @@ def _complain(applied: AppliedChanges) -> None:
 def _paragraph(finding: Finding) -> str:
     """Render level, name and reading in columns, and below the reading its reason and fix."""
     reading, check = finding.reading, finding.check
-    name_width = max(len(each.name) for each in CHECKS)
+    name_width = max(len(listed.name) for listed in CHECKS)
     head = f"{reading.level:<5}  {check.name:<{name_width}}  "
     indent = " " * len(head)
     lines = textwrap.wrap(reading.text, WIDTH, initial_indent=head, subsequent_indent=indent)

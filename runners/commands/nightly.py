@@ -83,7 +83,9 @@ def backfill_of(arguments: argparse.Namespace) -> Backfill | None:
     try:
         return Backfill(**{name: value for name, value in given.items() if value}, share=1.0)
     except ValidationError as error:
-        reasons = [each["msg"].removeprefix("Value error, ") for each in error.errors(include_url=False)]
+        reasons = [
+            mistake["msg"].removeprefix("Value error, ") for mistake in error.errors(include_url=False)
+        ]
         raise PlanError("; ".join(reasons), where="nightly --backfill") from error
 
 

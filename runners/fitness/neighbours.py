@@ -42,7 +42,7 @@ def load(machine: CheckedMachine) -> Reading:
 def databases(machine: CheckedMachine) -> Reading:
     """Check that no database server runs; none of ours can run at the same time as this check."""
     found = processes(machine.kernel.path("/proc")).values()
-    running = Counter(each.name for each in found if each.name in DATABASES)
+    running = Counter(process.name for process in found if process.name in DATABASES)
     if not running:
         return ok("none")
     text = ", ".join(f"{name} ({_processes(count)})" for name, count in sorted(running.items()))

@@ -83,7 +83,7 @@ def temperature(machine: CheckedMachine) -> Reading:
     found = temperatures(machine.kernel)
     if not found:
         return note(NOT_VISIBLE)
-    name, hottest = max(found.items(), key=lambda each: each[1])
+    name, hottest = max(found.items(), key=lambda sensor: sensor[1])
     text = f"{hottest:.0f} °C at {name} (limit {HOT_CELSIUS:.0f} °C)"
     return unfit(text, LOOK_AT_HEAT) if hottest > HOT_CELSIUS else ok(text)
 

@@ -16,7 +16,7 @@ MAX_PARANOID = 0
 
 def counters(kernel: Kernel) -> str:
     """Return the kind of events that perf can sample by."""
-    found = [each for name in HARDWARE for each in kernel.names(f"/sys/bus/event_source/devices/{name}")]
+    found = [device for name in HARDWARE for device in kernel.names(f"/sys/bus/event_source/devices/{name}")]
     return "hardware counters" if found else "cpu-clock only"
 
 

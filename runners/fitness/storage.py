@@ -83,10 +83,10 @@ def file_system(machine: CheckedMachine) -> Reading:
 def has_reflink(folder: Path) -> bool:
     """Return whether files in `folder` can share blocks, tried with two small ones."""
     try:
-        with tempfile.TemporaryFile(dir=folder) as one, tempfile.TemporaryFile(dir=folder) as other:
-            one.write(b"x" * 4096)
-            one.flush()
-            fcntl.ioctl(other.fileno(), FICLONE, one.fileno())
+        with tempfile.TemporaryFile(dir=folder) as first, tempfile.TemporaryFile(dir=folder) as other:
+            first.write(b"x" * 4096)
+            first.flush()
+            fcntl.ioctl(other.fileno(), FICLONE, first.fileno())
     except OSError:
         return False
     return True

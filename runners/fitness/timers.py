@@ -65,7 +65,7 @@ def _timers_due(machine: CheckedMachine) -> Iterator[tuple[datetime, str]]:
 
 def _cron_runs(machine: CheckedMachine) -> bool:
     found = processes(machine.kernel.path("/proc")).values()
-    return any(each.name in CRON_PROGRAMS for each in found)
+    return any(process.name in CRON_PROGRAMS for process in found)
 
 
 def _jobs_due(machine: CheckedMachine) -> Iterator[tuple[datetime, str]]:

@@ -32,9 +32,9 @@ def _views(subcommands: "Subcommands") -> None:
     )
     series = subcommands.add_parser("series", help="show one step of one branch, night by night")
     points = subcommands.add_parser("change-points", help="find changes of level in whole series")
-    one = f"the metric (default: {PRIMARY})"
+    metric_help = f"the metric (default: {PRIMARY})"
     base = "branch to compare with, instead of the latest night's base"
-    for each, step, metric, default, formats in (
+    for view, step, metric, default, formats in (
         (
             show,
             "only branches with this step; lists its series",
@@ -42,21 +42,21 @@ def _views(subcommands: "Subcommands") -> None:
             None,
             ["terminal", "json"],
         ),
-        (series, "the step", one, PRIMARY, ["terminal", "json", "csv"]),
+        (series, "the step", metric_help, PRIMARY, ["terminal", "json", "csv"]),
         (points, "only this step", "only this metric", None, ["terminal", "json"]),
     ):
-        each.add_argument("--step", required=each is series, metavar="STEP", help=step)
-        each.add_argument("--metric", default=default, choices=METRICS, metavar="METRIC", help=metric)
-        each.add_argument("--machine", metavar="BOX", help="only this host name")
-        each.add_argument("--suite", help="only this suite")
-        each.add_argument("--branch", metavar="BRANCH", help="only this branch, such as postgres@18")
-        each.add_argument(
+        view.add_argument("--step", required=view is series, metavar="STEP", help=step)
+        view.add_argument("--metric", default=default, choices=METRICS, metavar="METRIC", help=metric)
+        view.add_argument("--machine", metavar="BOX", help="only this host name")
+        view.add_argument("--suite", help="only this suite")
+        view.add_argument("--branch", metavar="BRANCH", help="only this branch, such as postgres@18")
+        view.add_argument(
             "--configuration", metavar="NAME", help="only this configuration, as history show names it"
         )
-        each.add_argument("--format", choices=formats, default="terminal")
-    for each in (series, points):
-        each.add_argument("--base", metavar="BRANCH", help=base)
-        each.add_argument(
+        view.add_argument("--format", choices=formats, default="terminal")
+    for view in (series, points):
+        view.add_argument("--base", metavar="BRANCH", help=base)
+        view.add_argument(
             "--since", type=moment, metavar="DATE", help="only nights since then: 2026-11-01, or 30d"
         )
     _read(show, series, points)
@@ -116,8 +116,8 @@ def _changes(subcommands: "Subcommands") -> None:
     changes.add_argument("--status", action="append", default=[], choices=list(ChangeStatus), help=status)
     changes.add_argument("--branch", help="only changes of this branch, such as postgres@REL_18_STABLE")
     changes.add_argument("--suite", help="only changes of this suite")
-    for each in (judge, changes):
-        each.add_argument("--format", choices=["terminal", "json"], default="terminal")
+    for command in (judge, changes):
+        command.add_argument("--format", choices=["terminal", "json"], default="terminal")
     acknowledge = subcommands.add_parser(
         "acknowledge", help="say that a change is known, so that it is not told again"
     )

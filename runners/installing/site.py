@@ -104,12 +104,12 @@ def site(
     if agent is not None:
         require_printable(str(agent), "the folder of GitHub's runner")
     require_startable(str(checkout), "the checkout")
-    its = plan.boxes[name]
+    plan_box = plan.boxes[name]
     plan_file, checkout, home = folders.values()
     return Site(
         name,
-        its.label,
-        its.budget_minutes,
+        plan_box.label,
+        plan_box.budget_minutes,
         plan.alerts.repository,
         plan_file,
         checkout,

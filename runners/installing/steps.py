@@ -60,7 +60,7 @@ def to_uninstall(machine: TargetMachine, *, force: bool) -> Steps:
     if machine.is_real and machine.has_systemd and any(name.endswith(".timer") for name in record.digests):
         # Not the services: a running night ends by itself, and the history keeps what it measured.
         stops = ("systemctl", "disable", "--now", *ENABLED)
-        steps.actions.append(Action(" ".join(stops), lambda its: its.run(stops)))
+        steps.actions.append(Action(" ".join(stops), lambda target: target.run(stops)))
     for name in map(PurePosixPath, record.digests):
         text = machine.read(name)
         if text is not None and not record.wrote(name, text) and not force:
@@ -73,7 +73,7 @@ def to_uninstall(machine: TargetMachine, *, force: bool) -> Steps:
         steps.actions.append(_agent_removal(machine, record))
     if steps.actions and machine.is_real and machine.has_systemd:
         reload = ("systemctl", "daemon-reload")
-        steps.actions.append(Action(" ".join(reload), lambda its: its.run(reload)))
+        steps.actions.append(Action(" ".join(reload), lambda target: target.run(reload)))
     return steps
 
 
@@ -88,7 +88,7 @@ def _account(site: Site, machine: TargetMachine, notes: list[str]) -> Iterator[A
     if found is None:
         command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", str(site.home)]
         command += ["--shell", "/usr/sbin/nologin", site.user]
-        yield Action(f"create the user {site.user}: {' '.join(command)}", lambda its: its.run(command))
+        yield Action(f"create the user {site.user}: {' '.join(command)}", lambda target: target.run(command))
     elif found.user_id == 0 or found.may_log_in:
         raise InstallError(
             f"the user {site.user} exists already and may log in: it belongs to somebody",
@@ -103,7 +103,7 @@ def _home(site: Site, machine: TargetMachine) -> Iterator[Action]:
     path, account = machine.path(site.home), machine.account(site.user)
     making = Action(
         f"create the folder {path}, owner {site.user}, mode {FOLDER_MODE:o}",
-        lambda its: its.make_folder(site.home, FOLDER_MODE, site.user),
+        lambda target: target.make_folder(site.home, FOLDER_MODE, site.user),
     )
     if not path.exists():
         yield making
@@ -241,7 +241,7 @@ def _services(machine: TargetMachine, *, reload: bool) -> Iterator[Action]:
         return
     if reload:
         words = ("systemctl", "daemon-reload")
-        yield Action(" ".join(words), lambda its: its.run(words))
+        yield Action(" ".join(words), lambda target: target.run(words))
     for unit in ENABLED:
         is_enabled = machine.output_of(["systemctl", "is-enabled", unit]) == "enabled"
         if unit.endswith(".timer"):
@@ -255,7 +255,7 @@ def _services(machine: TargetMachine, *, reload: bool) -> Iterator[Action]:
 
 
 def _call(*words: str) -> Action:
-    return Action(" ".join(words), lambda its: its.run(words))
+    return Action(" ".join(words), lambda target: target.run(words))
 
 
 def installed_units(machine: TargetMachine) -> dict[str, str]:

@@ -118,8 +118,8 @@ def provide_builds(
             progress.note(f"{version} is skipped: {error}")
     if not builds and not request.unattended:
         raise ServerError("none of the versions can be measured", hint="see the messages above")
-    for one, other in _same(request, builds):
-        progress.note(f"{one} and {other} are the same build with the same settings: only noise differs")
+    for first, other in _same(request, builds):
+        progress.note(f"{first} and {other} are the same build with the same settings: only noise differs")
     return builds, not_built
 
 
@@ -129,9 +129,9 @@ def _same(request: Request, builds: Sequence[Build]) -> Iterator[tuple[Version, 
         for other in builds[place + 1 :]:
             same = build.key == other.key and build.version.plain == other.version.plain
             given = [
-                (request.settings_of(its), definition.companions, definition.indexes)
-                for its in (build.version, other.version)
-                for definition in (definition_of(its, request.variants),)
+                (request.settings_of(compared), definition.companions, definition.indexes)
+                for compared in (build.version, other.version)
+                for definition in (definition_of(compared, request.variants),)
             ]
             if same and not other.version.variant.endswith(TWIN) and given[0] == given[1]:
                 yield build.version, other.version

@@ -80,18 +80,18 @@ class SequentialVerdicts:
         return {step: self._verdict(contender, step, number) for step in self._logs[contender]}
 
     def _verdict(self, contender: str, step: str, number: int) -> Verdict:
-        its = self._logs[contender][step]
-        last = max((each for each, _ in its if each <= number), default=0)
+        taken = self._logs[contender][step]
+        last = max((place for place, _ in taken if place <= number), default=0)
         rounds = {
             name: usable
             for name, logs in self._logs[contender].items()
-            if (usable := _usable([each for at, each in logs if at <= last]))
+            if (usable := _usable([value for at, value in logs if at <= last]))
         }
         if step not in rounds:
             return Verdict.INCONCLUSIVE
         prior = priors_of(rounds, self._calibrated)[step]
         if self._layouts:
-            layouts = [layout_of(at, self._layouts) for at, _ in its if at <= last]
+            layouts = [layout_of(at, self._layouts) for at, _ in taken if at <= last]
             interval = layout_interval(rounds[step], layouts, self._design, prior)
         else:
             interval = sequential_interval(rounds[step], self._design, prior)
@@ -102,5 +102,5 @@ class SequentialVerdicts:
 
 def _usable(logs: Sequence[float | None]) -> list[float]:
     """The logarithms, or none at all where a round has none."""
-    numbers = [each for each in logs if each is not None]
+    numbers = [value for value in logs if value is not None]
     return numbers if len(numbers) == len(logs) else []

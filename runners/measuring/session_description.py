@@ -125,7 +125,7 @@ def _rates(request: Request) -> dict[str, object]:
 def _of_suite(request: Request) -> dict[str, object]:
     """Return the options that the suite decides for its servers; a suite that decides nothing has none."""
     engines = {version.engine for version in request.versions}
-    server = {str(engine): dict(its) for engine, its in request.suite.server.items() if engine in engines}
+    server = {str(engine): dict(own) for engine, own in request.suite.server.items() if engine in engines}
     isolation, primary = request.suite.isolation, request.suite.primary
     return {
         **({"isolation": isolation} if isolation else {}),

@@ -209,4 +209,4 @@ def _option_of(variant: Variant) -> str:
         "--companion": variant.companions,
         "--patch": variant.patches,
     }
-    return next((option for option, its in given.items() if its), "--set")
+    return next((option for option, values in given.items() if values), "--set")

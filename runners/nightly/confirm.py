@@ -83,7 +83,7 @@ def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Susp
 def findings_of(outcome: SessionOutcome, store: Store) -> tuple[Confirmation, ...]:
     """What a session found in every series that has an interval."""
     with store.database.reading() as connection:
-        return tuple(one for one in confirmation.load(connection) if one.uid == outcome.uid)
+        return tuple(answer for answer in confirmation.load(connection) if answer.uid == outcome.uid)
 
 
 def _open(
@@ -101,7 +101,7 @@ def _open(
                 all(METRICS[member.key.metric].is_counted for member in returned.change.members),
             )
     looked_at = {step for confirms in examined for step in confirms.steps}
-    timed = {each.step for each in tonight.suspects if not METRICS[each.metric].is_counted}
+    timed = {candidate.step for candidate in tonight.suspects if not METRICS[candidate.metric].is_counted}
     by_night: defaultdict[tuple[Night, bool], list[str]] = defaultdict(list)
     # Those by rounds first: a step with one of them is counted in the same session.
     for suspect in sorted(tonight.suspects, key=lambda suspect: suspect.step not in timed):
@@ -145,7 +145,7 @@ def _examined(connection: Connection, branch: str, tonight: ScreenedNight) -> li
     uids = {_uid(connection, night) for night in tonight.of_version}
     several = map(stored_options, connection.execute(query).scalars())
     found = [Confirms.of(options) for options in several if not was_hindered(options)]
-    return [each for each in found if each is not None and each.branch == branch and each.night in uids]
+    return [asked for asked in found if asked is not None and asked.branch == branch and asked.night in uids]
 
 
 def _uid(connection: Connection, night: Night) -> str:

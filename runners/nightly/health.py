@@ -140,14 +140,14 @@ def box_healths(
     placed = {pool: current_boxes(connection, pool) for pool in pools if pool}
     found = []
     for box in chosen:
-        its = {task: state for task, state in states.items() if task.box == box}
-        hostname = _hostname(plan, box, its)
-        signs = [state.checked_at for state in its.values()]
+        task_states = {task: state for task, state in states.items() if task.box == box}
+        hostname = _hostname(plan, box, task_states)
+        signs = [state.checked_at for state in task_states.values()]
         signs += [sign for sign in ((heard or {}).get(box), _last_run(connection, hostname)) if sign]
         last = max(signs, default=None)
         silent = last is None or now - last > timedelta(hours=MISSED_HOURS)
         pool = plan.boxes[box].pool
-        tasks = _tasks(plan, box, connection, hostname, its, now, placed.get(pool) if pool else None)
+        tasks = _tasks(plan, box, connection, hostname, task_states, now, placed.get(pool) if pool else None)
         found.append(BoxHealth(box, last, silent, tuple(tasks)))
     return found
 

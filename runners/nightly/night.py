@@ -65,7 +65,7 @@ def measure(
         except Exception as error:
             measuring.give_up(error)
             raise
-        asked = [(task, each) for task in plan.tasks_of(box) for each in task.backfill]
+        asked = [(task, backfill) for task in plan.tasks_of(box) for backfill in task.backfill]
         if asked and measuring.seconds_left() > 0:
             try:
                 filling = BackfillRun(plan, box, home, store, progress)
@@ -124,7 +124,7 @@ def measure_past(
         filling = BackfillRun(plan, box, home, store, progress)
         places = filling.places([(task, asked) for task in tasks], hostname)
         others = {elsewhere(night.pool, place.environment, asked.branch) for place in places} - {None}
-        places = [each for each in places if elsewhere(night.pool, each.environment, asked.branch) is None]
+        places = [spot for spot in places if elsewhere(night.pool, spot.environment, asked.branch) is None]
         if others and not places:
             raise PlanError(
                 f"{asked.branch} is measured on {', '.join(sorted(map(str, others)))} of its pool",
@@ -184,8 +184,8 @@ class _Measuring:
         """Take over everything that the plan tracks, with what is known of it before the first session."""
         since = self.record(targets, fetched_at=self.store.now())
         for target in targets:
-            its = since.get(_tracked(self.night.box, target)) if not target.is_pending else None
-            self.night.targets.append(replace(target, since=its))
+            tracked_since = since.get(_tracked(self.night.box, target)) if not target.is_pending else None
+            self.night.targets.append(replace(target, since=tracked_since))
 
     def carry_out(self, spot: Spot) -> bool:
         """Measure what is new in a spot; return whether suspicions may be examined there."""
@@ -196,7 +196,7 @@ class _Measuring:
         if left <= 0:
             pause = self.night.pause
             skipped, whose = (TaskOutcome.PAUSED, str(pause)) if pause else (TaskOutcome.BUDGET, "")
-            self._conclude(pending, lambda it: replace(it, outcome=skipped, reason=whose))
+            self._conclude(pending, lambda target: replace(target, outcome=skipped, reason=whose))
             return False
         session = _within(session, left)
         what = f"{session.task.suite} {session.task.profile}"
@@ -205,18 +205,18 @@ class _Measuring:
         except (TidemarkError, OSError) as error:  # such as a full disk
             why = str(error)
             self.progress.note(f"the session ended: {what}: {why}")
-            self._conclude(pending, lambda it: replace(it, outcome=TaskOutcome.STOPPED, reason=why))
+            self._conclude(pending, lambda target: replace(target, outcome=TaskOutcome.STOPPED, reason=why))
             return False
         if outcome.uid:
             self.night.carried_out.append((session, outcome))
-        self._conclude(pending, lambda it: concluded(it, session.request, outcome))
+        self._conclude(pending, lambda target: concluded(target, session.request, outcome))
         return True
 
     def give_up(self, error: Exception) -> None:
         """Record that an error ended the night before what is still pending."""
         pending = [target for target in self.night.targets if target.is_pending]
         why = str(error) or type(error).__name__
-        self._conclude(pending, lambda it: replace(it, outcome=TaskOutcome.STOPPED, reason=why))
+        self._conclude(pending, lambda target: replace(target, outcome=TaskOutcome.STOPPED, reason=why))
 
     def _conclude(self, pending: Sequence[Target], conclude: Callable[[Target], Target]) -> None:
         """Put what became of targets into the night and into the history."""

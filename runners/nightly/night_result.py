@@ -102,7 +102,7 @@ class NightResult:
             self.problems
             or any(target.outcome not in _HARMLESS for target in self.targets)
             or any(not outcome.whole for _, outcome in self.carried_out)
-            or any(each.outcome.was_hindered for each in self.examined)
+            or any(examination.outcome.was_hindered for examination in self.examined)
             or (self.past is not None and self.past.left_open)
         )
 
@@ -176,14 +176,14 @@ def concluded(target: Target, request: Request, outcome: SessionOutcome) -> Targ
 def _result(target: Target, request: Request, outcome: SessionOutcome) -> tuple[TaskOutcome, str]:
     base, version = request.versions[0], target.version
     assert version is not None
-    for each in (version, base):
-        beside = "" if each == version else f"its base {base}: "
-        not_built = outcome.not_built.get(each)
+    for side in (version, base):
+        beside = "" if side == version else f"its base {base}: "
+        not_built = outcome.not_built.get(side)
         if not_built is not None:
             is_own = not_built.cause is FailureCause.VERSION
             return (TaskOutcome.UNUSABLE if is_own else TaskOutcome.UNAVAILABLE), f"{beside}{not_built}"
-        failure = outcome.failed.get(str(each))
-        if failure is not None and str(each) in outcome.without_result:
+        failure = outcome.failed.get(str(side))
+        if failure is not None and str(side) in outcome.without_result:
             return _failed(failure), f"{beside}{failure}"
     if str(version) in outcome.without_result:
         return TaskOutcome.STOPPED, "no round was finished"

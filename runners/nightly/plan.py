@@ -98,24 +98,24 @@ class Tracked(_Strict):
     @field_validator("releases")
     @classmethod
     def _releases(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for each in value:
-            if not is_release(_plain(each)):
-                raise ValueError(f"'{each}' is not a release; name branches under `branches`")
+        for name in value:
+            if not is_release(_plain(name)):
+                raise ValueError(f"'{name}' is not a release; name branches under `branches`")
         return value
 
     @field_validator("branches")
     @classmethod
     def _branches(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for each in value:
-            if not is_ref(_plain(each)):
-                raise ValueError(f"'{each}' is not a valid branch name")
+        for name in value:
+            if not is_ref(_plain(name)):
+                raise ValueError(f"'{name}' is not a valid branch name")
         return value
 
     @model_validator(mode="after")
     def _no_repeats(self) -> "Tracked":
         for name in ("releases", "branches"):
-            its = getattr(self, name)
-            if len(set(its)) != len(its):
+            entries = getattr(self, name)
+            if len(set(entries)) != len(entries):
                 raise ValueError(f"{name}: an entry is listed twice")
         return self
 
@@ -390,8 +390,8 @@ def _plain(ref: str) -> str:
 
 def _mistakes(error: ValidationError) -> Sequence[str]:
     found = []
-    for each in error.errors(include_url=False):
-        key = ".".join(str(part) for part in each["loc"])
-        reason: Any = each["msg"].removeprefix("Value error, ")
+    for mistake in error.errors(include_url=False):
+        key = ".".join(str(part) for part in mistake["loc"])
+        reason: Any = mistake["msg"].removeprefix("Value error, ")
         found.append(f"{key}: {reason}" if key else str(reason))
     return found

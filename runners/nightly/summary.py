@@ -69,7 +69,7 @@ def _missing(night: NightResult) -> Iterator[Markdown]:
 def _handed_over(pool: PoolNight) -> Iterator[str]:
     """What one box of the pool handed on to another."""
     yield f"Pool {pool.pool}: a series that is handed on begins anew on its new box."
-    yield from (md("- handed on: {}", each) for each in pool.handed_over)
+    yield from (md("- handed on: {}", hand_over) for hand_over in pool.handed_over)
 
 
 def _changes(report: NightReport) -> Iterator[str]:
@@ -80,8 +80,8 @@ def _changes(report: NightReport) -> Iterator[str]:
     for heading, changes in (("new", report.new), ("back", report.reopened), ("gone", report.closed)):
         yield from (md("- {}: {}", heading, _change(change)) for change in changes)
     yield from (
-        md("- explained, not alerted: {}: {}", _change(each), each.change.reason or "")
-        for each in report.explained
+        md("- explained, not alerted: {}: {}", _change(known), known.change.reason or "")
+        for known in report.explained
     )
     yield from (md("- machine: {}", line) for line in box_note_lines(report.notes))
     delivered = report.delivered

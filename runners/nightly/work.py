@@ -168,8 +168,8 @@ def find_work(
             targets = _looked_up(plan, every, environment, (connection, *others))
             session = _session(plan, engine, task, environment, targets)
             branches = (f"{engine}@{branch}" for branch in tracked.branches)
-            its = frozenset(branch for branch in branches if mine(environment, branch))
-            found.append(Spot(task, engine, environment, session, its, targets=targets))
+            own = frozenset(branch for branch in branches if mine(environment, branch))
+            found.append(Spot(task, engine, environment, session, own, targets=targets))
     return NightWork(tuple(found))
 
 

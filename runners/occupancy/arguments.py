@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
-def add_wait(it: "argparse._ActionsContainer") -> None:
+def add_wait(options: "argparse._ActionsContainer") -> None:
     """Add `--wait`, in minutes, to the parser of a command, or to a group of its arguments."""
     wait = "wait up to so many minutes while the machine is held, by a measurement or a report; default: none"
-    it.add_argument("--wait", type=minutes, default=0.0, metavar="MINUTES", help=wait)
+    options.add_argument("--wait", type=minutes, default=0.0, metavar="MINUTES", help=wait)
 
 
 def add_pauses(subcommands: "Subcommands") -> None:

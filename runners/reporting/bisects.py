@@ -58,8 +58,13 @@ def bisect_values(state: BisectState) -> BisectPage:
             )
             for all_round in log.all_rounds()
         ),
-        counted=tuple((one.point.short, one.point.subject, one.ratio, one.rounds) for one in state.counted()),
-        collapsed=tuple((one["commit"], one["subject"], one["reason"]) for one in log.span.collapsed),
+        counted=tuple(
+            (counted.point.short, counted.point.subject, counted.ratio, counted.rounds)
+            for counted in state.counted()
+        ),
+        collapsed=tuple(
+            (dropped["commit"], dropped["subject"], dropped["reason"]) for dropped in log.span.collapsed
+        ),
         log=tuple((event.happened_at, EVENTS[event.kind], event.session or "") for event in bisect.events),
         hints=tuple(hint for hint in (merge_hint(state), smaller_step_hint(state)) if hint),
         commands=tuple(reproduce(state)),
@@ -69,10 +74,10 @@ def bisect_values(state: BisectState) -> BisectPage:
 
 def _positions(state: BisectState) -> Iterator[BisectPosition]:
     posterior = state.posterior
-    measured = {one.position: one for one in state.measured()}
+    measured = {entry.position: entry for entry in state.measured()}
     excluded = {point.version: reason for point, reason in state.excluded()}
     for place, point in enumerate(state.log.span.points):
-        one = measured.get(place)
+        found = measured.get(place)
         page = ENGINES[point.parsed.engine].compare_page
         yield BisectPosition(
             position=place,
@@ -81,10 +86,10 @@ def _positions(state: BisectState) -> Iterator[BisectPosition]:
             author=point.author,
             date=point.date,
             probability=posterior[place] if place and place < len(posterior) else 0.0,
-            ratio=1.0 if place == 0 and measured else one.ratio if one else None,
-            low=one.low if one else None,
-            high=one.high if one else None,
-            rounds=one.rounds if one else 0,
+            ratio=1.0 if place == 0 and measured else found.ratio if found else None,
+            low=found.low if found else None,
+            high=found.high if found else None,
+            rounds=found.rounds if found else 0,
             excluded=excluded.get(point.version, ""),
             address=f"{page}{point.commit[:12]}%5E...{point.commit[:12]}" if point.commit and page else "",
         )

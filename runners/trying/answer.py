@@ -43,7 +43,9 @@ class StepAnswer:
     @property
     def is_decided(self) -> bool:
         """Whether rounds or counts have decided."""
-        return any(each not in (None, Verdict.INCONCLUSIVE) for each in (self.instructions, self.throughput))
+        return any(
+            verdict not in (None, Verdict.INCONCLUSIVE) for verdict in (self.instructions, self.throughput)
+        )
 
 
 @dataclass(frozen=True)
@@ -145,12 +147,12 @@ def basis(answer: TryAnswer) -> Iterator[str]:
         if comparison is None:
             yield f"{'instructions were not counted' if what == 'counted' else 'no rounds were measured'}"
             continue
-        (one,) = comparison.contenders
-        pairs = [step.judged.pairs for step in one.steps]
+        (contender,) = comparison.contenders
+        pairs = [step.judged.pairs for step in contender.steps]
         span = f"{min(pairs)}" if min(pairs) == max(pairs) else f"{min(pairs)} to {max(pairs)}"
         unit = "passes" if what == "counted" else "interleaved rounds"
-        unit += f", in {one.session.layouts} layouts a side," if one.session.layouts else ""
-        session = one.session
+        unit += f", in {contender.session.layouts} layouts a side," if contender.session.layouts else ""
+        session = contender.session
         yield (
             f"{what}: {span} {unit} of {session.suite}, {session.profile}, on {session.machine.hostname} "
             f"(session {session.uid})"
@@ -161,8 +163,8 @@ def basis(answer: TryAnswer) -> Iterator[str]:
 def _by_step(comparison: Comparison | None) -> dict[str, StepComparison]:
     if comparison is None:
         return {}
-    (one,) = comparison.contenders
-    return {step.step: step for step in one.steps}
+    (contender,) = comparison.contenders
+    return {step.step: step for step in contender.steps}
 
 
 def _cell(step: StepComparison | None) -> str:

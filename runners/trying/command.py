@@ -126,7 +126,7 @@ def write_page(answer: TryAnswer, home: Home, chosen: str | None) -> Path:
     path = Path(chosen) if chosen else home.path / "tries" / f"try-{uid}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     named = [("Instructions", answer.counted), ("Throughput", answer.timed)]
-    comparisons = [(heading, one) for heading, one in named if one is not None]
+    comparisons = [(heading, compared) for heading, compared in named if compared is not None]
     title = f"Try: {answer.sides.described}"
     page = tried_alone(title, answer.headline, heads(answer), table(answer), list(basis(answer)), comparisons)
     path.write_text(page, encoding="utf-8")

@@ -60,9 +60,9 @@ class TrialOutcome:
     @property
     def failures(self) -> list[str]:
         """What failed in either session, one entry for each."""
-        done = [each for each in (self.counted, self.timed) if each is not None]
-        not_built = (f"{version}: {why}" for each in done for version, why in each.not_built.items())
-        return [*not_built, *(failure for each in done for failure in each.failures)]
+        done = [outcome for outcome in (self.counted, self.timed) if outcome is not None]
+        not_built = (f"{version}: {why}" for outcome in done for version, why in outcome.not_built.items())
+        return [*not_built, *(failure for outcome in done for failure in outcome.failures)]
 
 
 def counted_request(asked: TrialRequest) -> Request:

@@ -120,7 +120,7 @@ def _silent_prefix(box: str) -> str:
 def _overdue(box: str, trouble: Sequence[str], known: Sequence[DesiredIssue], now: datetime) -> DesiredIssue:
     """Return the issue of results that are overdue: the one that is open, or another."""
     prefix = f"{box_prefix(box)}results-"
-    opened = (it.fingerprint for it in known if it.state is IssueState.OPEN)
+    opened = (issue.fingerprint for issue in known if issue.state is IssueState.OPEN)
     fingerprint = next((name for name in opened if name.startswith(prefix)), f"{prefix}{digest(str(now))}")
     found = md("Nights of box **{}** end without the results that are due:", box)
     return DesiredIssue(
@@ -137,7 +137,7 @@ def _issue(
     box: str, found: Status, state: State, trouble: Sequence[str], known: Sequence[DesiredIssue]
 ) -> DesiredIssue:
     last_night = found.beat.began_at if found.beat else "never"
-    told = (it.fingerprint for it in known if it.state is IssueState.OPEN)
+    told = (issue.fingerprint for issue in known if issue.state is IssueState.OPEN)
     own = f"{box_prefix(box)}{digest(last_night)}"
     return DesiredIssue(
         next((name for name in told if name.startswith(_silent_prefix(box))), own),

@@ -140,10 +140,14 @@ def box_signs(
         if not without:
             break
         jobs = {job.name: job for job in jobs_of(run)}
-        for each in without:
-            its = {part: jobs[f"{each.box} / {part}"] for part in PARTS if f"{each.box} / {part}" in jobs}
-            if its:
-                signs[each.box] = _with_run(each, run, its)
+        for asked_box in without:
+            own = {
+                part: jobs[f"{asked_box.box} / {part}"]
+                for part in PARTS
+                if f"{asked_box.box} / {part}" in jobs
+            }
+            if own:
+                signs[asked_box.box] = _with_run(asked_box, run, own)
     return list(signs.values())
 
 

@@ -80,7 +80,7 @@ def _box(signs: BoxSigns, now: datetime) -> WatchVerdict:
 
 def _text(signs: BoxSigns, heard: str, fails: bool) -> Markdown:
     """The body of an issue, which stays the same from night to night."""
-    asked = sorted(signs.unanswered, key=lambda each: each.run.created_at)[:MAX_SHOWN]
+    asked = sorted(signs.unanswered, key=lambda asked_box: asked_box.run.created_at)[:MAX_SHOWN]
     does = "run on it, and none of them succeeds" if fails else "do not run on it"
     lines: list[str] = [
         md("Jobs of {} for box **{}** {}: {}. The first ones since:", WORKFLOW, signs.box, does, heard),
@@ -97,10 +97,10 @@ def _text(signs: BoxSigns, heard: str, fails: bool) -> Markdown:
 
 
 def _rows(asked: Iterable[AskedBox]) -> Iterator[Markdown]:
-    for each in asked:
-        ended = (f"{part} {conclusion or 'not ended'}" for part, conclusion in each.conclusions.items())
-        when = f"{each.run.created_at:%Y-%m-%d %H:%M} UTC"
-        yield md("- {}: {} ({})", when, joined(map(escaped, ended), ", "), link(each.run.html_url))
+    for asked_box in asked:
+        ended = (f"{part} {conclusion or 'not ended'}" for part, conclusion in asked_box.conclusions.items())
+        when = f"{asked_box.run.created_at:%Y-%m-%d %H:%M} UTC"
+        yield md("- {}: {} ({})", when, joined(map(escaped, ended), ", "), link(asked_box.run.html_url))
 
 
 def _digest(text: str) -> str:

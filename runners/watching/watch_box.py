@@ -64,7 +64,7 @@ def watch_box(plan: Plan, box: str, home: Home, installed: datetime | None, now:
     """
     pause = last_pause(home)
     found = status(home.heartbeat, now, None if pause is None else pause.until)
-    expected = [each for each in (installed, pause.until if installed and pause else None) if each]
+    expected = [moment for moment in (installed, pause.until if installed and pause else None) if moment]
     this = ThisBox(
         box, home, found, judged(found, max(expected, default=None), now), pause, full_disk(home.path)
     )
@@ -92,7 +92,7 @@ def _by_history(
         healths = box_healths(plan, connection, now, boxes, heard_of(this.found, this.pause))
     (own,) = (health for health in healths if health.box == this.box)
     # One that the history has never heard of is not silent: it may not be set up yet.
-    others = [each for each in healths if each.box != this.box and each.last_sign is not None]
+    others = [other for other in healths if other.box != this.box and other.last_sign is not None]
     # Before its first night nothing of a box can be late but the night itself.
     is_first = this.state is State.NEVER
     is_well = this.state in WELL and not this.disk and (is_first or own.is_well)

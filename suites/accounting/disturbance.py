@@ -197,7 +197,7 @@ def _waited(before: _ByKey, now: _ByKey, by_pid: Mapping[int, ProcessTicks]) -> 
         if key not in now:
             total = process.own + process.waited
             reapers = _possible_reapers(process, by_pid)
-            reaper = next((each for each in reapers if waited.get(each, -1) >= total), None)
+            reaper = next((candidate for candidate in reapers if waited.get(candidate, -1) >= total), None)
             # Without a reaper, no process waited for this one, and the kernel dropped its time.
             if reaper is not None:
                 waited[reaper] -= total

@@ -124,7 +124,9 @@ def _parts(folder: Path, engine: CountedEngine) -> tuple[InstructionProfile, Ins
 def _marked(folder: Path, number: int, engine: CountedEngine) -> list[InstructionProfile]:
     """Return the counts of the files with that number in which there is a mark."""
     profiles = [_read(file) for file in folder.iterdir() if part_of(file.name) == number]
-    return [each for each in profiles if any(name.startswith(engine.mark_function) for name in each.calls)]
+    return [
+        counts for counts in profiles if any(name.startswith(engine.mark_function) for name in counts.calls)
+    ]
 
 
 def part_of(name: str) -> int | None:

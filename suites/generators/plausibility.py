@@ -61,8 +61,8 @@ def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
             MAX_TRANSACTIONS,
         )
         yield f"late seconds of {name}", beside.late_seconds, MAX_SECONDS
-    for kind, its in load.kinds.items():
-        counts = (its.committed, its.refused, *its.retried.values())
+    for kind, tally in load.kinds.items():
+        counts = (tally.committed, tally.refused, *tally.retried.values())
         yield f"transactions of {kind}", max(counts), MAX_TRANSACTIONS
-        latencies = (*its.latency_ms.values(), *its.longest_ms)
+        latencies = (*tally.latency_ms.values(), *tally.longest_ms)
         yield f"latency of {kind}", max(latencies, default=0.0), MAX_MILLISECONDS

@@ -105,7 +105,7 @@ def run_all(
                     argv = waiting.pop(0)
                     running.append((argv, start(argv, output, stderr=subprocess.STDOUT, env=env), output))
                 time.sleep(0.01)
-                for place in [each for each in running if each[1].poll() is not None]:
+                for place in [entry for entry in running if entry[1].poll() is not None]:
                     running.remove(place)
                     _require_success(*place)
                 if time.monotonic() > deadline:

@@ -52,7 +52,7 @@ class HeldServer:
     @property
     def connections(self) -> int:
         """Connections that are held, without the one that warmed the server up."""
-        return sum(each.count for each in self.held[1:])
+        return sum(group.count for group in self.held[1:])
 
     def rise_to(self, level: int) -> None:
         """Open connections until so many are held, AT_ONCE at a time. Raises LoadError."""
@@ -63,8 +63,8 @@ class HeldServer:
     def sample(self) -> None:
         """Read the server's memory. Raises LoadError if connections were lost, ProcessMemoryError."""
         self.samples.setdefault(self.connections, []).append(server_memory(self.server.pid))
-        for each in self.held:
-            each.require_held()
+        for group in self.held:
+            group.require_held()
 
     def values(self) -> Mapping[str, float]:
         """Return the metrics of all levels."""
@@ -81,8 +81,8 @@ class HeldServer:
             CONNECTION_HIGH: own.high,
             CONNECTION_TABLES: theil_sen(levels, medians("page_tables")).value,
             CONNECTION_RSS: theil_sen(levels, medians("rss")).value,
-            CONNECTS: self.connections / sum(each.seconds for each in opened),
-            CONNECTION_STATEMENTS: float(max(each.prepared for each in opened)),
+            CONNECTS: self.connections / sum(group.seconds for group in opened),
+            CONNECTION_STATEMENTS: float(max(group.prepared for group in opened)),
         }
 
     def close(self) -> None:
@@ -106,17 +106,17 @@ def hold_connections(
     assert isinstance(generator, Connections)
     held = [HeldServer(server, generator, step) for server in servers]
     with contextlib.ExitStack() as stack:
-        for each in held:
-            stack.callback(each.close)
+        for holder in held:
+            stack.callback(holder.close)
         try:
-            for place, each in enumerate(held):
+            for place, holder in enumerate(held):
                 with blamed_on(place):
-                    each.warm()
+                    holder.warm()
             for number, level in enumerate((0, *step.clients), start=share.round):
                 _measure_level(held, level, settle_seconds, forwards=number % 2 == 0)
         except LoadError as error:
             raise blame(servers, step, error) from error
-        return [Measurement(each.values(), ()) for each in held]
+        return [Measurement(holder.values(), ()) for holder in held]
 
 
 def _measure_level(held: Sequence[HeldServer], level: int, settle_seconds: float, *, forwards: bool) -> None:
@@ -128,8 +128,8 @@ def _measure_level(held: Sequence[HeldServer], level: int, settle_seconds: float
     for number in range(SAMPLES):
         if number:
             time.sleep(SAMPLE_SECONDS)
-        for place, each in enumerate(held):
-            _sample(each, place)
+        for place, holder in enumerate(held):
+            _sample(holder, place)
 
 
 def _sample(held: HeldServer, place: int) -> None:

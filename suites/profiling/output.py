@@ -23,7 +23,7 @@ def in_a_sentence(program: str, output: str) -> str:
         return f"{program} said nothing"
     panic = next((place for place, line in enumerate(lines[:-1]) if "panicked at" in line), None)
     reason = lines[0] if panic is None else f"{program} panicked: {lines[panic + 1]}"
-    shown = "".join(each if each.isprintable() else "?" for each in redacted(reason))
+    shown = "".join(character if character.isprintable() else "?" for character in redacted(reason))
     if len(shown) > MAX_CHARACTERS:
         shown = shown[: MAX_CHARACTERS - 1] + "…"
     return shown if len(lines) == 1 or not _kept(program, output) else f"{shown} (more in logs/{LOG})"

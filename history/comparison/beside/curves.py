@@ -62,8 +62,8 @@ def curves(contender: ContenderComparison) -> list[Curve]:
         level = levels.get(step.step)
         if isinstance(level, Mapping) and METRICS[step.judged.metric].role is Role.THROUGHPUT:
             clients = int(level["clients"])
-            one = ClientLevel(clients, step, step.judged.base, step.judged.contender)
-            by_step.setdefault(str(level["step"]), []).append(one)
+            client_level = ClientLevel(clients, step, step.judged.base, step.judged.contender)
+            by_step.setdefault(str(level["step"]), []).append(client_level)
     cores = contender.session.machine.cores
     return [
         Curve(
@@ -96,5 +96,5 @@ def client_share(step: StepComparison) -> float | None:
 def shapes(curve: Curve) -> tuple[Shape | None, Shape | None]:
     """Return the shapes of base and contender."""
     clients = [level.clients for level in curve.levels]
-    base, contender = ([getattr(it, side) for it in curve.levels] for side in ("base", "contender"))
+    base, contender = ([getattr(point, side) for point in curve.levels] for side in ("base", "contender"))
     return shape(clients, base, curve.cores), shape(clients, contender, curve.cores)

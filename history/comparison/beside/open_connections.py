@@ -44,7 +44,7 @@ def connection_costs(contender: ContenderComparison) -> list[ConnectionCost]:
 def held_levels(contender: ContenderComparison) -> str:
     """Return the numbers of connections at which memory was read: `0, 25, 50, 100`."""
     held = contender.session.options.get(HELD)
-    levels = sorted({tuple(its) for its in held.values()}) if isinstance(held, dict) else []
+    levels = sorted({tuple(numbers) for numbers in held.values()}) if isinstance(held, dict) else []
     return " and ".join(", ".join(map(str, (0, *level))) for level in levels)
 
 

@@ -29,8 +29,8 @@ def overheads(contender: ContenderComparison) -> list[Overhead]:
     """
     options = contender.session.options
     base, new = contender.base, contender.contender
-    without, its = (definition_in(options, version.variant) for version in (base, new))
-    if base.plain != new.plain or _compiled(without) != _compiled(its) or without == its:
+    without, changed = (definition_in(options, version.variant) for version in (base, new))
+    if base.plain != new.plain or _compiled(without) != _compiled(changed) or without == changed:
         return []
     return [
         Overhead(

@@ -91,7 +91,7 @@ class _Level:
             self.off.clear()
             self._estimate()
             return None
-        if self.off and abs(value - median(each for _, each in self.off)) > AGREEING * self.scatter:
+        if self.off and abs(value - median(other for _, other in self.off)) > AGREEING * self.scatter:
             self.off.clear()
         self.off.append((night, value))
         if len(self.off) < RAISING_NIGHTS:
@@ -112,7 +112,7 @@ class _Level:
         values = [value for _, value in self.off]
         after, before, count = median(values), self.middle, len(self.values)
         margin = 2 * self.scatter * math.sqrt(1 / len(values) + 1 / count)
-        nearest = min(abs(each - before) for each in values)
+        nearest = min(abs(number - before) for number in values)
         chance = 2 * student_tail(nearest / self.scatter, FREEDOM)
         return ChangePoint(
             index=first,
@@ -157,7 +157,7 @@ def step_probabilities(matrix: Array, rule: StepRule, known: Sequence[Known] = (
 
 
 def _of_row(known: Sequence[Known], row: int) -> dict[int, float]:
-    return {each.night: each.level for each in known if each.row == row}
+    return {entry.night: entry.level for entry in known if entry.row == row}
 
 
 def _watched(

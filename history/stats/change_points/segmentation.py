@@ -226,7 +226,7 @@ def _described(
     after = of_rows.between(position, end) / (end - position)
     errors = np.sqrt(noise.variance[rows, None] * (1 / (position - start) + 1 / (end - position)))
     size, margin = after - before, STANDARD_ERRORS * errors
-    chance = [math.erfc(math.sqrt(each / 2)) for each in strength.tolist()]
+    chance = [math.erfc(math.sqrt(score / 2)) for score in strength.tolist()]
     confidence = np.maximum(1 - sums.counts[rows] * np.array(chance), 0.0)[:, None]
     table = np.concatenate([before, after, size - margin, size + margin, confidence], axis=1)
     where = np.concatenate([position, lowest - 1, np.maximum(highest, position)], axis=1)

@@ -93,8 +93,8 @@ def gram_of(values: Array, positions: Positions, counts: Positions, nights: Posi
 
 def _chosen(gram: Gram, found: Chosen, counts: Positions, variance: Array) -> Chosen:
     """Return which steps of `found` [series, position] remain in the model of the lowest cost."""
-    each = STEP_PENALTY * np.log(counts)
-    by_steps = left_over(gram, 0, found)[0] / variance + STEPS_PENALTY + each * found.sum(axis=1)
+    step_cost = STEP_PENALTY * np.log(counts)
+    by_steps = left_over(gram, 0, found)[0] / variance + STEPS_PENALTY + step_cost * found.sum(axis=1)
     by_curve = np.full(len(found), np.inf)
     by_both, beside = np.full(len(found), np.inf), np.zeros_like(found)
     for degree in range(1, DEGREES + 1):
@@ -104,7 +104,7 @@ def _chosen(gram: Gram, found: Chosen, counts: Positions, variance: Array) -> Ch
             steps = left.sum(axis=1)
             cost = squares / variance + DEGREE_PENALTY * (degree - 1)
             by_curve = np.where(steps == 0, np.minimum(by_curve, cost), by_curve)
-            cost = np.where(steps > 0, cost + STEPS_PENALTY + MIXED_PENALTY + each * steps, np.inf)
+            cost = np.where(steps > 0, cost + STEPS_PENALTY + MIXED_PENALTY + step_cost * steps, np.inf)
             beside = np.where((cost < by_both)[:, None], left, beside)
             by_both = np.minimum(by_both, cost)
             if not steps.any():

@@ -61,9 +61,9 @@ def taken(
     `start` is the row of the first series among those that `known` counts.
     """
     levels: defaultdict[int, list[Known]] = defaultdict(list)
-    for each in known:
-        if start <= each.row < start + len(matrix):
-            levels[each.night].append(each)
+    for known_level in known:
+        if start <= known_level.row < start + len(matrix):
+            levels[known_level.night].append(known_level)
     for night, values in enumerate(np.ascontiguousarray(matrix.T, dtype=np.float64)):
         for level in levels[night]:
             watchers.begin_level(level.row - start, level.level)

@@ -82,8 +82,8 @@ class Watch:
         finally:
             timer.cancel()
             self._used.sockets = None
-            for each in sockets:
-                each.close()
+            for open_socket in sockets:
+                open_socket.close()
 
     def _note(self, connection: Any, *_: object) -> None:
         sockets, pgconn = getattr(self._used, "sockets", None), getattr(connection, "pgconn", None)
@@ -93,6 +93,6 @@ class Watch:
 
 
 def _shut(sockets: list[socket.socket]) -> None:
-    for each in list(sockets):
+    for open_socket in list(sockets):
         with suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+            open_socket.shutdown(socket.SHUT_RDWR)

@@ -57,7 +57,7 @@ class ImportedRows:
     def items(self) -> Iterator[Item]:
         """All rows."""
         yield from self._shared()
-        for occasion in sorted(self._by_occasion, key=lambda each: (each.when, uid_of(each))):
+        for occasion in sorted(self._by_occasion, key=lambda occasion: (occasion.when, uid_of(occasion))):
             yield from self._session(occasion, self._by_occasion[occasion])
 
     def _shared(self) -> Iterator[Item]:
@@ -70,8 +70,8 @@ class ImportedRows:
                     first.setdefault(("configurations", value.configuration), value)
         make = {"machines": self._machine, "builds": _build, "configurations": _configuration}
         for table, row_of in make.items():
-            for (its, name), value in first.items():
-                if its == table:
+            for (kind, name), value in first.items():
+                if kind == table:
                     yield self._item(table, row_of(name), value.place)
 
     def _session(self, occasion: Occasion, its_runs: Runs) -> Iterator[Item]:

@@ -92,7 +92,9 @@ def linked_site(issue: DesiredIssue) -> str:
 def _groups(reports: Sequence[ChangeReport], alerts: Sequence[Alert]) -> list[list[ChangeReport]]:
     groups: list[list[ChangeReport]] = []
     for report in reports:
-        found = next((group for group in groups if any(_is_one(report, it, alerts) for it in group)), None)
+        found = next(
+            (group for group in groups if any(_is_one(report, member, alerts) for member in group)), None
+        )
         if found is None:
             groups.append([report])
         else:

@@ -98,7 +98,9 @@ def _issues(kind: _Kind, nights: Sequence[LastNight], alerts: Sequence[Alert]) -
         yield issue
         yield from superseded_issues(telling, issue)
     gone = {_member(kind, night): night for night in nights if kind.is_over(night)}
-    telling_now = {alert.id for each in assigned for alert in (each.alert, *each.superseded) if alert}
+    telling_now = {
+        alert.id for assignment in assigned for alert in (assignment.alert, *assignment.superseded) if alert
+    }
     for alert in alerts:
         is_open = alert.desired.state is IssueState.OPEN
         if is_open and alert.id not in telling_now and gone.keys() >= set(alert.desired.told):

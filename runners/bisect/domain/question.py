@@ -109,7 +109,7 @@ class Question:
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> "Question":
         """Read what `to_json` wrote."""
-        known = {it.name: kept[it.name] for it in fields(cls) if it.name in kept}
+        known = {attribute.name: kept[attribute.name] for attribute in fields(cls) if attribute.name in kept}
         git = known.get("git")  # of an older Tidemark it may hold a token
         return cls(**known | {"engine": Engine(kept["engine"]), "git": git and without_secrets(git)})
 
@@ -137,7 +137,7 @@ def counted_rules_of(kept: Mapping[str, Any]) -> Rules | None:
 
 
 def _rules_from(kept: Mapping[str, Any]) -> Rules:
-    names = {it.name for it in fields(Rules)}
+    names = {attribute.name for attribute in fields(Rules)}
     return Rules(**{name: value for name, value in kept.items() if name in names})
 
 

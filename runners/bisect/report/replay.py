@@ -43,13 +43,13 @@ def read_file(path: Path) -> Log:
 def _log(kept: Mapping[str, Any]) -> Log:
     events = tuple(
         BisectEvent(
-            each["number"],
-            EventKind(each["kind"]),
-            each["session"],
-            each["detail"],
-            datetime.fromisoformat(each["at"]),
+            event["number"],
+            EventKind(event["kind"]),
+            event["session"],
+            event["detail"],
+            datetime.fromisoformat(event["at"]),
         )
-        for each in kept["events"]
+        for event in kept["events"]
     )
     bisect = Bisect(
         id=0,

@@ -107,7 +107,7 @@ def rounds_of_runs(uid: str, runs: Sequence[Run], span: CandidateRange, question
     rounds = _of_metric(uid, runs, span, question, question.metric)
     evidence = METRICS[question.metric].evidence
     passes = _of_metric(uid, runs, span, question, evidence) if evidence else []
-    return sorted([*rounds, *(replace(each, counted=True) for each in passes)], key=_in_order)
+    return sorted([*rounds, *(replace(event, counted=True) for event in passes)], key=_in_order)
 
 
 def _in_order(entry: Round) -> tuple[int, bool]:

@@ -121,7 +121,9 @@ class FailurePolicy:
         started: datetime,
     ) -> tuple[list[MeasuredVersion], list[Measurement]]:
         """Record the runs that have no value as failed, and return the others."""
-        kept = [(version, its) for version, its in zip(versions, measurements, strict=True) if its.values]
+        kept = [
+            (version, result) for version, result in zip(versions, measurements, strict=True) if result.values
+        ]
         for version, measurement in zip(versions, measurements, strict=True):
             if not measurement.values:
                 reason = "; ".join(measurement.warnings) or "nothing was measured"
@@ -199,7 +201,7 @@ def _values_of(
 ) -> dict[str, float]:
     """A metric by version, of those that have it."""
     both = zip(versions, measurements, strict=True)
-    return {version.name: its.values[metric] for version, its in both if metric in its.values}
+    return {version.name: result.values[metric] for version, result in both if metric in result.values}
 
 
 def _now() -> datetime:

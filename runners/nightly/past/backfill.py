@@ -116,17 +116,17 @@ class BackfillRun:
     def places(self, asked: Iterable[tuple[Task, Backfill]], hostname: str) -> list[BackfillPlace]:
         """Return the places of backfills; a branch whose commits cannot be read is a problem."""
         found = []
-        for task, each in asked:
-            tracked = self._plan.engines[each.engine]
+        for task, backfill in asked:
+            tracked = self._plan.engines[backfill.engine]
             environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
-            address = git_address(each.engine, tracked.git) or ENGINES[each.engine].upstream.git
+            address = git_address(backfill.engine, tracked.git) or ENGINES[backfill.engine].upstream.git
             try:
-                source = mirror(address, each.engine, self._home)
-                commits = past_commits(source, each.engine, each.version.ref, each.since_moment)
+                source = mirror(address, backfill.engine, self._home)
+                commits = past_commits(source, backfill.engine, backfill.version.ref, backfill.since_moment)
             except TidemarkError as error:
-                self.result.problems.append(f"{each.branch}: {error}")
+                self.result.problems.append(f"{backfill.branch}: {error}")
                 continue
-            found.append(BackfillPlace(task, each, environment, commits))
+            found.append(BackfillPlace(task, backfill, environment, commits))
         return found
 
     def run(self, places: Sequence[BackfillPlace], seconds_left: Callable[[], float]) -> BackfillResult:
@@ -136,7 +136,7 @@ class BackfillRun:
         """
         unfinished, total = list(places), seconds_left()
         spent = dict.fromkeys(map(str, places), 0.0)
-        while waiting := [each for each in unfinished if spent[str(each)] < total * each.asked.share]:
+        while waiting := [spot for spot in unfinished if spent[str(spot)] < total * spot.asked.share]:
             for place in waiting:
                 began = seconds_left()
                 if began <= 0 or len(self.result.problems) >= MAX_PROBLEMS:
@@ -188,9 +188,11 @@ class BackfillRun:
 
     def _told(self, place: BackfillPlace, request: Request, outcome: SessionOutcome) -> None:
         """Add a session to the result, with what the machine is to blame for as a problem."""
-        self.result.problems += [f"{each}: {why}" for each, why in outcome.not_built.items()]
+        self.result.problems += [f"{version}: {why}" for version, why in outcome.not_built.items()]
         self.result.problems += [
-            f"{each}: {why}" for each, why in outcome.failed.items() if why.cause is FailureCause.MACHINE
+            f"{version}: {why}"
+            for version, why in outcome.failed.items()
+            if why.cause is FailureCause.MACHINE
         ]
         if outcome.uid:
             self.result.carried_out.append((PlannedSession(place.task, request, place.environment), outcome))
@@ -237,16 +239,16 @@ class BackfillRun:
         provided = provider(self._home, progress, programs, variant)
         try:
             given = {}
-            for each in request.versions:
-                if each.is_release:
+            for name in request.versions:
+                if name.is_release:
                     continue
-                build = build_of(each.plain, request.git.get(each.engine), self._home, provided)
+                build = build_of(name.plain, request.git.get(name.engine), self._home, provided)
                 if isinstance(build, Unusable):
                     is_own = build.cause is FailureCause.VERSION
-                    (self.result.in_vain if is_own else self.result.left_open)[each] = build.reason
-                    progress.note(f"{each} is left out: {build.reason}")
+                    (self.result.in_vain if is_own else self.result.left_open)[name] = build.reason
+                    progress.note(f"{name} is left out: {build.reason}")
                     return None
-                given[each] = replace(build, version=each)
+                given[name] = replace(build, version=name)
             return run_session(request, self._home, self._store, progress, given)
         except (TidemarkError, OSError) as error:  # such as a full disk
             self.result.problems.append(f"{what}: {error}")
@@ -284,9 +286,9 @@ def _examined(
 ) -> Iterator[ExaminedPair]:
     """Yield the pairs of points that finished sessions measured against each other; `places` are by uid."""
     steps = {
-        (one.before.session_id, one.after.session_id)
-        for one in confirmation.load(connection, {series_id for series_id, _, _ in matrix.series})
-        if one.is_step
+        (answer.before.session_id, answer.after.session_id)
+        for answer in confirmation.load(connection, {series_id for series_id, _, _ in matrix.series})
+        if answer.is_step
     }
     query = select(sessions.c.options).where(
         sessions.c.status == SessionStatus.FINISHED,

@@ -161,7 +161,7 @@ def measured_at(state: PastState) -> list[datetime]:
 
 def has_value(matrix: SeriesMatrix) -> list[bool]:
     """Return for each night whether any series has a value, [nights]."""
-    return [bool(each) for each in (matrix.ratios > 0).sum(axis=0)]
+    return [bool(present) for present in (matrix.ratios > 0).sum(axis=0)]
 
 
 def _open_dates(state: PastState, dates: Dates) -> Iterator[tuple[datetime, PastCommit | None]]:
@@ -225,5 +225,5 @@ def middle(
     commits: Sequence[PastCommit], before: datetime, after: datetime, in_vain: Collection[str]
 ) -> PastCommit | None:
     """Return the middle one of the commits strictly between two places; None without any."""
-    within = [each for each in commits if before < each.stands_at < after and each.commit not in in_vain]
+    within = [past for past in commits if before < past.stands_at < after and past.commit not in in_vain]
     return within[len(within) // 2] if within else None

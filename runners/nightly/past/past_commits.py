@@ -26,13 +26,13 @@ def past_commits(source: Mirror, engine: Engine, branch: str, since: datetime) -
     """
     tip = source.fetch(branch).commit
     placed = list(in_order(_dated(source, tip), now()))
-    first = max((number for number, each in enumerate(placed) if each.stands_at <= since), default=0)
+    first = max((number for number, past in enumerate(placed) if past.stands_at <= since), default=0)
     if (source.path / "shallow").exists():
         raise GitError("the git source is a shallow clone: past commits are missing", where=source.shown)
     kept = placed[first:]
     matter, _ = collapse(read_commits(source, f"{kept[0].commit}..{tip}"), immaterial(engine))
-    wanted = {kept[0].commit, *(each.commit for each in matter)}
-    return tuple(each for each in kept if each.commit in wanted)
+    wanted = {kept[0].commit, *(past.commit for past in matter)}
+    return tuple(past for past in kept if past.commit in wanted)
 
 
 def in_order(dated: Iterable[tuple[str, datetime]], present: datetime = END_OF_TIME) -> Iterator[PastCommit]:

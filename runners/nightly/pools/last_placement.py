@@ -30,7 +30,7 @@ def recall(home: Home, plan: Plan, box: str, reason: str) -> PoolNight | None:
     try:
         kept = json_value(_path(home).read_text(encoding="utf-8"))
         if kept["pool"] == pool:
-            placed = {SharedTask(*map(str, task)): str(its) for *task, its in kept["placed"]}
+            placed = {SharedTask(*map(str, task)): str(holder) for *task, holder in kept["placed"]}
     except (OSError, ValueError, KeyError, TypeError):
         placed = {}
     known = "what was placed last is measured" if placed else "nothing of the pool is measured"

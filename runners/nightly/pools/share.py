@@ -50,8 +50,8 @@ def is_mine(night: PoolNight | None, environment: Environment, branch: str) -> b
 
 def elsewhere(night: PoolNight | None, environment: Environment, branch: str) -> str | None:
     """Return the other box of the pool that measures a branch in an environment; None without one."""
-    its = None if night is None else night.placed.get(shared_task(environment, branch))
-    return None if night is None or its == night.box else its
+    holder = None if night is None else night.placed.get(shared_task(environment, branch))
+    return None if night is None or holder == night.box else holder
 
 
 def examined_spots(plan: Plan, night: PoolNight | None, spots: Sequence[Spot]) -> list[Spot]:
@@ -64,10 +64,10 @@ def examined_spots(plan: Plan, night: PoolNight | None, spots: Sequence[Spot]) -
     found = []
     for spot in spots:
         here = spot.environment
-        alone = {each for each in spot.branches if shared_task(here, each) not in night.seconds}
+        alone = {name for name in spot.branches if shared_task(here, name) not in night.seconds}
         found.append(replace(spot, branches=frozenset(alone)))
         theirs = defaultdict(set)
-        for branch in (f"{spot.engine}@{each}" for each in plan.engines[spot.engine].branches):
+        for branch in (f"{spot.engine}@{name}" for name in plan.engines[spot.engine].branches):
             if night.seconds.get(shared_task(here, branch)) == night.box:
                 theirs[night.placed[shared_task(here, branch)]].add(branch)
         for box, branches in sorted(theirs.items()):
@@ -108,7 +108,7 @@ def branches_of(plan: Plan, task: Task, engine: Engine) -> Iterator[str]:
     tracked = plan.engines[engine]
     found = [f"{engine}@{branch}" for branch in tracked.branches]
     found += [release_branch(parse_version(f"{engine}@{release}")) for release in tracked.releases]
-    found += [each.branch for each in task.backfill if each.engine is engine]
+    found += [backfill.branch for backfill in task.backfill if backfill.engine is engine]
     yield from dict.fromkeys(found or [release_branch(parse_version(tracked.base))])
 
 

@@ -116,7 +116,7 @@ def is_same(kind: Kind, right: str | None, cell: str | None) -> bool:
     if kind is Kind.SUM:
         return abs(known - seen) <= SUM_TOLERANCE
     if kind is Kind.SHARE:
-        known, seen = (it.quantize(_CENT, ROUND_HALF_UP) for it in (known, seen))
+        known, seen = (number.quantize(_CENT, ROUND_HALF_UP) for number in (known, seen))
         return abs(known - seen) <= SHARE_TOLERANCE * abs(known)
     return known == seen
 

@@ -165,7 +165,7 @@ class QueryConductor:
 
     def _asked_streams(self, step: Step, turn: int, limit: float) -> dict[str, Any]:
         """Return what the client is asked for; each refresh function has its own set of orders."""
-        steps = {each.name: each for each in self.suite.steps}
+        steps = {query_step.name: query_step for query_step in self.suite.steps}
         streams = streams_in(str(step.options[STREAMS]))
         most = max(count for stream in streams for count in Counter(stream).values())
         asked = []
@@ -174,8 +174,8 @@ class QueryConductor:
             queries = []
             for name in stream:
                 seen[name] += 1
-                one = self._asked(steps[name], (turn - 1) * most + seen[name], 0.0, limit)
-                queries.append({"name": name, "statements": one["statements"], "keys": one["keys"]})
+                query = self._asked(steps[name], (turn - 1) * most + seen[name], 0.0, limit)
+                queries.append({"name": name, "statements": query["statements"], "keys": query["keys"]})
             asked.append(queries)
         return {"streams": asked, "limit": limit, "seconds": limit * max(map(len, streams))}
 

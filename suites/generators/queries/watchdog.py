@@ -69,11 +69,11 @@ class Watchdog:
                 self._wakes = math.inf
                 now = time.monotonic()
                 watched = list(self._watched)
-                late = [each for each in watched if each.deadline <= now and self._taken(each)]
+                late = [task for task in watched if task.deadline <= now and self._taken(task)]
                 if late:
                     return late
                 # Work that is done in time does not wake it: it looks again when that would have been late.
-                self._wakes = min((each.deadline for each in watched), default=math.inf)
+                self._wakes = min((task.deadline for task in watched), default=math.inf)
                 self._changed.wait(min(max(0.0, self._wakes - now), threading.TIMEOUT_MAX))
 
     def _taken(self, watched: Watched) -> bool:
