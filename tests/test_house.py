@@ -55,6 +55,8 @@ LAUNCHERS = {Path("runners/commands/bench.py")}
 """Modules that start a program of a room to their right, by the name that a person gives."""
 
 LONGEST_MODULE = 400
+RECORDED = Path("tests/history/released")
+"""Histories as releases wrote them: data, however long."""
 LONGEST_FUNCTION = 60
 MAX_MODULES = 15
 OF_ONE_METRIC = ("QPS", "PRIMARY", "THRESHOLD", '"qps"')
@@ -191,6 +193,13 @@ def test_a_full_folder_is_seen() -> None:
 
 def test_modules_stay_short(sources: list[Source]) -> None:
     none_of(long_modules(sources, LONGEST_MODULE))
+
+
+@pytest.mark.parametrize("suffix", [".lua", ".js", ".sql"])
+def test_scripts_stay_short(suffix: str) -> None:
+    scripts = [script for script in read(ROOT, ROOMS, suffix) if RECORDED not in script.path.parents]
+    assert scripts
+    none_of(long_modules(scripts, LONGEST_MODULE))
 
 
 def test_a_long_module_is_seen() -> None:

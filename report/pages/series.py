@@ -62,7 +62,11 @@ def series_page(count: int, until: datetime | None) -> Page:
         "Series",
         body,
         until,
-        scripts=("static/uplot/uPlot.iife.min.js", "static/series.js", "data/series.js"),
+        scripts=(
+            "static/uplot/uPlot.iife.min.js",
+            *(f"static/{script}.js" for script in ("series_values", "series_chart", "series")),
+            "data/series.js",
+        ),
         styles=("static/uplot/uPlot.min.css",),
     )
 

@@ -7,21 +7,16 @@
 -- oltp_read_write on all tables, runs so many transactions of it, and idles.
 
 local ffi = require("ffi")
+local clock = require("tidemark.clock")
 local tidemark = require("tidemark")
 local sbtest = require("sbtest")
 
 ffi.cdef [[int getppid(void);]]
 
 local POINT_SELECTS, RANGE = 10, 100
-local CLOCK_MONOTONIC, SECOND = 1, 1000000
+local SECOND = 1000000 -- in microseconds
 
 local driver -- kept, because what is collected closes
-local time_buffer = ffi.new("struct tidemark_time") -- declared by tidemark.lua, as is usleep
-
-local function now()
-   ffi.C.clock_gettime(CLOCK_MONOTONIC, time_buffer)
-   return tonumber(time_buffer.seconds) + tonumber(time_buffer.nanoseconds) / 1e9
-end
 
 local function report(...)
    io.stdout:write(string.format(...))
@@ -105,11 +100,11 @@ tidemark.script {
 function thread_init() end
 
 function thread_run()
-   local parent, began = ffi.C.getppid(), now()
+   local parent, began = ffi.C.getppid(), clock.now()
    driver = sysbench.sql.driver()
    local connection = driver:connect()
    ask(connection, "SELECT 1")
-   report("tidemark: connected %d from %.6f to %.6f\n", sysbench.tid, began, now())
+   report("tidemark: connected %d from %.6f to %.6f\n", sysbench.tid, began, clock.now())
    if sysbench.opt.scan then scan(connection) end
    local count = 0
    if sysbench.opt.transactions > 0 then

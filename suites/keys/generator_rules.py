@@ -237,7 +237,8 @@ def _lua_modules(script: Path | None) -> tuple[Path, ...]:
 
 def _required(script: Path | None) -> list[Path]:
     text = script.read_text(encoding="utf-8") if script is not None and script.is_file() else ""
-    return [LUA_MODULES / f"{name}.lua" for name in re.findall(r'require\("([a-z_]+)"\)', text)]
+    names = re.findall(r'require\("([a-z_.]+)"\)', text)
+    return [LUA_MODULES / f"{name.replace('.', '/')}.lua" for name in names]
 
 
 RULES: Mapping[GeneratorName, GeneratorRules] = {

@@ -29,10 +29,10 @@ class Source:
         return f"{self.path}:{line}"
 
 
-def read(root: Path, rooms: Iterable[str]) -> list[Source]:
-    """Every Python file of the rooms, which are folders or single modules below `root`, sorted by path."""
+def read(root: Path, rooms: Iterable[str], suffix: str = ".py") -> list[Source]:
+    """Every file of one kind in the rooms, which are folders or single modules below `root`, sorted by path."""
     paths: list[Path] = []
     for room in rooms:
-        paths += (root / room).rglob("*.py")
-        paths += root.glob(f"{room}.py")
+        paths += (root / room).rglob(f"*{suffix}")
+        paths += root.glob(f"{room}{suffix}")
     return [Source(path.relative_to(root), path.read_text(encoding="utf-8")) for path in sorted(paths)]

@@ -28,7 +28,7 @@ LENGTHS = (999, 256, 255, 60, 5, 0, 999)
 """Longer and shorter ones in turns, beside what sysbench's driver for Postgres can pass: 255 bytes."""
 
 SCRIPT = """
-local statements = require("statements")
+local statements = require("tidemark.statements")
 function event()
    local connection = sysbench.sql.driver():connect()
    for name, most in pairs({long_texts = 999, short_texts = 60}) do
