@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+
+from benchmarks.simulation.distribution_arrays import normals_below
 
 MAX_RERUNS = 5_000
 
@@ -37,7 +38,7 @@ class PlainBisectPlan:
         deviates = np.linspace(-5, 5, NODES)
         weights = np.exp(-(deviates**2) / 2)
         half = (difference + error / math.sqrt(self.bad_share) * deviates) / 2
-        right = (ndtr(half / error) + ndtr((difference - half) / error)) / 2
+        right = (normals_below(half / error) + normals_below((difference - half) / error)) / 2
         return float(weights @ right ** midpoints(length) / weights.sum())
 
     def spent(self, length: int) -> tuple[float, int]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import stdtrit
 
 from benchmarks.output.figures import Figure
 from benchmarks.simulation.rounds import DEVIATION, SYNTHETIC, WITHOUT_STALLS, Array, Kind
@@ -35,6 +34,7 @@ from benchmarks.simulation.vectorised import (
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import Verdict, judge_step
+from history.stats.distributions import student_quantile
 from history.stats.repeated_intervals import Design
 from history.store.records import Run, RunStatus
 from suites.metrics import METRICS, PRIMARY
@@ -317,7 +317,7 @@ def _right_of_fixed(noise: Array) -> float:
     n = noise.shape[1]
     mean, error = noise.mean(axis=1), noise.std(axis=1, ddof=1) / math.sqrt(n)
     holds = float(np.quantile(np.abs(mean) / error, 1 - Design().step_error))
-    margin = max(-float(stdtrit(n - 1, Design().step_error / 2)), holds) * error
+    margin = max(-student_quantile(n - 1, Design().step_error / 2), holds) * error
     verdicts = [judged(mean + math.log1p(-effect), margin, THRESHOLD) for effect in MIX]
     wanted = [UNCHANGED, *[REGRESSION] * len(SLOW_DOWNS)]
     return float(np.mean([(got == want).mean() for got, want in zip(verdicts, wanted, strict=True)]))

@@ -9,9 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from benchmarks.simulation.distribution_arrays import (
+    inverse_trigammas,
+    log_bias,
+    normals_below,
+    student_margins,
+)
 from history.stats import contrary_evidence, noise_model
+from history.stats.distributions import normal_below
 from history.stats.repeated_intervals import Design
 from history.stats.selection import HALVINGS
 
@@ -127,14 +133,14 @@ def intervals(logs: Array, kept: Array, look: int, design: Design, prior: Vector
     spread = np.where(has, np.where(constant, expected, moderated), own)
     spread *= np.where(has, _inflation(prior.correlation, number), 1)
     degrees = np.where(has, np.where(constant, np.maximum(prior_df, 1), prior_df + d), d)
-    level, last = (special.ndtr(-design.critical(rounds)) for rounds in (look, design.cap))
+    level, last = (normal_below(-design.critical(rounds)) for rounds in (look, design.cap))
     error = np.sqrt(spread / number)
-    last_quantile = special.stdtrit(degrees + design.cap - look, last)
+    last_margin = student_margins(degrees + design.cap - look, last)
     return VectorIntervals(
         mean,
-        -special.stdtrit(degrees, level) * error,
+        student_margins(degrees, level) * error,
         error,
-        -last_quantile * np.sqrt(spread / design.cap),
+        last_margin * np.sqrt(spread / design.cap),
     )
 
 
@@ -171,8 +177,12 @@ def _changing(rounds: Array, there: Array, number: Array, prior: VectorPriors) -
         variance = (df * expected + np.maximum(square - apart, 0)) / degrees
         most = np.maximum(most, np.where(variance > 0, apart / np.where(variance > 0, variance, 1), 0))
     cuts = number - 2 * part + 1
-    tail = contrary_evidence.CHANGING_ERROR / 2 / np.maximum(cuts, 1)
-    return np.asarray((cuts > 0) & (np.sqrt(most) > -special.stdtrit(degrees, tail)))
+    found = np.zeros(number.shape, bool)
+    for many in np.unique(cuts[cuts > 0]):
+        there = cuts == many
+        tail = contrary_evidence.CHANGING_ERROR / 2 / float(many)
+        found[there] = np.sqrt(most[there]) > student_margins(degrees[there], tail)
+    return found
 
 
 def reported(its: VectorIntervals, verdict: Array, threshold: float) -> Array:
@@ -185,7 +195,7 @@ def reported(its: VectorIntervals, verdict: Array, threshold: float) -> Array:
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         x = (middle - least) / error
-        inverse_mills = np.exp(-x * x / 2) / np.sqrt(2 * np.pi) / special.ndtr(np.maximum(x, -30))
+        inverse_mills = np.exp(-x * x / 2) / np.sqrt(2 * np.pi) / normals_below(np.maximum(x, -30))
         rises = size - middle - error * np.where(x < -30, -x, inverse_mills) > 0
         low, high = np.where(rises, middle, low), np.where(rises, high, middle)
     sizes = its.mean.copy()
@@ -221,8 +231,8 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
         location[:, step], uncertainty[:, step] = _log_moments(value[:, rest], number[:, rest] - 1)
     if calibration is not None:
         uncertainty = uncertainty + noise_model.trigamma(calibration.df / 2)
-    df = np.minimum(2 * _inverse_trigamma(uncertainty), noise_model.MAX_PRIOR_DF)
-    sd = unit * np.exp((location + special.digamma(df / 2) - np.log(df / 2)) / 2)
+    df = np.minimum(2 * inverse_trigammas(uncertainty), noise_model.MAX_PRIOR_DF)
+    sd = unit * np.exp((location + log_bias(df / 2)) / 2)
     return _of_session(logs, counts, sd, df)
 
 
@@ -319,15 +329,8 @@ def _log_moments(value: Array, df: Array) -> tuple[Array, Array]:
 
 
 HALF_DF = np.maximum(np.arange(1000), 1) / 2
-TRIGAMMA = special.polygamma(1, HALF_DF)
-LOG_BIAS = special.digamma(HALF_DF) - np.log(HALF_DF)
-TABLE_X = np.exp(np.linspace(np.log(0.2), np.log(1e4), 20_000))
-TABLE_LOG_X, TABLE_LOG_Y = np.log(TABLE_X)[::-1], np.log(special.polygamma(1, TABLE_X))[::-1]
-
-
-def _inverse_trigamma(value: Array) -> Array:
-    """Interpolate between logarithms, which is accurate because the function is nearly a power."""
-    return np.asarray(np.exp(np.interp(np.log(np.maximum(value, 1e-4)), TABLE_LOG_Y, TABLE_LOG_X)))
+TRIGAMMA = np.array([noise_model.trigamma(x) for x in HALF_DF])
+LOG_BIAS = np.array([noise_model.digamma(x) for x in HALF_DF]) - np.log(HALF_DF)
 
 
 def _first(logs: Array, counts: Array) -> Array:

@@ -165,7 +165,7 @@ def test_an_export_may_have_a_name_that_is_no_utf_8(home: Path) -> None:
         MemoryError(),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         RuntimeError("can't start new thread"),
-        ImportError("libscipy.so: failed to map segment from shared object"),
+        ImportError("libnumpy.so: failed to map segment from shared object"),
     ],
     ids=repr,
 )

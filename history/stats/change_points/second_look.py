@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from history.stats.change_points.baseline import NEAR
+from history.stats.distributions import student_quantile, student_tail
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -160,11 +160,12 @@ def _by_own_tails(relative: Array, there: Mask, runs: Array, noise: BaselineNois
     factors = np.ones((min(OWN_LONGEST, len(relative)), relative.shape[1]))
     for night, factor in zip(relative, factors, strict=False):
         seen = (past >= night - OWN_WIDTH).sum(axis=0)
-        far = np.minimum(night, MAX_OWN)
-        expected = stdtr(noise.degrees, OWN_WIDTH - far)
-        share = (seen + OWN_PRIOR * expected) / ((known + OWN_PRIOR) * expected)
-        tail = np.minimum(share * stdtr(noise.degrees, -far), 0.5)
-        np.divide(-stdtrit(noise.degrees, tail), night, out=factor, where=night > MIN_OWN)
+        for series in np.flatnonzero(night > MIN_OWN):
+            far, degrees = min(float(night[series]), MAX_OWN), float(noise.degrees[series])
+            expected = student_tail(far - OWN_WIDTH, degrees)
+            share = (seen[series] + OWN_PRIOR * expected) / ((known[series] + OWN_PRIOR) * expected)
+            tail = min(float(share) * student_tail(far, degrees), 0.5)
+            factor[series] = -student_quantile(degrees, tail) / night[series]
     return factors
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import ndtri, stdtrit
 
 from history.comparison.verdict import Verdict, judge
 from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
@@ -92,7 +91,7 @@ def test_known_answer() -> None:
     """s0 = 0.02 with 6 degrees of freedom, own 0.01 with 2: s^2 = (6 * 4e-4 + 2 * 1e-4) / 8 = 3.25e-4."""
     design = Design(steps=2, least=3, cap=3, confidence=0.9)
     interval = interval_of([0.0, 0.01, 0.02], Noise(0.02, 6), design)
-    margin = float(stdtrit(8, 0.975)) * math.sqrt(3.25e-4 / 3)
+    margin = 2.306004135 * math.sqrt(3.25e-4 / 3)
     assert math.log(interval.low) == pytest.approx(0.01 - margin, abs=1e-8)
     assert math.log(interval.high) == pytest.approx(0.01 + margin, abs=1e-8)
 
@@ -159,5 +158,5 @@ def test_smallest_visible_falls_to_just_above_the_threshold() -> None:
     assert visible == sorted(visible, reverse=True)
     assert visible[-1] > 0.02
     assert smallest_visible(DESIGN, Noise(0.02, 20, 0.4), 9, 0.02) > visible[6]
-    z = float(ndtri(0.8)) * 0.02 / math.sqrt(20)
+    z = 0.8416212336 * 0.02 / math.sqrt(20)
     assert visible[-1] == pytest.approx(1 - 0.98 * math.exp(-z))

@@ -25,7 +25,7 @@ from tests.history.profiled import BASE as PROFILED_BASE
 from tests.history.profiled import CONTENDER as PROFILED_CONTENDER
 from tests.history.profiled import record_profiled
 
-SLOW = ("scipy", "numpy", "rich", "pydantic", "psycopg", "statistics")
+SLOW = ("numpy", "rich", "pydantic", "psycopg", "statistics")
 """What takes long to import, and is not needed to compare; SQLAlchemy loads asyncio and csv."""
 
 OLD, BRANCH = parse_version(BASE), parse_version(NEW)
