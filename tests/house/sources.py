@@ -30,7 +30,7 @@ class Source:
 
 
 def read(root: Path, rooms: Iterable[str], suffix: str = ".py") -> list[Source]:
-    """Every file of one kind in the rooms, which are folders or single modules below `root`, sorted by path."""
+    """Every file of one kind in the rooms, folders or single modules below `root`, sorted by path."""
     paths: list[Path] = []
     for room in rooms:
         paths += (root / room).rglob(f"*{suffix}")
