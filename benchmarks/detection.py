@@ -174,7 +174,10 @@ def own_found(quiet: Array, series: Series) -> Own:
     return Own(
         false_share(_finished(quiet)),
         false_share(_nightly(quiet)),
-        {size: delay_of(each.steps, _nightly(each.values)) for size, each in series.one_step.items()},
+        {
+            size: delay_of(stepped.steps, _nightly(stepped.values))
+            for size, stepped in series.one_step.items()
+        },
         _finished(several),
         _nightly(several),
     )
@@ -274,8 +277,8 @@ def share_figures() -> Iterator[Figure]:
 def _rival_figures(own: Mapping[str, Own], series: Mapping[str, Series]) -> Iterator[Figure]:
     print("rivals", flush=True)
     found = rivals_found(provide_rivals(locate()), series)
-    for (rival, kind), each in found.items():
-        yield from _shown(f"{kind}: {rival}", each)
+    for (rival, kind), figures in found.items():
+        yield from _shown(f"{kind}: {rival}", figures)
     for kind in series:
         yield from _delay_comparison(kind, own[kind], found)
         yield _f1_comparison(kind, "finished", own[kind].finished, finished_score, series[kind], found)
@@ -329,8 +332,8 @@ def _f1_comparison(
     """Return how much our F1 exceeds that of the closest rival, on the same series as each rival."""
     ahead = {}
     for rival in RIVALS:
-        each = found[rival.name, kind]
-        theirs = each.finished if look == "finished" else each.nightly
+        found_by = found[rival.name, kind]
+        theirs = found_by.finished if look == "finished" else found_by.nightly
         if theirs is not None:
             asked = finished_series(rival) if look == "finished" else rival.stepped
             ahead[rival.name] = score(series.several.steps[:asked], reports[:asked]).f1 - theirs.f1

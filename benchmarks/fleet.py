@@ -97,13 +97,13 @@ def pool_figures() -> Iterator[Figure]:
     left = [pool.left(count) for pool in pools for count in counts if count > 2]
     note = f"{len(joined)} pools of 2 to {MAX_BOXES} boxes, worst"
     yield Figure(
-        "a box joins: series moved over its share", max(it.tasks for it in joined), "", None, 1, note
+        "a box joins: series moved over its share", max(moved.tasks for moved in joined), "", None, 1, note
     )
-    most = max(it.minutes for it in joined)
+    most = max(moved.minutes for moved in joined)
     yield Figure("a box joins: minutes moved over its share", most, "", None, 1 + ROUNDING, note)
-    most = max(it.tasks for it in left)
+    most = max(moved.tasks for moved in left)
     yield Figure("a box leaves: series moved over those it had", most, "", None, 1, note)
-    others = sum(it.others for it in (*joined, *left))
+    others = sum(moved.others for moved in (*joined, *left))
     yield Figure("series moved between two other boxes", others, "", None, 0)
 
 

@@ -39,12 +39,12 @@ def figures(path: Path, scale: HistoryScale) -> list[Figure]:
     """Return all figures with their targets for the history at `path`, which has this scale."""
     size = path.stat().st_size / scale.values
     with open_store(path) as store:
-        one = taken(lambda: _one_series(store.database, scale))
+        taken_once = taken(lambda: _one_series(store.database, scale))
         started = time.perf_counter()
         outcome = judge(store.database)
         judged = time.perf_counter() - started
         # Measured again, because another load on the host may slow down a core for a second or so.
-        one += taken(lambda: _one_series(store.database, scale))
+        taken_once += taken(lambda: _one_series(store.database, scale))
     used: list[float] = []
     compared = taken(lambda: used.append(compare_program(path, scale)))
     contenders = scale.boxes * (scale.branches - 1) * scale.steps * len(METRICS)
@@ -60,10 +60,10 @@ def figures(path: Path, scale: HistoryScale) -> list[Figure]:
         ),
         Figure(
             "one series, beside its base",
-            1000 * min(one),
+            1000 * min(taken_once),
             "ms",
             at_most=20,
-            note=f"median of {len(one)} {1000 * median(one):.1f} ms",
+            note=f"median of {len(taken_once)} {1000 * median(taken_once):.1f} ms",
         ),
         Figure(
             "nightly judge",

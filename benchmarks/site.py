@@ -186,7 +186,7 @@ def _beside(browser: Any, empty: Path, address: str, ready: str) -> float:
         return time.perf_counter() - began
 
     loads: Sequence[Callable[[], float]] = (lambda: load(empty.as_uri(), ""), lambda: load(address, ready))
-    times = [[one() for one in loads] for _ in range(LOADS)]
+    times = [[timed() for timed in loads] for _ in range(LOADS)]
     page.close()
     return median(both[1] for both in times) - median(both[0] for both in times)
 

@@ -88,10 +88,10 @@ def same_figures(home: Home, folder: Path, shown: Progress) -> Iterator[Figure]:
     wrong = sum(map(bool, flagged))
     note = ", ".join(sorted({step for steps in flagged for step in steps}))
     yield Figure(f"identical builds: of {SESSIONS} sessions, with a verdict", wrong, "", at_most=0, note=note)
-    for each in noise:
-        if each.metric == QPS:
-            name = f"noise of a round's ratio of qps, {each.step}"
-            yield Figure(name, 100 * each.sd, "%", note=f"{each.rounds} rounds")
+    for calibration in noise:
+        if calibration.metric == QPS:
+            name = f"noise of a round's ratio of qps, {calibration.step}"
+            yield Figure(name, 100 * calibration.sd, "%", note=f"{calibration.rounds} rounds")
 
 
 def _judged(store: Store, start: SessionStart, runs: Sequence[Run], build: Build, number: int) -> list[str]:

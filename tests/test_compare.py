@@ -232,8 +232,10 @@ def test_repetitions_are_paired_by_number(tmp_path: Path) -> None:
 def test_steps_that_are_left_out_neither_share_the_error_nor_lend_their_noise(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     with open_store(path) as store:
-        one = {BASE: CALM, CONTENDER: NOISY}
-        record_steps(store, session_start(), dict.fromkeys(["insert", "delete", "update-one", "scan"], one))
+        speeds = {BASE: CALM, CONTENDER: NOISY}
+        record_steps(
+            store, session_start(), dict.fromkeys(["insert", "delete", "update-one", "scan"], speeds)
+        )
     (both,) = compared(path).contenders
     (single,) = compared(path, steps=("delete",)).contenders
     assert [step.step for step in single.steps] == ["delete"]

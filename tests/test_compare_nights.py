@@ -221,10 +221,10 @@ def test_the_first_line_says_how_it_came_out(tmp_path: Path) -> None:
 def test_a_summary_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
     with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
         record_outcomes(store)
-        one = compare(store, parse_version(BASE), [parse_version("postgres@18.6")])
-        long = replace(one.contenders[0], warnings=("x" * (MAX_CHARACTERS // 20),) * 20)
-        cut = render_summary(replace(one, contenders=(long,)))
-        many = render_summary(replace(one, contenders=(long, *one.contenders * 199)))
+        short = compare(store, parse_version(BASE), [parse_version("postgres@18.6")])
+        long = replace(short.contenders[0], warnings=("x" * (MAX_CHARACTERS // 20),) * 20)
+        cut = render_summary(replace(short, contenders=(long,)))
+        many = render_summary(replace(short, contenders=(long, *short.contenders * 199)))
     for text in (cut, many):
         assert len(text) <= MAX_CHARACTERS
         assert text.endswith("has everything.*\n")
@@ -241,7 +241,7 @@ def test_json_and_csv_hold_groups_and_trends(weeks: Path) -> None:
         comparison = compare(store, parse_version("postgres@17"), [], options, [parse_version(NEW)])
     (contender,) = json.loads(render_json(comparison))["contenders"]
     assert contender["base"] == "postgres@17.12"
-    assert [(each["group"], each["steps"]) for each in contender["group_means"]] == [("updates", 2)]
+    assert [(group["group"], group["steps"]) for group in contender["group_means"]] == [("updates", 2)]
     assert contender["group_means"][0]["ratio"] == pytest.approx(contender["group_means"][0]["ratios"]["qps"])
     trend = contender["steps"][0]["trend"]
     assert len(trend) == 16

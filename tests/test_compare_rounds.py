@@ -106,7 +106,7 @@ def record_night(store: Store) -> None:
         store, until_decided(), rates, {**stolen, ("write-only", 1): ["the reset took too long"]}
     )
     for number, reasons in ((2, [STEAL, CRON]), (2, [STEAL]), (19, [STEAL])):
-        reason = "; ".join(each.format(10.0 + number) for each in reasons).replace("disturbed: ", "")
+        reason = "; ".join(text.format(10.0 + number) for text in reasons).replace("disturbed: ", "")
         store.record_dropped(session, DroppedRound("update-index", number, reason, {BASE: 9000.0}))
 
 

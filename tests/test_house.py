@@ -75,7 +75,9 @@ def sources() -> list[Source]:
 def graph(sources: list[Source]) -> ImportGraph:
     """All imports of the project, without what launchers load."""
     whole = import_graph(sources)
-    return replace(whole, imports=tuple(it for it in whole.imports if it.path not in LAUNCHERS))
+    return replace(
+        whole, imports=tuple(imported for imported in whole.imports if imported.path not in LAUNCHERS)
+    )
 
 
 def program(sources: list[Source]) -> list[Source]:

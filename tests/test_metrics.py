@@ -187,7 +187,7 @@ def test_a_row_alone_has_its_metric_followed_and_judged(history: Path) -> None:
 def test_a_row_alone_has_its_metric_beside_the_verdict(history: Path) -> None:
     comparison = compared(history)
     (step,) = comparison.contenders[0].steps
-    assert [each.metric for each in step.beside] == list(beside_verdict({Engine.POSTGRES}))
+    assert [judged.metric for judged in step.beside] == list(beside_verdict({Engine.POSTGRES}))
     assert step.explained_by == (FSYNCS.name,), "more of a cost explains a slow-down"
     wide = terminal(comparison)
     head, row = wide.splitlines()[1], next(line for line in wide.splitlines() if line.startswith("insert"))
@@ -216,7 +216,7 @@ def test_a_row_says_what_more_is(history: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(METRICS, FSYNCS.name, higher)
     comparison = compared(history)
     (step,) = comparison.contenders[0].steps
-    assert [each.metric for each in step.beside] == list(beside_verdict({Engine.POSTGRES}))
+    assert [judged.metric for judged in step.beside] == list(beside_verdict({Engine.POSTGRES}))
     assert beside_verdict()[-1] == FSYNCS.name, "context stands last"
     assert step.explained_by is None, "no cost was recorded"
     assert "less is better. flushes of files (fs): more is better. +" in " ".join(
@@ -234,7 +234,7 @@ def test_a_row_of_one_engine_stands_beside_verdicts_of_that_engine_only(
     assert FSYNCS.name not in beside_verdict({Engine.POSTGRES})
     comparison = compared(history)
     (step,) = comparison.contenders[0].steps
-    assert FSYNCS.name not in [each.metric for each in step.beside]
+    assert FSYNCS.name not in [judged.metric for judged in step.beside]
     assert "flushes" not in terminal(comparison)
 
 

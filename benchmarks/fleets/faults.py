@@ -32,8 +32,8 @@ def fault_figures(moments: int, seed: int = SEED) -> Iterator[Figure]:
         finally:
             fleet.end()
     done = ", ".join(f"{kind} {times}" for kind, times in sorted(kinds.items()))
-    lost = [one for one in wrong if one.startswith("lost")]
-    doubled = [one for one in wrong if not one.startswith("lost")]
+    lost = [fault for fault in wrong if fault.startswith("lost")]
+    doubled = [fault for fault in wrong if not fault.startswith("lost")]
     yield Figure("rounds lost", len(lost), "", at_most=0, note=f"{fleet.told} rounds; {'; '.join(lost[:3])}")
     yield Figure("rounds doubled or half", len(doubled), "", at_most=0, note="; ".join(doubled[:3]))
     yield Figure("what waits at the end", len(problems), "", at_most=0, note="; ".join(problems)[:200])

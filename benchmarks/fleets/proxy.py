@@ -83,14 +83,14 @@ class Proxy:
             if self._network is Network.SILENT:
                 threading.Event().wait(0.05)
                 continue
-            for one in ready:
-                data = one.recv(65536)
+            for end in ready:
+                data = end.recv(65536)
                 if not data:
                     return
-                other[one].sendall(data)
+                other[end].sendall(data)
 
 
 def _shut(pair: tuple[socket.socket, socket.socket]) -> None:
-    for each in pair:
+    for end in pair:
         with contextlib.suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+            end.shutdown(socket.SHUT_RDWR)

@@ -124,9 +124,9 @@ def differences(
             has_samples = exists().where(samples.c.run_id == runs.c.id)
             half = len(connection.execute(select(runs.c.id).where(~has_samples)).all())
     versions = len(VERSIONS)
-    least = Counter({one: versions * times for one, times in told.items()})
-    most = Counter({one: versions * times for one, times in (begun or told).items()})
-    wrong = [f"lost: {one}" for one in least - found]
-    wrong += [f"too often: {one}" for one in found - most]
-    wrong += [f"half: {one}" for one, times in found.items() if times % versions]
+    least = Counter({key: versions * times for key, times in told.items()})
+    most = Counter({key: versions * times for key, times in (begun or told).items()})
+    wrong = [f"lost: {key}" for key in least - found]
+    wrong += [f"too often: {key}" for key in found - most]
+    wrong += [f"half: {key}" for key, times in found.items() if times % versions]
     return wrong + ([f"{half} runs have no samples"] if half else [])

@@ -33,8 +33,8 @@ def writing_figures(seconds: float) -> Iterator[Figure]:
             box.start(seconds)
         looked = _look_beside(server.url, time.monotonic() + seconds, folder)
         recordings = [box.ended() for box in boxes]
-        taken = [one for recording in recordings for one in recording.taken]
-        elapsed = max(one.ended for one in recordings) - min(one.began for one in recordings)
+        taken = [duration for recording in recordings for duration in recording.taken]
+        elapsed = max(writer.ended for writer in recordings) - min(writer.began for writer in recordings)
         problems = [problem for box in boxes for problem in box.deliver()]
         told: Counter[RecordedRound] = sum((box.logged()[1] for box in boxes), Counter())
         wrong = differences(server.url, told)

@@ -94,14 +94,14 @@ def _drop(draw: random.Random, data: bytes) -> bytes:
 def _lines(draw: random.Random, data: bytes) -> bytes:
     """Drop, repeat or exchange lines."""
     lines = data.split(b"\n")
-    one, other = draw.randrange(len(lines)), draw.randrange(len(lines))
+    first, other = draw.randrange(len(lines)), draw.randrange(len(lines))
     match draw.randrange(4):
         case 0:
-            del lines[one]
+            del lines[first]
         case 1:
-            lines[one:one] = [lines[other]] * draw.choice((1, 2, 50))
+            lines[first:first] = [lines[other]] * draw.choice((1, 2, 50))
         case 2:
-            lines[one], lines[other] = lines[other], lines[one]
+            lines[first], lines[other] = lines[other], lines[first]
         case _:
             draw.shuffle(lines)
     return b"\n".join(lines)

@@ -122,7 +122,7 @@ def _perf_script(_folder: Path) -> Parse:
         samples = parsed_samples(text, stats)
         within(samples.text, [(0.0, 1e6)])
         yield Number("lost", samples.lost)
-        yield from (Number("process", each, 2**31) for pair in samples.parents.items() for each in pair)
+        yield from (Number("process", process, 2**31) for pair in samples.parents.items() for process in pair)
 
     return parse
 
@@ -169,7 +169,7 @@ def _process(_folder: Path) -> Parse:
         ticks = process_ticks(data.decode(errors="replace"))
         yield Number("pid", ticks.pid, 2**31)
         yield Number("parent", ticks.parent, 2**31)
-        yield from (Number("ticks", each, 2 * TICKS) for each in (ticks.own, ticks.waited, ticks.started))
+        yield from (Number("ticks", count, 2 * TICKS) for count in (ticks.own, ticks.waited, ticks.started))
 
     return parse
 

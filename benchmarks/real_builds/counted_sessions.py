@@ -85,9 +85,9 @@ class CountedSessions:
         session = self.compared(uid, base, contender).session
         by_step: dict[str, dict[str, list[float]]] = {}
         with open_store(self.folder / "history.db") as store:
-            for each in store.runs(session.id, metrics=(INSTRUCTIONS,)):
-                versions = by_step.setdefault(each.step, {})
-                versions.setdefault(each.version, []).append(each.values[INSTRUCTIONS])
+            for counted in store.runs(session.id, metrics=(INSTRUCTIONS,)):
+                versions = by_step.setdefault(counted.step, {})
+                versions.setdefault(counted.version, []).append(counted.values[INSTRUCTIONS])
         return by_step
 
 

@@ -148,7 +148,7 @@ class KilledServer:
         for number in range(times):
             seen, found = self.kill_once(moments.randrange(20, 400), moments.uniform(0.0, 0.05))
             total += seen
-            wrong += [f"kill {number + 1}: {each}" for each in found]
+            wrong += [f"kill {number + 1}: {fault}" for fault in found]
         return total, wrong
 
     def _counts(self) -> dict[str, int]:

@@ -125,9 +125,9 @@ weigh_successor(void)
 def _equal(path: str, function: str, begin: str, names: tuple[str, str]) -> Edit:
     """Return an edit that rewrites an equality: the same result with other instructions."""
     head = f"{function}(PG_FUNCTION_ARGS)\n{{\n{begin}"
-    one, other = names
-    old = f"{head}\n\tPG_RETURN_BOOL({one} == {other});"
-    return Edit(path, old, f"{head}\n\tPG_RETURN_BOOL(!({other} != {one}));")
+    first, other = names
+    old = f"{head}\n\tPG_RETURN_BOOL({first} == {other});"
+    return Edit(path, old, f"{head}\n\tPG_RETURN_BOOL(!({other} != {first}));")
 
 
 _BOOLS = "\tbool\t\targ1 = PG_GETARG_BOOL(0);\n\tbool\t\targ2 = PG_GETARG_BOOL(1);\n"

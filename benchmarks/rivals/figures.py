@@ -134,11 +134,11 @@ def _jobs(rival: Rival, kind: str, series: Series) -> dict[tuple[str, float], Ri
             jobs["quiet nightly", 0.0] = RivalJob(rival.tool, nightly, watched, start, stop_early=True)
         stepped = rows_of(series.several.values[: rival.stepped])
         jobs["several nightly", 0.0] = RivalJob(rival.tool, nightly, stepped, [FIRST_LOOK] * rival.stepped)
-        for size, each in series.one_step.items():
-            steps = [step for (step,) in each.steps[: rival.quiet]]
+        for size, planted_step in series.one_step.items():
+            steps = [step for (step,) in planted_step.steps[: rival.quiet]]
             cut = [
                 row[: step + CENSORED]
-                for row, step in zip(rows_of(each.values[: rival.quiet]), steps, strict=True)
+                for row, step in zip(rows_of(planted_step.values[: rival.quiet]), steps, strict=True)
             ]
             jobs["one", size] = RivalJob(rival.tool, nightly, cut, steps, stop_early=True)
     return jobs
@@ -159,10 +159,10 @@ def _found(
     several, nightly = reports("several"), reports("several nightly")
     steps = series.several.steps
     delays = {}
-    for size, each in series.one_step.items():
+    for size, planted_step in series.one_step.items():
         alerts = reports("one", size)
         if alerts is not None:
-            delays[size] = delay_of(each.steps[: len(alerts)], alerts)
+            delays[size] = delay_of(planted_step.steps[: len(alerts)], alerts)
     return RivalScore(
         None if quiet is None else false_share(quiet),
         None if watched is None else false_share(watched),

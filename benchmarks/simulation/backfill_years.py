@@ -98,7 +98,7 @@ class SimulatedYear:
             for number, moment in enumerate(moments)
         )
         fails = self._draws.random(COMMITS) < NOT_BUILT
-        self.broken = {each.commit for each, no in zip(self.commits, fails, strict=True) if no}
+        self.broken = {past.commit for past, no in zip(self.commits, fails, strict=True) if no}
         self.planted = self._plant()
         rows = [(number, f"step-{number % STEPS}", metric) for number, metric in enumerate(_metrics())]
         environment = Environment("box", "suite", "smoke")
@@ -120,8 +120,8 @@ class SimulatedYear:
                 self._measure(action.commit, noise)
             sessions += 1
         steps = [pair for pair in self.state.examined if pair.is_step]
-        held = [[one for one in self.planted if self._holds(pair, one)] for pair in steps]
-        found = {one.commit for ones in held for one in ones if len(ones) == 1}
+        held = [[step for step in self.planted if self._holds(pair, step)] for pair in steps]
+        found = {inside.commit for ones in held for inside in ones if len(ones) == 1}
         widths = [self._width(pair) for pair, ones in zip(steps, held, strict=True) if len(ones) == 1]
         false = sum(not ones for ones in held)
         return BackfilledYear(sessions, self._needed(), len(found), tuple(widths), false)
@@ -132,7 +132,7 @@ class SimulatedYear:
         planted = []
         for day, size in zip(days, self._draws.permutation(SIZES).tolist(), strict=True):
             commit = next(
-                n for n, one in enumerate(self.commits) if one.stands_at > BEGIN + timedelta(days=day)
+                n for n, past in enumerate(self.commits) if past.stands_at > BEGIN + timedelta(days=day)
             )
             steps = self._draws.choice(STEPS, int(self._draws.integers(1, 4)), replace=False).tolist()
             sign = float(self._draws.choice((-1, 1)))
@@ -142,10 +142,10 @@ class SimulatedYear:
     def _levels(self, commit: PastCommit) -> Array:
         number = int(commit.commit, 16)
         levels = np.zeros(2 * STEPS)
-        for one in self.planted:
-            if one.commit <= number:
-                levels[list(one.rows)] += one.size
-                levels[[row + STEPS for row in one.rows]] -= one.size
+        for step in self.planted:
+            if step.commit <= number:
+                levels[list(step.rows)] += step.size
+                levels[[row + STEPS for row in step.rows]] -= step.size
         return levels
 
     def _measure(self, commit: PastCommit, noise: float) -> None:
@@ -182,8 +182,8 @@ class SimulatedYear:
         dates = filled(known, WEEKS)
         points = _filling(known, dates.dates)
         needed = len(points)
-        for one in self.planted:
-            begins = self.commits[one.commit].stands_at
+        for step in self.planted:
+            begins = self.commits[step.commit].stands_at
             before, after = max(at for at in points if at < begins), min(at for at in points if at >= begins)
             while (commit := middle(self.commits, before, after, self.broken)) is not None:
                 needed += 1

@@ -142,8 +142,8 @@ def guided_figures(trials: int = TRIALS) -> Iterator[Figure]:
             f"guided, {case.name}: right", right, "%", at_least=97 if trials >= TRIALS else None,
             note=f"without counts {unguided:.0f} %",
         )  # fmt: skip
-        rounds = [mean([outcome.rounds for outcome in each]) for each in (guided, alone)]
-        time = [mean([outcome.duration for outcome in each]) for each in (guided, alone)]
+        rounds = [mean([outcome.rounds for outcome in outcomes]) for outcomes in (guided, alone)]
+        time = [mean([outcome.duration for outcome in outcomes]) for outcomes in (guided, alone)]
         passes, builds = (
             mean([outcome.passes for outcome in guided]),
             mean([outcome.builds for outcome in guided]),

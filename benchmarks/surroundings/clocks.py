@@ -75,7 +75,7 @@ def nights_under_wandering_clocks() -> Outcome:
             _record(home / "history.db", f"session {night}")
             given = answer(("nightly", "--report", "--plan", str(plan)), at(moment), home)
             found = [*faults(given, Expected.ANSWER, given), *_faults_of_copies(home, night + 1)]
-            outcome.add(f"night {night + 1} at {moment}: {each}" for each in found)
+            outcome.add(f"night {night + 1} at {moment}: {fault}" for fault in found)
     return outcome
 
 

@@ -16,8 +16,8 @@ BRANCH = "postgres@REL_18_STABLE"
 READING = (
     TriedCommand(("compare", "postgres@17.11", "--branch", BRANCH)),
     *(
-        TriedCommand(("compare", "postgres@17.11", "--branch", BRANCH, "--costs", "--format", each))
-        for each in ("markdown", "summary", "json", "csv")
+        TriedCommand(("compare", "postgres@17.11", "--branch", BRANCH, "--costs", "--format", form))
+        for form in ("markdown", "summary", "json", "csv")
     ),
     TriedCommand(("compare", "postgres@17.11", "--branch", BRANCH, "--format", "html"), varies=True),
     TriedCommand(("history", "show")),

@@ -58,7 +58,7 @@ def _faults(
     found = list(faults(given, expected, plain))
     if changed:
         found.append("the history was changed")
-    yield from (f"{surroundings.name}: {each}\n  {repeated(command.words, surroundings)}" for each in found)
+    yield from (f"{surroundings.name}: {fault}\n  {repeated(command.words, surroundings)}" for fault in found)
 
 
 def _answered(command: TriedCommand, surroundings: Surroundings, home: Path) -> tuple[CommandAnswer, bool]:

@@ -51,7 +51,7 @@ def upgraded() -> Outcome:
             for words in (*(command.words for command in READING), *WRITING):
                 chosen = tuple(word.format(other=other) for word in words)
                 found = _faults(text, chosen, folder / "home", reads=words not in WRITING)
-                outcome.add([f"{text.name}: {each}\n  {repeated(chosen, PLAIN)}" for each in found])
+                outcome.add([f"{text.name}: {fault}\n  {repeated(chosen, PLAIN)}" for fault in found])
     return outcome
 
 

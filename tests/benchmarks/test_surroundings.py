@@ -29,7 +29,7 @@ PLAIN = CommandAnswer(0, b"a table\n", b"")
     ],
 )
 def test_a_fault_is_seen(given: CommandAnswer, expected: Expected, fault: str) -> None:
-    assert [fault in each for each in faults(given, expected, PLAIN)] == [True]
+    assert [fault in text for text in faults(given, expected, PLAIN)] == [True]
 
 
 @pytest.mark.parametrize("expected", Expected)

@@ -28,7 +28,9 @@ SLEEPER = "sleep 61.25"
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> object:
     yield
-    left = [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == SLEEPER.split()]
+    left = [
+        process for process in psutil.process_iter(["cmdline"]) if process.info["cmdline"] == SLEEPER.split()
+    ]
     assert left == []
 
 

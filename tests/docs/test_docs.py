@@ -81,9 +81,9 @@ def test_steps_and_profiles() -> None:
         profile = WRITE_HEAVY.profile(name)
         for key, cells in rows.items():
             value = getattr(profile, key)
-            wanted = [str(each) for each in (value if isinstance(value, tuple) else (value,))]
+            wanted = [str(text) for text in (value if isinstance(value, tuple) else (value,))]
             said = [_plain(part) for part in cells[place].split(" to ")]
-            assert said == [_plain(each) for each in wanted], f"{name}: {key}"
+            assert said == [_plain(text) for text in wanted], f"{name}: {key}"
 
 
 def test_configuration() -> None:

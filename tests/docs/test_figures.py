@@ -190,8 +190,10 @@ def wrong_numbers(sentence: str, text: str) -> list[str]:
 def test_figures(file: Path) -> None:
     text = plain(document_of(file).read_text(encoding="utf-8"))
     listed = sentences(file)
-    assert [each for each in listed if not PLACE.search(each)] == [], "a sentence without a number"
-    assert [wrong for each in listed for wrong in wrong_numbers(each, text)] == []
+    assert [sentence for sentence in listed if not PLACE.search(sentence)] == [], (
+        "a sentence without a number"
+    )
+    assert [wrong for sentence in listed for wrong in wrong_numbers(sentence, text)] == []
 
 
 def test_a_wrong_number_is_seen() -> None:
@@ -207,7 +209,10 @@ def test_a_wrong_number_is_seen() -> None:
 
 def test_every_constant_that_decides_a_number_is_in_a_sentence() -> None:
     names = {
-        part for file in FILES for each in PLACE.findall(file.read_text()) for part in re.split(r"\W", each)
+        part
+        for file in FILES
+        for places in PLACE.findall(file.read_text())
+        for part in re.split(r"\W", places)
     }
     constants = {
         name

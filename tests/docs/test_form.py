@@ -27,7 +27,7 @@ def test_versions_variables_and_folders() -> None:
     files = [ROOT / "compare.py", *(path for room in rooms for path in (ROOT / room).rglob("*.py"))]
     code = "".join(path.read_text(encoding="utf-8") for path in files)
     used = set(re.findall(r"TIDEMARK_(?!GIT_)[A-Z_]+", code)) | {
-        f"TIDEMARK_GIT_{each.upper()}" for each in Engine
+        f"TIDEMARK_GIT_{engine.upper()}" for engine in Engine
     }
     assert used <= table(CONFIGURATION, "| variable | meaning |").keys()
     names = [

@@ -19,7 +19,7 @@ from tests.docs.test_docs import SUITES, example, table
 
 def _type_and_bounds(schema: dict[str, Any], definitions: dict[str, Any]) -> tuple[str, str]:
     """What a property's JSON schema says, in the words of docs/suites.md."""
-    chosen = next((each for each in schema.get("anyOf", []) if each.get("type") != "null"), schema)
+    chosen = next((option for option in schema.get("anyOf", []) if option.get("type") != "null"), schema)
     meant = definitions.get(chosen.get("$ref", "").rpartition("/")[2], chosen)
     kind = _kind_of_name(chosen["pattern"]) if "pattern" in chosen else meant.get("type", "")
     bounds = [f"{sign} {chosen[key]:g}" for key, sign in _SIGNS.items() if key in chosen]
@@ -34,8 +34,8 @@ def _type_and_bounds(schema: dict[str, Any], definitions: dict[str, Any]) -> tup
     elif kind == "array":
         item = chosen["items"]
         if "$ref" not in item:
-            each = [f"{sign} {item[key]:g}" for key, sign in _SIGNS.items() if key in item]
-            return f"array of {item['type']}s", ", ".join(each)
+            ranges = [f"{sign} {item[key]:g}" for key, sign in _SIGNS.items() if key in item]
+            return f"array of {item['type']}s", ", ".join(ranges)
         items = definitions[item["$ref"].rpartition("/")[2]]
         if "enum" in items:
             return "array of strings", "; ".join([*bounds, _listed(items)])
@@ -48,7 +48,7 @@ def _kind_of_name(pattern: str) -> str:
 
 
 def _listed(schema: dict[str, Any]) -> str:
-    return ", ".join(f"`{each}`" for each in schema.get("enum", ()))
+    return ", ".join(f"`{value}`" for value in schema.get("enum", ()))
 
 
 _SIGNS = {"exclusiveMinimum": ">", "minimum": "≥", "maximum": "≤"}
@@ -72,11 +72,13 @@ def test_keys_of_a_suite(heading: str, model: type[BaseModel], tmp_path: Path) -
     rows = table(tmp_path / "section.md", "| key | type | unit | bounds | default | meaning |")
     schema = model.model_json_schema()
     defaults = {
-        key: str(each["default"]).lower() for key, each in schema["properties"].items() if "default" in each
+        key: str(values["default"]).lower()
+        for key, values in schema["properties"].items()
+        if "default" in values
     }
     wanted = {
-        key: [*_type_and_bounds(each, schema.get("$defs", {})), defaults.get(key, "required")]
-        for key, each in schema["properties"].items()
+        key: [*_type_and_bounds(values, schema.get("$defs", {})), defaults.get(key, "required")]
+        for key, values in schema["properties"].items()
         if key not in ("folder", "digest")  # ours, not the file's
     }
     said = {

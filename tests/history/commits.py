@@ -88,7 +88,7 @@ class Commits:
         for step in steps or self.steps:
             tonight = factors.get(step, 1.0) * self.random.lognormvariate(0, NIGHT_NOISE if not steps else 0)
             bases = [1000 * self.random.lognormvariate(0, 0.05) for _ in range(rounds)]
-            news = [each * tonight * self.random.lognormvariate(0, noise) for each in bases]
+            news = [rate * tonight * self.random.lognormvariate(0, noise) for rate in bases]
             rates[step] = {base: bases, new: news}
         start = replace(
             session_start(uid),

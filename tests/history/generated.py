@@ -52,8 +52,8 @@ class Made:
 
 def _rates() -> st.SearchStrategy[tuple[tuple[str, str, tuple[float, ...]], ...]]:
     some = st.lists(finite, min_size=1, max_size=2).map(tuple)
-    one = st.tuples(st.sampled_from(STEPS), st.sampled_from(VERSIONS), some)
-    return st.lists(one, max_size=3, unique_by=lambda each: each[:2]).map(tuple)
+    rate = st.tuples(st.sampled_from(STEPS), st.sampled_from(VERSIONS), some)
+    return st.lists(rate, max_size=3, unique_by=lambda rate: rate[:2]).map(tuple)
 
 
 def made(number: int) -> st.SearchStrategy[Made]:
@@ -80,7 +80,7 @@ def two_boxes(draw: st.DrawFn) -> tuple[list[Made], list[Made]]:
     """The sessions of two histories, which may share some."""
     pool = [draw(made(number)) for number in range(draw(st.integers(1, 4)))]
     chosen = [draw(st.sets(st.sampled_from(pool))) for _ in range(2)]
-    first, second = (sorted(each, key=lambda one: one.number) for each in chosen)
+    first, second = (sorted(numbers, key=lambda made_session: made_session.number) for numbers in chosen)
     return first, second
 
 
@@ -88,19 +88,24 @@ def record(path: Path, all_made: Sequence[Made], *, change: bool = False) -> Non
     """Write a history."""
     moment = [NIGHT]
     with open_store(path, clock=lambda: moment[0]) as store:
-        for each in all_made:
-            moment[0] = NIGHT + timedelta(days=each.number)
-            _record_session(store, each)
+        for made_session in all_made:
+            moment[0] = NIGHT + timedelta(days=made_session.number)
+            _record_session(store, made_session)
         if change:
             add_change(store)
 
 
-def _record_session(store: Store, each: Made) -> None:
-    machine = replace(MACHINE, fingerprint=each.box, hostname=f"box-{each.box}")
-    start = replace(session_start(each.uid), machine=machine, options={"note": each.note}, command=each.note)
+def _record_session(store: Store, made_session: Made) -> None:
+    machine = replace(MACHINE, fingerprint=made_session.box, hostname=f"box-{made_session.box}")
+    start = replace(
+        session_start(made_session.uid),
+        machine=machine,
+        options={"note": made_session.note},
+        command=made_session.note,
+    )
     session = store.start_session(start)
     position = 0
-    for step, version, rates in each.rates:
+    for step, version, rates in made_session.rates:
         for repetition, qps in enumerate(rates, start=1):
             position += 1
             run = run_record(
@@ -110,16 +115,16 @@ def _record_session(store: Store, each: Made) -> None:
                 repetition=repetition,
                 position=position,
             )
-            taken = profile({"client backend;main": position}) if each.profiled else None
+            taken = profile({"client backend;main": position}) if made_session.profiled else None
             values = {"qps": qps, "reset_seconds": 0.1}
-            kinds = {kind: {"qps": its} for kind, its in each.kinds}
-            measured = Measurement(values, rates, (each.note,), taken, kinds)
+            kinds = {kind: {"qps": rate} for kind, rate in made_session.kinds}
+            measured = Measurement(values, rates, (made_session.note,), taken, kinds)
             store.record_run(session, replace(run, measurement=measured))
-    for step, reason in each.dropped:
+    for step, reason in made_session.dropped:
         store.record_dropped(session, DroppedRound(step, 1, reason, {VERSIONS[0]: 1.5}))
-    store.finish_session(session, each.status)
-    if each.noise is not None:
-        store.record_noise(session, [StepNoise("insert", "qps", each.noise, 9.0, 10)])
+    store.finish_session(session, made_session.status)
+    if made_session.noise is not None:
+        store.record_noise(session, [StepNoise("insert", "qps", made_session.noise, 9.0, 10)])
 
 
 def add_change(store: Store, status: str = "open") -> None:

@@ -61,8 +61,8 @@ def record_nights(
         )
         rates = {
             step: {
-                base: [speed * each for each in (1.0, 1.01, 0.99)],
-                new: [speed * ratio * (moved or {}).get(step, 1.0) * each for each in (1.0, 1.01, 0.99)],
+                base: [speed * factor for factor in (1.0, 1.01, 0.99)],
+                new: [speed * ratio * (moved or {}).get(step, 1.0) * factor for factor in (1.0, 1.01, 0.99)],
             }
             for step in steps
         }

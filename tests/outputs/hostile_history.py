@@ -115,9 +115,9 @@ def _hostile_json(value: Any) -> Any:
     if isinstance(value, str):
         return value if PLAIN.fullmatch(value) else hostile(value)
     if isinstance(value, list):
-        return [_hostile_json(each) for each in value]
+        return [_hostile_json(item) for item in value]
     if isinstance(value, dict):
-        return {key: each if key in KEPT_KEYS else _hostile_json(each) for key, each in value.items()}
+        return {key: item if key in KEPT_KEYS else _hostile_json(item) for key, item in value.items()}
     return value
 
 

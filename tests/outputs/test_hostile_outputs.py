@@ -90,7 +90,7 @@ SILENT: dict[Path_, str] = {
         "measures; what it prints in the end is printed by others here, or is in test_hostile_texts.py",
     ),
     **dict.fromkeys(
-        [("runner", each) for each in ("install", "uninstall", "show", "watch", "hook", "test-alert")]
+        [("runner", what) for what in ("install", "uninstall", "show", "watch", "hook", "test-alert")]
         + [("runner", "pause"), ("runner", "resume"), ("check",), ("data", "prune")],
         "shows this machine",
     ),

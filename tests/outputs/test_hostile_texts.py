@@ -50,7 +50,9 @@ def test_issues_are_harmless(home: Path) -> None:
             reports = report_changes(connection, repository.load(connection))
             watched = [alert.desired for alert in alert_outbox.load(connection)]
     site = "https://perf.example"
-    issues = [issue_of_changes(each.change.fingerprint, [each], site) for each in reports]
+    issues = [
+        issue_of_changes(change_report.change.fingerprint, [change_report], site) for change_report in reports
+    ]
     named = (hostile("db1"), hostile(BRANCH), "postgres@18.6")
     unbuilt = LastNight(*named, False, f"not built: {hostile('cc')}", {}, NOW, hostile("cc"))
     crashed = LastNight(*named, True, "", {hostile("insert"): hostile("signal 11")}, NOW)

@@ -79,7 +79,9 @@ def violations(page: Page) -> list[str]:
     # Playwright's evaluation is not subject to the page's content policy.
     page.evaluate(required_package(AXE).read_text(encoding="utf-8"))
     found = page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
-    return [f"{one['id']}: {[node['html'][:160] for node in one['nodes'][:3]]}" for one in found]
+    return [
+        f"{violation['id']}: {[node['html'][:160] for node in violation['nodes'][:3]]}" for violation in found
+    ]
 
 
 def sideways(page: Page) -> list[str]:

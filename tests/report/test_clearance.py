@@ -76,9 +76,9 @@ def test_settings_are_allowed_by_name_or_shape() -> None:
 
 
 def test_a_box_has_the_same_name_on_every_page_and_another_in_another_history() -> None:
-    one, other = Clearance(True, "first"), Clearance(True, "second")
-    assert one.box("db1") == Clearance(True, "first").box("db1")
-    assert one.box("db1") not in ("db1", one.box("db2"), other.box("db1"))
+    first, other = Clearance(True, "first"), Clearance(True, "second")
+    assert first.box("db1") == Clearance(True, "first").box("db1")
+    assert first.box("db1") not in ("db1", first.box("db2"), other.box("db1"))
     assert Clearance().box("db1") == "db1"
 
 

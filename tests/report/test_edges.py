@@ -103,12 +103,12 @@ def test_a_pruned_session_keeps_its_addresses_and_says_so(tmp_path: Path) -> Non
 def test_links_of_a_change_stay_when_a_merged_and_pruned_history_is_written_from_nothing(
     tmp_path: Path,
 ) -> None:
-    one, both = tmp_path / "one.db", tmp_path / "both.db"
-    record_regression(one, judged=True)
-    site = site_of(one)
+    first, both = tmp_path / "one.db", tmp_path / "both.db"
+    record_regression(first, judged=True)
+    site = site_of(first)
     (page,) = (path for path in (site / "changes").iterdir() if path.name != "index.html")
     with open_store(both) as store:
-        with open_histories([str(one)]) as coming:
+        with open_histories([str(first)]) as coming:
             merge(store, coming.sources)
         prune(store, NIGHT + timedelta(days=400))
     again = site_of(both)
@@ -122,8 +122,8 @@ def test_links_of_a_change_stay_when_a_merged_and_pruned_history_is_written_from
 
 def test_addresses_stay_after_a_merge(tmp_path: Path) -> None:
     """The ids of the database change, and no address has one."""
-    one, other, both = (tmp_path / name for name in ("one.db", "other.db", "both.db"))
-    record_regression(one, judged=True)
+    first, other, both = (tmp_path / name for name in ("one.db", "other.db", "both.db"))
+    record_regression(first, judged=True)
     with open_store(other, clock=lambda: NIGHT - timedelta(days=400)) as store:
         record_steps(
             store,
@@ -131,10 +131,10 @@ def test_addresses_stay_after_a_merge(tmp_path: Path) -> None:
             {"insert": {"postgres@17.11": [1.0] * 3, "postgres@18.6": [1.0] * 3}},
         )
     with open_store(both) as store:
-        for path in (other, one):
+        for path in (other, first):
             with open_histories([str(path)]) as coming:
                 merge(store, coming.sources)
-    before, after = site_of(one), site_of(both)
+    before, after = site_of(first), site_of(both)
     names = {page.relative_to(before) for page in pages_of(before)}
     assert names <= {page.relative_to(after) for page in pages_of(after)}
     linked = {

@@ -162,7 +162,7 @@ def test_a_year_that_has_ended_is_one_period() -> None:
         for at, (year, month) in enumerate(days)
     )
     periods = periods_of(PlaceNights(Environment("db1", "s", "c"), nights))
-    ids = {period: [night.session_id for night in its] for period, its in periods.items()}
+    ids = {period: [night.session_id for night in nights_of] for period, nights_of in periods.items()}
     assert ids == {"2024": [0, 1], "2025": [2], "2026-01": [3, 4], "2026-03": [5]}
 
 
@@ -171,7 +171,7 @@ def test_a_year_that_has_ended_is_one_period() -> None:
 )
 def test_packed_values_are_those_that_were_packed(values: list[float]) -> None:
     low, step, text = packed(list(enumerate(values)), len(values) + 1)
-    digits = [ALPHABET.find(one) for one in text]
+    digits = [ALPHABET.find(character) for character in text]
     unpacked = [
         low + step * (first * len(ALPHABET) + second)
         for first, second in zip(digits[::2], digits[1::2], strict=True)

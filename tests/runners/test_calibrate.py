@@ -86,8 +86,10 @@ def test_the_noise_is_shown_and_stored(
     require_golden(GOLDEN.name, found, GOLDEN.parent)
     with open_store(tmp_path / "history.db") as store:
         noise = store.noise(session_start("later"), "qps")
-        constant, other = (store.noise(session_start("later"), each) for each in ("tps", "wal_bytes_per_op"))
-    assert {step: each.rounds for step, each in noise.items()} == {"update-index": 5, "delete": 5}
+        constant, other = (
+            store.noise(session_start("later"), metric) for metric in ("tps", "wal_bytes_per_op")
+        )
+    assert {step: calibrated.rounds for step, calibrated in noise.items()} == {"update-index": 5, "delete": 5}
     assert noise["delete"].sd == pytest.approx(0.0293, abs=1e-4)
     assert noise["delete"].degrees_of_freedom == 4
     assert (constant, len(other)) == ({}, 2)
@@ -150,7 +152,7 @@ def test_the_latest_calibration_holds_step_by_step(night: Night, tmp_path: Path)
     main(["calibrate", VERSION, "--step", "delete"])
     with open_store(tmp_path / "history.db") as store:
         noise = store.noise(session_start("later"), "qps")
-    assert {step: each.session for step, each in noise.items()} == {
+    assert {step: calibrated.session for step, calibrated in noise.items()} == {
         "update-index": "night-1",
         "delete": "night-2",
     }
@@ -216,9 +218,9 @@ def test_a_constant_difference_is_no_noise(values: list[float], factor: float) -
     base = [1000.0] * len(values)
     plain = noise_of(runs("qps", base, values), VERSION, TWIN)
     shifted = noise_of(runs("qps", base, [value * factor for value in values]), VERSION, TWIN)
-    for one, other in zip(plain, shifted, strict=False):
-        assert one.sd == pytest.approx(other.sd, rel=1e-6, abs=1e-12)
-        assert one.degrees_of_freedom == one.rounds - 1 == len(values) - 1
+    for noise, other in zip(plain, shifted, strict=False):
+        assert noise.sd == pytest.approx(other.sd, rel=1e-6, abs=1e-12)
+        assert noise.degrees_of_freedom == noise.rounds - 1 == len(values) - 1
 
 
 @given(rates)
@@ -226,4 +228,6 @@ def test_a_constant_difference_is_no_noise(values: list[float], factor: float) -
 def test_it_is_the_same_from_either_side(values: list[float]) -> None:
     there = noise_of(runs("qps", [1000.0] * len(values), values), VERSION, TWIN)
     back = noise_of(runs("qps", values, [1000.0] * len(values)), VERSION, TWIN)
-    assert [each.sd for each in there] == pytest.approx([each.sd for each in back], abs=1e-12)
+    assert [calibrated.sd for calibrated in there] == pytest.approx(
+        [calibrated.sd for calibrated in back], abs=1e-12
+    )

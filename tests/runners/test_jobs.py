@@ -125,7 +125,7 @@ def test_while_something_measures_nothing_is_touched(around: Around, lock_of_its
     assert around.asked == []
     assert (around.home.data / "s0000dead").exists()
     assert around.slept == jobs.PATIENCE_SECONDS
-    assert all("held by process" in each for each in around.said)
+    assert all("held by process" in line for line in around.said)
 
 
 def test_a_report_is_waited_for(around: Around, lock_of_its_own: Path) -> None:

@@ -53,7 +53,7 @@ def test_the_difference_as_a_table(history: Path, capsys: pytest.CaptureFixture[
 def test_the_difference_as_json(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["profile", "diff", BASE, CONTENDER, "--step", STEP, "--format", "json", "--limit", "2"]
     found = json.loads(said(words, capsys, history.parent))
-    assert [each["function"] for each in found["functions"]] == ["tidemark_burn", "XLogInsert"]
+    assert [function["function"] for function in found["functions"]] == ["tidemark_burn", "XLogInsert"]
     assert found["functions"][0]["own_base"] == 0
     assert found["contender_us_per_query"] > found["base_us_per_query"]
     assert len(found["flame_graphs"]) == 3
@@ -65,7 +65,11 @@ def test_one_version(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
     words = ["profile", "show", CONTENDER, "--step", STEP, "--role", "checkpointer", "--format", "json"]
     found = json.loads(said(words, capsys, history.parent))
-    assert {each["function"] for each in found["functions"]} == {"main", "CheckpointerMain", "BufferSync"}
+    assert {function["function"] for function in found["functions"]} == {
+        "main",
+        "CheckpointerMain",
+        "BufferSync",
+    }
 
 
 @pytest.mark.parametrize(

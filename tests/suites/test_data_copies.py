@@ -147,7 +147,7 @@ BUILDS = {"postgres-18.6-05bd30dc3372"}
     ids=["what nothing can use", "by name", "all"],
 )
 def test_which_copies_are_deleted(names: tuple[str, ...], everything: bool, deleted: list[str]) -> None:
-    assert [it.name for it in chosen(COPIES, names, BUILDS, everything=everything)] == deleted
+    assert [copy.name for copy in chosen(COPIES, names, BUILDS, everything=everything)] == deleted
 
 
 def test_an_unknown_name_is_a_mistake() -> None:

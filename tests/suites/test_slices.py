@@ -75,8 +75,8 @@ def test_one_server_works_at_a_time(
     count: int, length: float, slice_seconds: float, seed: object, warm: float
 ) -> None:
     schedule = mirrored(range(count), length, slice_seconds, seed, warm)
-    for each in zip(*(schedule.kinds(server) for server in range(count)), strict=True):
-        assert len(each) - each.count("0") == 1
+    for kinds in zip(*(schedule.kinds(server) for server in range(count)), strict=True):
+        assert len(kinds) - kinds.count("0") == 1
 
 
 @given(servers, seconds, slices, seeds)

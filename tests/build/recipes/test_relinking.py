@@ -75,8 +75,8 @@ def test_a_layout_is_the_same_server_in_another_order(build: Build, tmp_path: Pa
     }
     assert len(said) == 1
     orders = [order(layout.program("postgres")) for layout in (build, *layouts)]
-    assert all(sorted(each) == sorted(orders[0]) and len(each) == FUNCTIONS for each in orders)
-    assert len({tuple(each) for each in orders}) == 3
+    assert all(sorted(listed) == sorted(orders[0]) and len(listed) == FUNCTIONS for listed in orders)
+    assert len({tuple(listed) for listed in orders}) == 3
     assert [layout.key for layout in layouts] == [build.key] * 2
     assert (layouts[0].prefix / "share/errors.txt").read_text() == "errors"
     assert layouts[0].program("psql").read_text() == "psql"
@@ -85,9 +85,9 @@ def test_a_layout_is_the_same_server_in_another_order(build: Build, tmp_path: Pa
 
 
 def test_a_seed_gives_its_layout_again(build: Build, tmp_path: Path) -> None:
-    (one,) = relink(build, (7,), tmp_path / "one")
+    (first,) = relink(build, (7,), tmp_path / "one")
     (again,) = relink(build, (7,), tmp_path / "again")
-    assert one.program("postgres").read_bytes() == again.program("postgres").read_bytes()
+    assert first.program("postgres").read_bytes() == again.program("postgres").read_bytes()
 
 
 def test_a_build_that_kept_nothing_is_refused(build: Build, tmp_path: Path) -> None:

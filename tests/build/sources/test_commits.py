@@ -32,7 +32,7 @@ def between(
     """Candidates, and what was collapsed with its reason."""
     found = commit_range(mirror(work, home), Engine.POSTGRES, good, bad)
     return [candidate.commit for candidate in found.candidates], [
-        (each.commit, each.reason) for each in found.collapsed
+        (left_out.commit, left_out.reason) for left_out in found.collapsed
     ]
 
 
@@ -46,7 +46,7 @@ def test_commits_come_in_order_and_those_of_documentation_only_apart(
     three = work.commit("src/a.c", "Three")
     found = commit_range(mirror(work, home), Engine.POSTGRES, good, "main")
     assert [candidate.commit for candidate in found.candidates] == [two, three]
-    assert [each.commit for each in found.collapsed] == [doc, words]
+    assert [left_out.commit for left_out in found.collapsed] == [doc, words]
     assert found.collapsed[0].reason == "touches only doc/src/sgml/a.sgml"
     first = found.candidates[0]
     assert (first.author, first.subject) == ("Ada | &b", "Two")
@@ -244,14 +244,16 @@ _COMMITS = st.lists(st.lists(_NAMES, max_size=4), max_size=12)
 @given(_COMMITS)
 def test_every_commit_is_kept_or_collapsed_and_the_order_stays(paths: list[list[str]]) -> None:
     commits = [
-        CommitInfo(f"{number:040x}", "a", "2026-01-01", f"c{number}", "", ("p",), tuple(each))
-        for number, each in enumerate(paths)
+        CommitInfo(f"{number:040x}", "a", "2026-01-01", f"c{number}", "", ("p",), tuple(touched))
+        for number, touched in enumerate(paths)
     ]
     candidates, collapsed = collapse(commits, POSTGRES)
     kept = [candidate.commit for candidate in candidates]
-    assert sorted([*kept, *(each.commit for each in collapsed)]) == [commit.commit for commit in commits]
+    assert sorted([*kept, *(left_out.commit for left_out in collapsed)]) == [
+        commit.commit for commit in commits
+    ]
     assert kept == sorted(kept)
     for commit in commits:
         matters = any(not is_immaterial(path, POSTGRES) for path in commit.paths)
         assert (commit.commit in kept) is matters
-    assert all(each.reason for each in collapsed)
+    assert all(left_out.reason for left_out in collapsed)

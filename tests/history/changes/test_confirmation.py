@@ -52,11 +52,11 @@ def test_a_session_that_confirms_is_no_night(commits: Commits) -> None:
     assert tables == {name: rows(commits.store, f"SELECT * FROM {name}") for name in tables}
     with commits.store.database.reading() as connection:
         found = confirmation.load(connection)
-    assert {(each.key.step, each.key.metric) for each in found} == {
+    assert {(answer.key.step, answer.key.metric) for answer in found} == {
         ("insert", "qps"),
         ("insert", "server_cpu_us_per_op"),
     }
-    qps = next(each for each in found if each.key.metric == "qps")
+    qps = next(answer for answer in found if answer.key.metric == "qps")
     assert (qps.before.version, qps.after.version) == (commit(2), commit(3))
     assert (qps.finding, qps.rounds, qps.confidence) == (MetricChange.LESS, 8, confirmation.CONFIDENCE)
     assert qps.low < 0.93 < qps.high < 1
@@ -72,7 +72,7 @@ def test_it_is_a_change_the_same_night_with_the_exact_range(commits: Commits) ->
         BRANCH,
     )
     assert (change.last_before.version, change.first_after.version) == (commit(3), commit(4))
-    member = next(each for each in change.members if each.key.metric == "qps")
+    member = next(candidate for candidate in change.members if candidate.key.metric == "qps")
     assert member.confirmed is not None
     assert member.confirmed.uid == "night-4-new"
     assert member.level_after / member.level_before == pytest.approx(member.confirmed.ratio)
@@ -145,14 +145,14 @@ def test_gone_the_same_night_and_back_again(commits: Commits) -> None:
     commits.more(1, SLOW)
     commits.confirm(SLOW)
     back = commits.judge()
-    assert [each.fingerprint for each in back.reopened] == [change.fingerprint]
+    assert [reopened.fingerprint for reopened in back.reopened] == [change.fingerprint]
     assert not back.new
     again = commits.judge()
     assert (again.new, again.reopened, again.closed) == ((), (), ())
-    assert [each.fingerprint for each in again.open] == [change.fingerprint]
+    assert [open_change.fingerprint for open_change in again.open] == [change.fingerprint]
     commits.more(1)
     commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
-    assert [each.fingerprint for each in commits.judge().closed] == [change.fingerprint]
+    assert [gone.fingerprint for gone in commits.judge().closed] == [change.fingerprint]
     assert len(every_change(commits.store)) == 1
 
 
@@ -171,7 +171,7 @@ def test_an_improvement_that_undoes_a_regression_closes_it(commits: Commits) -> 
     commits.more(1)
     commits.confirm({"insert": 1 / 0.93})
     report = commits.judge()
-    assert [each.fingerprint for each in report.closed] == [change.fingerprint]
+    assert [closed.fingerprint for closed in report.closed] == [change.fingerprint]
     assert not report.new
 
 
@@ -183,7 +183,7 @@ def test_what_the_watch_raised_is_closed_the_night_it_is_gone(commits: Commits) 
     old = int(change.last_before.version.partition(":")[2], 16)
     commits.more(1)
     commits.confirm(old=old, question=ConfirmationRequest.GONE, change=change.fingerprint, rounds=16)
-    assert [each.fingerprint for each in commits.judge().closed] == [change.fingerprint]
+    assert [gone.fingerprint for gone in commits.judge().closed] == [change.fingerprint]
     for _ in range(4):
         commits.more(4)
         report = commits.judge()
@@ -200,7 +200,7 @@ def test_acknowledged_stays_silent(commits: Commits) -> None:
     commits.confirm(SLOW)
     report = commits.judge()
     assert (report.new, report.reopened, report.closed, report.open) == ((), (), (), ())
-    assert [each.status for each in every_change(commits.store)] == [ChangeStatus.ACKNOWLEDGED]
+    assert [known.status for known in every_change(commits.store)] == [ChangeStatus.ACKNOWLEDGED]
 
 
 def test_two_commits_side_by_side_are_not_explained_by_a_new_kernel(commits: Commits) -> None:
@@ -226,7 +226,7 @@ def test_a_change_that_was_confirmed_long_ago_is_remembered(
         monkeypatch.setattr(detector, "WINDOW", window)
         report = commits.judge()
         assert (report.new, report.reopened, report.closed) == ((), (), ()), window
-        assert [each.fingerprint for each in report.open] == [change.fingerprint]
+        assert [left.fingerprint for left in report.open] == [change.fingerprint]
 
 
 def test_interrupted_and_gone_on_with(commits: Commits) -> None:
@@ -251,19 +251,21 @@ def test_it_travels_with_its_session_and_stays_when_that_is_pruned(commits: Comm
     change = regressed(commits)
     with commits.store.database.reading() as connection:
         found = confirmation.load(connection)
-        its = StoredRows(connection, "here")
+        rows_here = StoredRows(connection, "here")
         part = StoredRows(connection, "here", Selection(since=night(4)))
         with open_store(tmp_path / "whole.db") as whole, open_store(tmp_path / "part.db") as other:
-            merge(whole, [its])
-            assert merge(whole, [its]).derived == 0
+            merge(whole, [rows_here])
+            assert merge(whole, [rows_here]).derived == 0
             merge(other, [part])  # without the night that it was held against
             assert rows(other, "SELECT * FROM confirmations") == []
             assert prune(whole, night(99)) == 5
             with whole.database.reading() as there:
-                assert [each.ratio for each in confirmation.load(there)] == [each.ratio for each in found]
+                assert [answer.ratio for answer in confirmation.load(there)] == [
+                    answer.ratio for answer in found
+                ]
             report = judge(whole.database)
             assert (report.new, report.closed) == ((), ())
-            assert [each.fingerprint for each in report.open] == [change.fingerprint]
+            assert [left.fingerprint for left in report.open] == [change.fingerprint]
 
 
 def test_rounds_that_come_without_what_was_derived_of_them_get_it(commits: Commits, tmp_path: Path) -> None:
@@ -285,7 +287,7 @@ def test_people_read_how_it_was_confirmed(commits: Commits) -> None:
         in text
     )
     (found,) = changes_json(reports)
-    assert {each["confirmed"]["session"] for each in found["series"]} == {"night-4-new"}
+    assert {series["confirmed"]["session"] for series in found["series"]} == {"night-4-new"}
     compared = compare(
         commits.store,
         parse_version(commit(3)),

@@ -49,7 +49,7 @@ def test_a_regression_is_one_change_told_once(nights: Nights) -> None:
     nights.more(10, 0.93)
     later = nights.judge()
     assert not later.new
-    assert [each.fingerprint for each in later.open] == [change.fingerprint]
+    assert [left.fingerprint for left in later.open] == [change.fingerprint]
 
 
 def test_another_change_may_begin_in_the_night_of_a_stored_one(nights: Nights) -> None:
@@ -99,7 +99,7 @@ def test_what_goes_away_is_closed_and_what_comes_back_is_opened_again(nights: Ni
     assert not nights.judge().closed
     nights.more(14, 0.93)
     back = nights.judge()
-    assert [each.fingerprint for each in back.reopened] == [opened.fingerprint]
+    assert [reopened.fingerprint for reopened in back.reopened] == [opened.fingerprint]
     assert not back.new
     assert len(every_change(nights.store)) == 1
 
@@ -156,10 +156,10 @@ def test_a_change_that_lies_before_the_window_can_still_go_away(
     (change,) = nights.judge().new
     monkeypatch.setattr(detector, "WINDOW", QUIET)
     nights.more(QUIET, 0.93)
-    assert [each.fingerprint for each in nights.judge().open] == [change.fingerprint]
+    assert [left.fingerprint for left in nights.judge().open] == [change.fingerprint]
     nights.more(6)
     report = nights.judge()
-    assert [each.fingerprint for each in report.closed] == [change.fingerprint]
+    assert [closed.fingerprint for closed in report.closed] == [change.fingerprint]
     assert (report.new, report.open) == ((), ())
     assert not nights.judge().new
 

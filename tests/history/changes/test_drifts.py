@@ -35,8 +35,8 @@ def nights() -> list[list[str]]:
             ("delete", 0.93 if night >= NIGHTS // 2 else 1.0),
         ):
             shared = rng.gauss(1, 0.04)
-            for version, its in (("postgres@17.11", 1.0), ("postgres@master", level)):
-                value = 1000 * shared * its * rng.gauss(1, 0.006)
+            for version, factor in (("postgres@17.11", 1.0), ("postgres@master", level)):
+                value = 1000 * shared * factor * rng.gauss(1, 0.006)
                 rows.append(f"box,s,{step},{version},qps,{value:.2f},{when}")
         found.append(rows)
     return found

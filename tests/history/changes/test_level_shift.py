@@ -125,7 +125,7 @@ def test_what_can_be_one_moment_is_one_change() -> None:
     elsewhere = shift(10, series=3, environment=THERE)
     later = shift(11, series=4)
     found = group_shifts(map(ShiftOutcome, [beside, later, elsewhere, seed]))
-    assert [[each.shift.series_id for each in cluster] for cluster in found] == [[1, 3, 2], [4]]
+    assert [[outcome.shift.series_id for outcome in cluster] for cluster in found] == [[1, 3, 2], [4]]
 
 
 def test_ranges_that_only_touch_are_two_changes() -> None:
@@ -139,7 +139,7 @@ def test_a_wide_range_does_not_make_one_of_two() -> None:
     found = group_shifts(
         [ShiftOutcome(shift(8, series=1)), ShiftOutcome(shift(18, series=2)), ShiftOutcome(wide)]
     )
-    assert sorted(len(each) for each in found) == [1, 2]
+    assert sorted(len(cluster) for cluster in found) == [1, 2]
 
 
 def test_suites_and_branches_are_apart() -> None:
@@ -158,7 +158,7 @@ def test_what_was_confirmed_is_not_drawn_into_a_change_whose_nights_are_a_guess(
     second = replace(shift(12, series=1, before=0.9), confirmed=True)
     guess = shift(14, series=2, width=6, confidence=0.99999)
     found = group_shifts(shift_outcomes([first, second, guess]))
-    assert [[each.shift for each in cluster] for cluster in found] == [[first, guess], [second]]
+    assert [[outcome.shift for outcome in cluster] for cluster in found] == [[first, guess], [second]]
 
 
 def test_the_watch_sees_what_was_confirmed_and_it_counts_once() -> None:
@@ -215,10 +215,10 @@ def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
         found(66, ConfirmationRequest.NEW, MetricChange.SAME),
         found(67, ConfirmationRequest.GONE, MetricChange.UNKNOWN),
     ]
-    its = confirmed_shifts(matrix, [step, back, *nothing], 400)
+    shifts = confirmed_shifts(matrix, [step, back, *nothing], 400)
     level = math.log(1.2 * 0.9)
-    assert its.levels == (Known(0, 62, level), Known(0, 65, level))
-    assert [type(each) for each in its.events] == [Shift, LevelReturn]
+    assert shifts.levels == (Known(0, 62, level), Known(0, 65, level))
+    assert [type(happened) for happened in shifts.events] == [Shift, LevelReturn]
     (event,) = confirmed_shifts(matrix, [step], 400).events
     assert isinstance(event, Shift)
     assert (event.confirmed, event.before, event.after) == (True, 1.2, 1.2 * 0.9)

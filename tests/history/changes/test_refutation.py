@@ -58,7 +58,7 @@ def test_the_commits_that_were_not_measured_are_left_to_it(commits: Commits) -> 
     commits.more(5)
     commits.confirm(old=12)
     with commits.store.database.reading() as connection:
-        early, late = (one for one in confirmation.load(connection) if one.key.metric == "qps")
+        early, late = (answer for answer in confirmation.load(connection) if answer.key.metric == "qps")
     shift = Shift(
         early.series_id, early.key.environment, early.key.branch, early.key.step, "qps",
         early.before, late.after, late.after, before=1.0, after=0.93, low=0.92, high=0.94, confidence=0.99,

@@ -65,8 +65,8 @@ def confirmed_and_profiled(commits: Commits) -> ChangeReport:
     session = commits.confirm({"insert": 0.93})
     (change,) = commits.judge().new
     with commits.store.database.writing() as connection:
-        for place, one in enumerate((change.last_before, change.first_after)):
-            query = f"SELECT min(id) FROM runs WHERE session_id = {session} AND version = '{one.version}'"
+        for place, side in enumerate((change.last_before, change.first_after)):
+            query = f"SELECT min(id) FROM runs WHERE session_id = {session} AND version = '{side.version}'"
             run = connection.exec_driver_sql(query).scalar_one()
             stacks = {"client backend;exec;heap_insert": 1000 + 800 * place, "client backend;exec": 500}
             insert_profile(connection, run, replace(profile({}), stacks=stacks))

@@ -156,12 +156,12 @@ def test_what_a_confirmed_change_left_undecided_is_not_asked_again(commits: Comm
 
 
 def test_steps_of_a_group_are_looked_at_together(commits: Commits) -> None:
-    its = matrix(np.random.default_rng(8).standard_normal((8, 31)) * 0.005)
-    its.ratios[[0, 2, 4], -1] = 0.99  # throughput of three steps, two standard deviations
+    panel = matrix(np.random.default_rng(8).standard_normal((8, 31)) * 0.005)
+    panel.ratios[[0, 2, 4], -1] = 0.99  # throughput of three steps, two standard deviations
     groups = {"step 0": "updates", "step 1": "updates", "step 2": "updates", "step 3": "alone"}
-    line = BranchLogRatios(its, (), groups)
+    line = BranchLogRatios(panel, (), groups)
     assert line.rows[8:] == [ScoredSeries("qps", ("step 0", "step 1", "step 2"), (0, 2, 4))]
-    found = tonight_probabilities(line, Rounds(its, np.random.default_rng(1), 0.01))
+    found = tonight_probabilities(line, Rounds(panel, np.random.default_rng(1), 0.01))
     assert found[8] < min(found[[0, 2, 4]]) / 2
     commits.more(12)
     commits.more(1, {"update-one": 0.968, "update-index": 0.968})
@@ -218,14 +218,16 @@ def matrix(logs: NDArray[np.float64]) -> SeriesMatrix:
 class Rounds(RoundNoise):
     """Rounds whose means are the nights' values, as far as there is nothing else in a night."""
 
-    def __init__(self, its: SeriesMatrix, rng: np.random.Generator, sd: NDArray[np.float64] | float) -> None:
-        self._its, self._rng, self._sd = its, rng, np.broadcast_to(sd, len(its.series))
+    def __init__(
+        self, values: SeriesMatrix, rng: np.random.Generator, sd: NDArray[np.float64] | float
+    ) -> None:
+        self._its, self._rng, self._sd = values, rng, np.broadcast_to(sd, len(values.series))
 
     def of(self, night: Night, row: ScoredSeries) -> list[float]:
         place = row.series_ids[0]
         noise = self._rng.standard_normal(5) * self._sd[place]
         middle = np.log(self._its.ratios[place, night.session_id])
-        return [float(each) for each in middle + noise - noise.mean()]
+        return [float(value) for value in middle + noise - noise.mean()]
 
 
 @pytest.mark.parametrize(
@@ -246,8 +248,8 @@ def test_quiet_nights_are_rarely_suspected(kind: str, nights: int, most: float) 
     rows, repeated = (6000, 1) if nights > 45 else (SERIES, 100)
     hits = 0
     for _ in range(repeated):
-        its = matrix(simulated(kind, (rows, nights + 1), rng))
-        found = tonight_probabilities(BranchLogRatios(its, (), {}), Rounds(its, rng, 0.01))
+        panel = matrix(simulated(kind, (rows, nights + 1), rng))
+        found = tonight_probabilities(BranchLogRatios(panel, (), {}), Rounds(panel, rng, 0.01))
         hits += int(np.sum(found <= FALSE_SUSPECTS_A_NIGHT / SERIES))
     a_night = hits * SERIES / (rows * repeated)
     assert 0 < a_night <= most * FALSE_SUSPECTS_A_NIGHT
@@ -258,8 +260,8 @@ def test_with_one_night_before_the_rounds_say_the_noise() -> None:
     hits = 0
     for _ in range(100):
         sd = 0.02 * np.exp(0.3 * rng.standard_normal(SERIES))
-        its = matrix(rng.standard_normal((SERIES, 2)) * sd[:, None] / np.sqrt(5))
-        found = tonight_probabilities(BranchLogRatios(its, (), {}), Rounds(its, rng, sd))
+        panel = matrix(rng.standard_normal((SERIES, 2)) * sd[:, None] / np.sqrt(5))
+        found = tonight_probabilities(BranchLogRatios(panel, (), {}), Rounds(panel, rng, sd))
         hits += int(np.sum(found <= FALSE_SUSPECTS_A_NIGHT / SERIES))
     assert 0 < hits / 100 <= 1.5 * FALSE_SUSPECTS_A_NIGHT
 

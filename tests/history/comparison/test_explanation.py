@@ -127,10 +127,10 @@ def test_more_of_a_cost_explains_a_regression_and_less_an_improvement(
 ) -> None:
     beside = [went(metric, change) for metric, change in zip(COSTS, went_to, strict=True)]
     assert explained_by("qps", REGRESSION, beside) == tuple(
-        each.metric for each in beside if each.change is MORE
+        cost.metric for cost in beside if cost.change is MORE
     )
     assert explained_by("tps", IMPROVEMENT, beside) == tuple(
-        each.metric for each in beside if each.change is LESS
+        cost.metric for cost in beside if cost.change is LESS
     )
 
 

@@ -264,7 +264,8 @@ def test_more_noise_shows_less_and_never_less_than_the_threshold(
 ) -> None:
     intervals = Intervals([ONE], 0.98, UNTIL_DECIDED)
     seen, louder = (
-        intervals.smallest_visible(ONE, QPS, threshold, Noise(each, df)) for each in (sd, sd * 1.5)
+        intervals.smallest_visible(ONE, QPS, threshold, Noise(sd_of_round, df))
+        for sd_of_round in (sd, sd * 1.5)
     )
     assert seen is not None
     assert louder is not None

@@ -100,9 +100,9 @@ def test_a_version_that_was_not_built_is_a_gap(store: Store, clock: Calendar) ->
 def test_boxes_have_tables_of_their_own(store: Store, clock: Calendar) -> None:
     record_nights(store, clock, RATIOS)
     record_nights(store, clock, [1.0] * 3, box="db2")
-    one, two = over_nights(store).contenders
-    assert [each.session.machine.hostname for each in (one, two)] == ["db2", "db1"]
-    assert {step.judged.verdict for step in one.steps} == {Verdict.UNCHANGED}
+    first, two = over_nights(store).contenders
+    assert [contender.session.machine.hostname for contender in (first, two)] == ["db2", "db1"]
+    assert {step.judged.verdict for step in first.steps} == {Verdict.UNCHANGED}
     assert {step.judged.verdict for step in two.steps} == {Verdict.REGRESSION}
     (limited,) = over_nights(store, machine="db1").contenders
     assert limited.session.machine.hostname == "db1"
@@ -156,7 +156,9 @@ def test_a_branch_stands_for_what_was_measured_last(store: Store, clock: Calenda
     assert (str(contender.base), str(contender.contender)) == ("postgres@17.12", "postgres@18.6")
     (older,) = compare(store, parse_version("postgres@17.11"), [], branches=[line]).contenders
     assert str(older.contender) == "postgres@18.5"
-    assert [str(each.contender) for each in compare(store, base, [line]).contenders] == ["postgres@18.6"]
+    assert [str(compared.contender) for compared in compare(store, base, [line]).contenders] == [
+        "postgres@18.6"
+    ]
 
 
 def test_the_machine_that_was_asked_for(store: Store, clock: Calendar) -> None:

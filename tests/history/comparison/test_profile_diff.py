@@ -18,7 +18,7 @@ SLOWER = {**BASE, "client backend;main;exec;update;burn": 25}
 
 function = st.sampled_from(["main", "exec", "update", "burn", "flush"])
 stacks = st.dictionaries(
-    st.lists(function, min_size=1, max_size=6).map(lambda each: ";".join(["role", *each])),
+    st.lists(function, min_size=1, max_size=6).map(lambda frames: ";".join(["role", *frames])),
     st.integers(1, 500),
     min_size=1,
     max_size=12,
@@ -31,17 +31,17 @@ def test_what_was_planted_comes_first_and_explains_everything() -> None:
     assert first.name == "burn"
     assert [first.own_change, first.own_share] == pytest.approx([25.0, 1.0])
     assert both.contender_total - both.base_total == pytest.approx(25.0)
-    update = next(each for each in both.functions if each.name == "update")
+    update = next(change for change in both.functions if change.name == "update")
     assert [update.own_change, update.whole_change] == pytest.approx([0, 25.0])
-    assert [each.name for each in both.gained(3)] == ["burn"]
+    assert [change.name for change in both.gained(3)] == ["burn"]
 
 
 def test_it_counts_per_query_and_not_per_sample() -> None:
     twice = {stack: 2 * count for stack, count in BASE.items()}
     both = differential({1: profile(BASE, 1000)}, {1: profile(twice, 2000)})
-    assert all(each.own_change == pytest.approx(0) for each in both.functions)
+    assert all(change.own_change == pytest.approx(0) for change in both.functions)
     assert both.functions[0].own_share is None
-    assert both.gained(3) == () or all(each.own_change < 1e-9 for each in both.gained(3))
+    assert both.gained(3) == () or all(change.own_change < 1e-9 for change in both.gained(3))
 
 
 def test_recursion_counts_once() -> None:
@@ -55,7 +55,7 @@ def test_errors_come_from_the_rounds_that_both_have() -> None:
         number: profile({"role;main;work": n}) for number, n in ((1, 110), (2, 112), (3, 108), (9, 500))
     }
     both = differential(base, contender)
-    work = next(each for each in both.functions if each.name == "work")
+    work = next(change for change in both.functions if change.name == "work")
     assert work.own_error == pytest.approx(2 / 3**0.5)
     assert work.is_certain
     few = differential({1: base[1], 2: base[2]}, {1: contender[1], 2: contender[2]})
@@ -68,13 +68,13 @@ def test_own_times_sum_to_the_total(
     old: dict[str, int], new: dict[str, int], before: int, after: int
 ) -> None:
     both = differential({1: profile(old, before)}, {1: profile(new, after)})
-    assert sum(each.base.own for each in both.functions) == pytest.approx(both.base_total)
-    assert sum(each.contender.own for each in both.functions) == pytest.approx(both.contender_total)
+    assert sum(change.base.own for change in both.functions) == pytest.approx(both.base_total)
+    assert sum(change.contender.own for change in both.functions) == pytest.approx(both.contender_total)
     assert both.base_total == pytest.approx(total(profile(old, before)))
-    for each in both.functions:
-        assert each.base.whole >= each.base.own - 1e-12
-        assert each.contender.whole <= both.contender_total * (1 + 1e-9)
-    shares = [each.own_share for each in both.functions if each.own_share is not None]
+    for change in both.functions:
+        assert change.base.whole >= change.base.own - 1e-12
+        assert change.contender.whole <= both.contender_total * (1 + 1e-9)
+    shares = [change.own_share for change in both.functions if change.own_share is not None]
     assert not shares or sum(shares) == pytest.approx(1, abs=1e-6)
 
 

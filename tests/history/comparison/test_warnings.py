@@ -39,7 +39,7 @@ def test_figures_become_ranges_and_culprits_are_left_out() -> None:
 def test_reasons_of_one_kind_are_together_in_the_order_they_came() -> None:
     texts = [STEAL.format(5), "processors were throttled: cpu 3 grew too hot", STEAL.format(5)]
     found = by_reason(Disturbed("insert", number, text) for number, text in enumerate(texts, start=1))
-    assert [(reason, steps_and_rounds(each)) for reason, each in found.items()] == [
+    assert [(reason, steps_and_rounds(rounds)) for reason, rounds in found.items()] == [
         ("the host withheld 5% of the CPU time that was wanted", "insert 1, 3"),
         ("processors were throttled", "insert 2"),
     ]

@@ -30,7 +30,7 @@ def test_everything_that_unicode_calls_control_format_or_surrogate_is_hidden() -
         for letter in letters
         if unicodedata.category(letter) in categories and not HIDDEN.match(letter)
     ]
-    assert left == [f"{ord(it):x}" for it in "\t\n"]
+    assert left == [f"{ord(blank):x}" for blank in "\t\n"]
 
 
 def test_what_people_write_is_shown() -> None:

@@ -85,6 +85,6 @@ def test_branches_of_a_task_stay_together_for_their_base() -> None:
 
 
 def test_a_task_that_nobody_may_measure_is_left_out() -> None:
-    one, other = SharedTask("s", "short", "postgres@18"), SharedTask("t", "short", "postgres@18")
-    demands = {one: Demand(5.0, frozenset({"z"})), other: Demand(5.0, frozenset({"a", "z"}))}
-    assert spread(demands, {"a", "b"}, {one: "z"}) == {other: "a"}
+    first, other = SharedTask("s", "short", "postgres@18"), SharedTask("t", "short", "postgres@18")
+    demands = {first: Demand(5.0, frozenset({"z"})), other: Demand(5.0, frozenset({"a", "z"}))}
+    assert spread(demands, {"a", "b"}, {first: "z"}) == {other: "a"}

@@ -69,8 +69,10 @@ def test_a_box_that_is_gone_hands_on_what_it_has(store: Store) -> None:
     told, *silent = nights(store, range(5 + GONE_NIGHTS, 10 + GONE_NIGHTS), "bac")
     moved = {task for task, box in first.placed.items() if box == "d"}
     assert {task for task in first.placed if told.placed[task] != first.placed[task]} == moved
-    assert {each.task for each in told.handed_over} == moved
-    assert {(each.before, each.reason) for each in told.handed_over} == {("d", PlacementReason.GONE)}
+    assert {hand_over.task for hand_over in told.handed_over} == moved
+    assert {(hand_over.before, hand_over.reason) for hand_over in told.handed_over} == {
+        ("d", PlacementReason.GONE)
+    }
     # The boxes that got some of them say so in their next night, and then nobody does any more.
     assert sum(len(night.handed_over) for night in silent[:2]) == sum(
         told.placed[task] != "b" for task in moved
@@ -86,8 +88,8 @@ def test_a_box_that_comes_back_takes_its_share(store: Store) -> None:
     assert Counter(back.placed.values())["d"] == 15
     assert all(back.placed[task] in (box, "d") for task, box in before.placed.items())
     lost, taken = back.handed_over[:-15], back.handed_over[-15:]
-    assert {(each.before, each.reason) for each in lost} == {("d", PlacementReason.GONE)}
-    assert {(each.after, each.reason) for each in taken} == {("d", PlacementReason.JOINED)}
+    assert {(hand_over.before, hand_over.reason) for hand_over in lost} == {("d", PlacementReason.GONE)}
+    assert {(hand_over.after, hand_over.reason) for hand_over in taken} == {("d", PlacementReason.JOINED)}
 
 
 def test_a_pool_that_was_off_as_a_whole_loses_no_box(store: Store) -> None:
@@ -104,17 +106,17 @@ def test_a_clock_that_is_a_day_wrong_moves_nothing(store: Store) -> None:
 def test_a_box_that_left_the_plan_hands_on_at_once(store: Store) -> None:
     first = nights(store, range(2), "abcd")[-1]
     after = nights(store, range(2, 3), "a", ("a", "b", "c"))[0]
-    assert {each.task for each in after.handed_over} == {
+    assert {hand_over.task for hand_over in after.handed_over} == {
         task for task, box in first.placed.items() if box == "d"
     }
-    assert {each.reason for each in after.handed_over} == {PlacementReason.PLAN}
+    assert {hand_over.reason for hand_over in after.handed_over} == {PlacementReason.PLAN}
 
 
 def test_a_box_that_is_new_in_the_plan_joins_with_its_first_night(store: Store) -> None:
     first = nights(store, range(2), "abc", ("a", "b", "c"))[-1]
     assert nights(store, range(2, 5), "abc")[-1].placed == first.placed
     joined = nights(store, range(5, 6), "d")[0]
-    assert {each.reason for each in joined.handed_over} == {PlacementReason.JOINED}
+    assert {hand_over.reason for hand_over in joined.handed_over} == {PlacementReason.JOINED}
     assert len(joined.handed_over) == 15
 
 

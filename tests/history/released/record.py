@@ -55,5 +55,5 @@ def _git(*words: str) -> bytes:
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:]:
-        print(record(each).relative_to(ROOT))
+    for version in sys.argv[1:]:
+        print(record(version).relative_to(ROOT))

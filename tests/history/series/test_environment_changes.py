@@ -130,11 +130,11 @@ def test_a_panel_has_ratios_and_gaps(store: Store) -> None:
     night(store, session_start("one"))
     night(store, session_start("two"), base_qps=0.0)  # which is a failed run
     night(store, session_start("three"), base_qps=1800.0)
-    its = matrix(store)
-    rows = {metric: number for number, (_, _, metric) in enumerate(its.series)}
-    qps = its.ratios[rows["qps"]]
-    assert [round(float(each), 9) for each in qps if each == each] == [0.9, 0.5]
+    panel = matrix(store)
+    rows = {metric: number for number, (_, _, metric) in enumerate(panel.series)}
+    qps = panel.ratios[rows["qps"]]
+    assert [round(float(ratio), 9) for ratio in qps if ratio == ratio] == [0.9, 0.5]
     assert qps[1] != qps[1]
-    assert its.ratios[rows["server_cpu_us_per_op"]][2] == pytest.approx(2.0)
-    assert [each.session_id for each in its.nights] == [1, 2, 3]
-    assert [each.session_id for each in matrix(store, last=2).nights] == [2, 3]
+    assert panel.ratios[rows["server_cpu_us_per_op"]][2] == pytest.approx(2.0)
+    assert [measured_night.session_id for measured_night in panel.nights] == [1, 2, 3]
+    assert [measured_night.session_id for measured_night in matrix(store, last=2).nights] == [2, 3]

@@ -101,10 +101,10 @@ def test_what_failed_is_a_gap_with_its_reason_and_never_a_zero(store: Store) -> 
 def test_a_night_whose_base_is_missing_says_so(store: Store) -> None:
     record_steps(store, session_start(), {"insert": {BASE: [0.0], NEW: [900.0]}})
     record_steps(store, session_start("two"), {"insert": {NEW: [900.0]}})
-    one, two = series(store, NEW, base="postgres@17")
-    assert one.value == pytest.approx(900.0)
-    assert one.relative is None
-    assert one.gap == "postgres@17: the server did not start"
+    first, two = series(store, NEW, base="postgres@17")
+    assert first.value == pytest.approx(900.0)
+    assert first.relative is None
+    assert first.gap == "postgres@17: the server did not start"
     assert two.gap == "postgres@17: not measured in this night"
 
 

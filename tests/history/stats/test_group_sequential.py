@@ -63,7 +63,7 @@ def test_error_is_spent_exactly_and_less_of_it_is_wider() -> None:
     looks = tuple(range(3, 21))
     narrow, wide = power_boundary(0.05, looks, 0.2), power_boundary(0.002, looks, 0.2)
     assert crossing_probability(wide, looks) == pytest.approx(0.002, rel=1e-4)
-    assert all(one < other for one, other in zip(narrow, wide, strict=True))
+    assert all(inner < other for inner, other in zip(narrow, wide, strict=True))
     assert all(later < earlier for earlier, later in pairwise(wide))
 
 

@@ -31,7 +31,7 @@ def test_the_mean_of_what_is_called_is_about_the_truth(truth: float) -> None:
     """Of 20,000 estimates with an error of 0.6 % only those beyond 2 % are called."""
     estimates = np.random.default_rng(4).normal(truth, 0.006, 20_000)
     called = [float(estimate) for estimate in estimates if estimate > 0.02]
-    corrected = np.mean([size_after_selection(each, 0.006, 0.02) for each in called[:4000]])
+    corrected = np.mean([size_after_selection(called_size, 0.006, 0.02) for called_size in called[:4000]])
     assert np.mean(called) / truth > corrected / truth
     assert corrected == pytest.approx(truth, rel=0.06)
     assert not math.isnan(corrected)

@@ -89,5 +89,5 @@ def test_a_muted_alert_and_one_in_a_summary_are_never_due(store: Store) -> None:
         alert_outbox.mute(connection, first, "label acknowledged")
         alert_outbox.move_to_summary(connection, second, "s1")
     new = replace(DESIRED, body=Markdown("new"))
-    for each in set_desired(store, new, replace(new, fingerprint="f2")):
-        assert not each.is_due
+    for alert in set_desired(store, new, replace(new, fingerprint="f2")):
+        assert not alert.is_due

@@ -77,8 +77,8 @@ def test_a_writer_killed_a_hundred_times_loses_nothing_it_finished(target: Targe
         # Every other one may fall into the opening, at first into the making of the tables.
         words = moments.randrange(1, 5 * (ROUNDS + 1)) if number % 2 == 1 else 0
         said += killed_writer(target, f"writer-{number}", moments.uniform(0.0, 0.05), words=words)
-    runs = {int(each[1:]) for each in said if each.startswith(b"r")}
-    sessions = {int(each[1:]) for each in said if each.startswith(b"s")}
+    runs = {int(line[1:]) for line in said if line.startswith(b"r")}
+    sessions = {int(line[1:]) for line in said if line.startswith(b"s")}
     assert len(sessions) > KILLS / 4, "the writer never came far: this shows nothing"
 
     present = set(counted(target, "SELECT id FROM runs"))

@@ -35,8 +35,8 @@ def numbered(folder: Path, *scripts: str) -> Path:
     """A folder with the real migrations and these after them."""
     folder.mkdir(exist_ok=True)
     real = sorted(MIGRATIONS.glob("*.sql"))
-    for each in real:
-        (folder / each.name).write_text(each.read_text(encoding="utf-8"))
+    for migration in real:
+        (folder / migration.name).write_text(migration.read_text(encoding="utf-8"))
     for number, script in enumerate(scripts, start=1 + len(real)):
         (folder / f"{number:04}_more.sql").write_text(script)
     return folder

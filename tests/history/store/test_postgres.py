@@ -52,8 +52,8 @@ def test_dropped_rounds_and_calibrations(store: Store, url: str, capsys: pytest.
     rates = {"insert": {OLD: [1000.0, 1010.0, 990.0], NEW: [1001.0, 1011.0, 991.0]}}
     session = record_steps(store, session_start(), rates)
     dropped = [DroppedRound("insert", number, "the host withheld 5%", {OLD: 1.5}) for number in (2, 2, 1)]
-    for each in dropped:
-        store.record_dropped(session, each)
+    for row in dropped:
+        store.record_dropped(session, row)
     assert store.dropped(session) == tuple(dropped)
     (noise,) = store.noise(session_start("tomorrow"), "qps").values()
     assert (noise.step, noise.sd, noise.rounds, noise.session) == ("insert", 0.01, 10, "calibration")

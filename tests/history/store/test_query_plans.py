@@ -118,7 +118,7 @@ def test_what_there_is_instead_is_looked_for_in_the_last_sessions_only(path: Pat
     with recorded_statements() as statements, open_reader(path) as history:
         nothing_in_common(history)
     found = scans(path, statements)
-    assert {each.partition(":")[0] for each in found} <= {
+    assert {step.partition(":")[0] for step in found} <= {
         "SCAN sessions USING COVERING INDEX sessions_by_start"  # of which a hundred are taken
     }
 

@@ -161,6 +161,6 @@ def test_two_files_of_which_one_has_more_rounds_are_joined(folder: Path) -> None
     less = folder / "less.db"
     record(less, [NIGHT_1, NIGHT_2, NIGHT_3], change=True)
     execute(less, "DELETE FROM samples WHERE run_id = 1")
-    with open_store(folder / "c.db") as store, opened(less) as one, opened(folder / "a.db") as other:
-        assert added(merge(store, [one, other]))
+    with open_store(folder / "c.db") as store, opened(less) as first, opened(folder / "a.db") as other:
+        assert added(merge(store, [first, other]))
     assert contents(folder / "c.db") == contents(folder / "a.db")

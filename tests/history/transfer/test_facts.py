@@ -55,14 +55,14 @@ def imported(path: Path, folder: Path = FACTS, base: str | None = None) -> Store
 
 def test_ratios_are_the_published_ones(tmp_path: Path) -> None:
     with imported(tmp_path / "h.db") as store:
-        found = compare(store, parse_version(BASE), [parse_version(each) for each in CONTENDERS])
+        found = compare(store, parse_version(BASE), [parse_version(ref) for ref in CONTENDERS])
     for place, contender in enumerate(found.contenders):
         steps = {step.step: step for step in contender.steps}
         for test, wanted in PUBLISHED.items():
             step = steps[f"{test}_range=100"]
             assert step.judged.value == pytest.approx(wanted[place], abs=0.0051)
             assert step.judged.gap is Gap.TOO_FEW
-        costs = {each.metric: each.value for each in steps["update-index_range=100"].beside}
+        costs = {cost.metric: cost.value for cost in steps["update-index_range=100"].beside}
         for metric, wanted in COSTS.items():
             assert costs[metric] == pytest.approx(wanted[place], abs=0.0051)
 

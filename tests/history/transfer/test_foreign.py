@@ -83,10 +83,10 @@ def test_the_same_sheet_again_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_one_sheet_after_the_other_is_as_good_as_both_at_once(tmp_path: Path) -> None:
-    one = sheet(tmp_path / "1.csv", ROW.replace("insert", "delete"), ROW)
+    first = sheet(tmp_path / "1.csv", ROW.replace("insert", "delete"), ROW)
     two = sheet(tmp_path / "2.csv", ROW.replace("17.7", "18.1"), ROW.replace("qps", "latency_p99_ms"))
-    take_in(tmp_path / "both.db", one, two)
-    for path in (one, two, one):
+    take_in(tmp_path / "both.db", first, two)
+    for path in (first, two, first):
         take_in(tmp_path / "h.db", path)
     assert contents(tmp_path / "h.db") == contents(tmp_path / "both.db")
     points = {key for table, key in contents(tmp_path / "h.db") if table == "points"}

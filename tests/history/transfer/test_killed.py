@@ -32,8 +32,8 @@ Child = subprocess.Popen[str]
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("source")
-    one = replace(NIGHT_2, box="beef", note="x" * 2000)
-    record(folder / "a.db", [replace(one, number=number) for number in range(SESSIONS)], change=True)
+    session = replace(NIGHT_2, box="beef", note="x" * 2000)
+    record(folder / "a.db", [replace(session, number=number) for number in range(SESSIONS)], change=True)
     with opened(folder / "a.db") as rows:
         write_ndjson(rows, folder / "a.ndjson")
     return folder

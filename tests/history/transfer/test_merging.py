@@ -144,7 +144,7 @@ def test_dropped_rounds_keep_their_order(folder: Path) -> None:
     record(folder / "a.db", [replace(NIGHT_1, dropped=(("insert", "z"), ("delete", "a"), ("insert", "z")))])
     into(folder / "b.db", folder / "a.db")
     with open_store(folder / "b.db") as store:
-        assert [each.reason for each in store.dropped(1)] == ["z", "a", "z"]
+        assert [row.reason for row in store.dropped(1)] == ["z", "a", "z"]
 
 
 def test_a_session_that_runs_here_is_left_alone(folder: Path) -> None:

@@ -25,7 +25,9 @@ def test_every_table_travels_or_is_said_not_to() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", [each for each in TABLES if each.name in PORTABLE], ids=lambda each: each.name
+    "table",
+    [candidate for candidate in TABLES if candidate.name in PORTABLE],
+    ids=lambda portable: portable.name,
 )
 def test_every_column_travels(table: TableClause) -> None:
     portable = PORTABLE[table.name]
@@ -92,8 +94,8 @@ def test_what_is_named_travels_first() -> None:
 def test_fields_have_the_kinds_that_readers_rely_on() -> None:
     kinds = {
         f"{table}.{name}": field.kind
-        for table, each in PORTABLE.items()
-        for name, field in each.fields.items()
+        for table, portable in PORTABLE.items()
+        for name, field in portable.fields.items()
     }
     assert kinds["runs.version"] is FieldKind.VERSION
     assert kinds["measurements.version"] is FieldKind.VERSION

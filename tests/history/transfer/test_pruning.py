@@ -40,7 +40,7 @@ def test_only_rounds_of_old_sessions_go(history: Path) -> None:
     after = contents(history)
     gone = {(table, key[0]) for table, key in before.keys() - after.keys()}
     assert gone == {(table, "night-1") for table in ROUNDS}
-    assert all(before[each] == row for each, row in after.items())
+    assert all(before[row_key] == row for row_key, row in after.items())
     with closing(sqlite3.connect(history)) as connection:
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
@@ -61,7 +61,7 @@ def test_nights_are_derived_before_rounds_go(history: Path) -> None:
         execute(history, f"DELETE FROM {table}")
     with open_store(history) as store:
         prune(store, NIGHT + timedelta(days=9))
-    assert set(contents(history)) == {each for each in wanted if each[0] not in ("changes", "change_series")}
+    assert set(contents(history)) == {key for key in wanted if key[0] not in ("changes", "change_series")}
 
 
 def test_what_runs_is_left_alone(tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_a_pruned_session_travels_with_the_builds_of_its_night(history: Path, tm
     whole = contents(history)
     with opened(history, Selection(suite="write-heavy")) as source, open_store(tmp_path / "b.db") as store:
         merge(store, [source])
-    unused = {each for each in whole if each[0] == "configurations"}
-    assert contents(tmp_path / "b.db") == {each: row for each, row in whole.items() if each not in unused}
+    unused = {key for key in whole if key[0] == "configurations"}
+    assert contents(tmp_path / "b.db") == {key: row for key, row in whole.items() if key not in unused}
 
 
 def test_points_of_rounds_that_did_not_come_back_stay(tmp_path: Path) -> None:
@@ -181,6 +181,6 @@ def test_sessions_that_are_not_old_are_compared_as_before(
 
 def test_sessions_of_every_end_go(tmp_path: Path) -> None:
     ended = [SessionStatus.FINISHED, SessionStatus.FAILED, SessionStatus.INTERRUPTED]
-    record(tmp_path / "a.db", [replace(NIGHT_1, number=n, status=each) for n, each in enumerate(ended)])
+    record(tmp_path / "a.db", [replace(NIGHT_1, number=n, status=status) for n, status in enumerate(ended)])
     with open_store(tmp_path / "a.db") as store:
         assert prune(store, NIGHT + timedelta(days=9)) == 3

@@ -67,13 +67,13 @@ def titles(page: ParsedPage) -> list[str]:
 def band(page: ParsedPage) -> tuple[float, float]:
     """The ratios at the ends of the shaded band, by the place of 1 and that of the point furthest from it."""
     lines = [given["d"] for _, given in page.tags if given.get("class") == "one"]
-    (one,) = {float(re.split("[M ]", line)[1]) for line in lines}
+    (middle,) = {float(re.split("[M ]", line)[1]) for line in lines}
     circles = [given for tag, given in page.tags if tag == "circle" and given.get("data-y")]
     points = [(float(given["cx"]), float(given["data-y"])) for given in circles]
-    at, ratio = max(points, key=lambda point: abs(point[0] - one))
+    at, ratio = max(points, key=lambda point: abs(point[0] - middle))
     (rect,) = [given for _, given in page.tags if given.get("class") == "tolerance"]
     ends = float(rect["x"]), float(rect["x"]) + float(rect["width"])
-    first, last = (math.exp(math.log(ratio) * (end - one) / (at - one)) for end in ends)
+    first, last = (math.exp(math.log(ratio) * (end - middle) / (at - middle)) for end in ends)
     return first, last
 
 

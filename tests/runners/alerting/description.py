@@ -24,7 +24,7 @@ def matched(path: str) -> tuple[dict[str, str], dict[str, Any]] | None:
 def problems(operation: Any, values: dict[str, str], query: str, body: Any) -> list[str]:
     """What GitHub would not take of a request."""
     found = []
-    schemas = {each["name"]: each["schema"] for each in operation["parameters"]}
+    schemas = {parameter["name"]: parameter["schema"] for parameter in operation["parameters"]}
     for name, texts in parse_qs(query).items():
         values[name] = texts[0]
     for name, text in values.items():

@@ -146,7 +146,7 @@ class GitHub:
         elif values["workflow_id"] != "nightly.yml":
             return NOT_FOUND
         page, size = int(query.get("page", ["1"])[0]), int(query.get("per_page", ["30"])[0])
-        shown = [{key: each[key] for key in each if key != "jobs"} for each in listed]
+        shown = [{key: entry[key] for key in entry if key != "jobs"} for entry in listed]
         return Answer(200, {"total_count": len(listed), name: shown[(page - 1) * size : page * size]})
 
     # --- addresses
@@ -208,7 +208,9 @@ class GitHub:
         page, size = int(query.get("page", ["1"])[0]), int(query.get("per_page", ["30"])[0])
         listed = [issue for issue in issues.values() if self._is_listed(issue, query)]
         newest = sorted(listed, key=lambda issue: (issue["created_at"], int(issue["number"])), reverse=True)
-        known = [{key: each[key] for key in each if key != "closed_by"} for each in newest]
+        known = [
+            {key: issue_shown[key] for key in issue_shown if key != "closed_by"} for issue_shown in newest
+        ]
         return Answer(200, known[(page - 1) * size : page * size])
 
     def _act_on(

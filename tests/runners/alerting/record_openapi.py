@@ -31,7 +31,7 @@ def cut(description: dict[str, Any]) -> dict[str, Any]:
         for method in methods:
             operation = description["paths"][path][method]
             paths.setdefault(path, {})[method] = {
-                "parameters": [_bare(each) for each in operation["parameters"]],
+                "parameters": [_bare(parameter) for parameter in operation["parameters"]],
                 "requestBody": _bare(operation.get("requestBody", {})),
                 "answers": sorted(operation["responses"]),
             }
@@ -40,14 +40,14 @@ def cut(description: dict[str, Any]) -> dict[str, Any]:
 
 def _bare(node: Any) -> Any:
     if isinstance(node, list):
-        return [_bare(each) for each in node]
+        return [_bare(part) for part in node]
     if not isinstance(node, dict):
         return node
     bare = {
-        name: _bare(each)
-        for name, each in node.items()
+        name: _bare(part)
+        for name, part in node.items()
         # `description` may be a property that is called so, which is a schema and no prose.
-        if name not in PROSE or isinstance(each, dict)
+        if name not in PROSE or isinstance(part, dict)
     }
     if bare.get("nullable") and "type" not in bare:
         del bare["nullable"]  # OpenAPI 3.0 gives it a meaning only beside a type

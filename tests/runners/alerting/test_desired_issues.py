@@ -190,7 +190,7 @@ def test_a_version_that_does_not_build_is_told_once_and_closed(store: Store) -> 
     assert (issue.kind, issue.title) == (AlertKind.BUILD, "postgres REL_18_STABLE cannot be built")
     assert "\n    not built: make failed:\n      ```\n    @everyone error: x\n" in issue.body
     record_steps(store, replace(start, uid="two"), {"insert": {BASE: [1.0]}})
-    assert [each.fingerprint for each in desired(store)] == [issue.fingerprint]
+    assert [issue_now.fingerprint for issue_now in desired(store)] == [issue.fingerprint]
     told(store)
     record_steps(store, session_start("three"), {"insert": {BASE: [1.0], NEW: [1.0]}})
     (closed,) = told(store)

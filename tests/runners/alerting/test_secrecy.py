@@ -178,7 +178,7 @@ def test_nothing_that_is_started_inherits_it(
     said = capfd.readouterr()
     assert "problem" not in said.out
     assert len(found) == 5
-    assert all("PATH=" in each for each in found)
+    assert all("PATH=" in told for told in found)
     require_secret(TOKEN, *found, said.out, said.err, folder=tmp_path / "home")
     assert os.environ["TIDEMARK_TOKEN"] == TOKEN
 

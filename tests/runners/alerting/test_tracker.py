@@ -146,7 +146,7 @@ def test_delivery_imports_no_tracker_but_the_protocol() -> None:
 def test_every_tracker_of_the_registry_implements_the_protocol(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for variable in [one for one in os.environ if one.endswith(("_TOKEN", "CREDENTIALS_DIRECTORY"))]:
+    for variable in [key for key in os.environ if key.endswith(("_TOKEN", "CREDENTIALS_DIRECTORY"))]:
         monkeypatch.delenv(variable)
     with pytest.raises(MissingTokenError, match="_TOKEN is not set"):
         open_tracker(name, "owner/name")

@@ -74,7 +74,7 @@ def test_a_commit_that_does_not_compile_is_left_out_with_its_reason(stand: Made,
     log = stand((11, SLOWER), uncompilable=broken).bisect(asked(line))
     assert verdict_of(log).high == 11
     excluded = dict(BisectState(log).excluded())
-    assert {each.version for each in excluded} <= set(broken)
+    assert {point.version for point in excluded} <= set(broken)
     assert all("expected ';'" in reason for reason in excluded.values())
 
 
@@ -100,7 +100,7 @@ def test_a_commit_that_does_not_run_is_left_out(stand: Made, line: Line, way: st
     machine = stand((11, SLOWER), **{way: [line.version(place) for place in (8, 9)]})
     log = machine.bisect(asked(line))
     assert verdict_of(log).high == 11
-    assert {each.version for each, _ in BisectState(log).excluded()} & {line.version(8), line.version(9)}
+    assert {point.version for point, _ in BisectState(log).excluded()} & {line.version(8), line.version(9)}
 
 
 @pytest.mark.parametrize(("place", "what"), [(0, "good"), (16, "bad")])

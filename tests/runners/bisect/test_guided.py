@@ -168,17 +168,17 @@ def test_a_bisect_counts_first_and_says_so(stand: Made, line: Line, tmp_path: Pa
     state = BisectState(log)
     assert verdict_of(log).high == 11
     assert 4 <= state.passes == machine.counted <= 9
-    timed = {each.position for each in state.measured()}
+    timed = {observed.position for observed in state.measured()}
     assert {10, 11} <= timed, "rounds confirm the culprit"
-    assert len(timed) < len({each.position for each in state.counted()})
+    assert len(timed) < len({observed.position for observed in state.counted()})
     assert "counted passes" in text(state)
     assert "1.05" in text(state).partition("Instructions per query")[2]
     assert "Instructions per query" in markdown(state)
     path = tmp_path / "log.json"
     path.write_text(json.dumps(export(state)))
     lines = list(replay(read_file(path)))
-    assert any("next: count 1 x" in each for each in lines)
-    assert any("verdict: culprit, 10 to 11" in each for each in lines)
+    assert any("next: count 1 x" in said for said in lines)
+    assert any("verdict: culprit, 10 to 11" in said for said in lines)
 
 
 def test_without_counts_it_is_as_it_was(stand: Made, line: Line) -> None:

@@ -42,16 +42,16 @@ def test_the_planted_commit_is_found(home: Home, planted: PlantedHistory, tmp_pa
     log.write_text(tidemark(home, "report", "--format", "json").stdout, encoding="utf-8")
     kept = json.loads(log.read_text(encoding="utf-8"))
     assert kept["verdict"]["kind"] == "culprit"
-    assert [each["commit"] for each in kept["blamed"]] == [planted.culprit]
-    assert [each["commit"] for each in kept["span"]["points"]] == [planted.good, *planted.candidates]
-    assert {each["commit"] for each in kept["span"]["collapsed"]} >= set(planted.collapsed)
+    assert [commit["commit"] for commit in kept["blamed"]] == [planted.culprit]
+    assert [commit["commit"] for commit in kept["span"]["points"]] == [planted.good, *planted.candidates]
+    assert {commit["commit"] for commit in kept["span"]["collapsed"]} >= set(planted.collapsed)
     if shutil.which("valgrind"):
         assert kept["counted_observations"], "the burning is counted before it is located by rounds"
         assert "counted passes" in found.stdout
     low, high = kept["verdict"]["interval"]
     assert low < high < 0.9
 
-    versions = {each["commit"] for each in kept["span"]["points"]}
+    versions = {commit["commit"] for commit in kept["span"]["points"]}
     built = [build for build in all_builds(home) if build.manifest["source"].get("commit") in versions]
     assert planted.broken not in {build.manifest["source"]["commit"] for build in built}
     broken = planted.candidates.index(planted.broken) + 1

@@ -128,7 +128,7 @@ STEPS = (LevelStep(3, 4, 0.97, 0.9, (0.88, 0.92)), LevelStep(10, 12, 0.96, 0.8, 
         (verdict("undecided", 3, 9), "undecided after"),
         (verdict("swapped", 0, 16, size=1.1), "bad is better, not worse"),
     ],
-    ids=lambda each: getattr(each, "kind", None),
+    ids=lambda value: getattr(value, "kind", None),
 )
 def test_every_verdict_is_told_in_every_way(log: Log, given: SearchVerdict, wanted: str) -> None:
     state = BisectState(log)

@@ -164,7 +164,7 @@ def test_its_sessions_are_no_nights_and_no_latest_session(stand: Made, line: Lin
         assert connection.execute(select(func.count()).select_from(sessions)).scalar_one() == 1
         assert connection.execute(select(func.count()).select_from(runs)).scalar_one() > 10
     # Where nothing else holds both versions, it serves.
-    pair = [each.parsed for each in (log.span.points[0], log.span.points[-1])]
+    pair = [point.parsed for point in (log.span.points[0], log.span.points[-1])]
     found = machine.store.latest_session(pair)
     assert found is not None
     assert found.uid == log.bisect.sessions[0]

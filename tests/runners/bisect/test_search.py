@@ -40,9 +40,9 @@ def test_probabilities_sum_to_one(rounds: list[Observation]) -> None:
 @settings(max_examples=10)
 def test_a_replay_says_the_same_to_the_last_bit(rounds: list[Observation]) -> None:
     asked = searched([])
-    for each in rounds:
+    for observation in rounds:
         asked.next()
-        asked.observe(each)
+        asked.observe(observation)
     replayed = searched(rounds)
     assert asked.next() == replayed.next()
     assert np.array_equal(asked.posterior, replayed.posterior)
@@ -61,7 +61,9 @@ def test_the_order_of_rounds_says_nothing(rounds: list[Observation], random: Ran
 def test_more_of_a_cost_is_as_bad_as_less_of_a_throughput(rounds: list[Observation]) -> None:
     mirrored = Search(LENGTH, Rules(higher_is_better=False))
     mirrored.observe_all([Observation(LENGTH, value) for value in (0.1, 0.09, 0.11)])
-    mirrored.observe_all([Observation(each.position, -each.log_ratio) for each in rounds])
+    mirrored.observe_all(
+        [Observation(observation.position, -observation.log_ratio) for observation in rounds]
+    )
     plain = searched(rounds)
     assert mirrored.posterior == pytest.approx(plain.posterior, abs=1e-3)
 
@@ -95,7 +97,7 @@ def test_what_does_not_compile_is_not_asked_for_again() -> None:
             search.observe(Observation(LENGTH, -0.1))
         else:
             search.exclude(asked[-1])
-    broken = [each for each in asked if each < LENGTH]
+    broken = [position for position in asked if position < LENGTH]
     assert sorted(broken) == list(range(1, LENGTH))
     assert (answer.kind, answer.low, answer.high) == ("range", 0, LENGTH)
 
@@ -149,8 +151,8 @@ def test_rounds_beyond_number_do_not_make_a_wobble_certain() -> None:
     def certainty(wobble: float) -> float:
         search = Search(2, Rules(wobble=wobble))
         noise = np.random.default_rng(5).normal(0, 0.01, 400)
-        search.observe_all([Observation(2, -0.03 + each) for each in noise])
-        search.observe_all([Observation(1, -0.012 + each) for each in noise])
+        search.observe_all([Observation(2, -0.03 + error) for error in noise])
+        search.observe_all([Observation(1, -0.012 + error) for error in noise])
         _, first, second = search.posterior
         return float(second / (first + second))
 

@@ -205,7 +205,7 @@ def told(length: int, levels: dict[int, float], rounds: dict[int, int], noise: f
     asked = Search(length)
     for position, level in levels.items():
         spread = np.linspace(-1.5, 1.5, rounds[position]) * noise
-        asked.observe_all([Observation(position, float(level + each)) for each in spread])
+        asked.observe_all([Observation(position, float(level + error)) for error in spread])
     return asked
 
 

@@ -186,9 +186,9 @@ words = st.text("abcdefer+-_", min_size=1, max_size=9)
 
 @given(st.lists(words, min_size=1, unique=True), st.data())
 def test_the_word_in_brackets(choices: list[str], data: st.DataObject) -> None:
-    one = data.draw(st.sampled_from(choices))
-    assert chosen(" ".join(f"[{word}]" if word == one else word for word in choices) + "\n") == one
-    assert chosen(f" {one}\n") == one
+    choice = data.draw(st.sampled_from(choices))
+    assert chosen(" ".join(f"[{word}]" if word == choice else word for word in choices) + "\n") == choice
+    assert chosen(f" {choice}\n") == choice
 
 
 # --- company

@@ -49,7 +49,7 @@ def test_any_text_is_a_field_or_none(text: str, place: int) -> None:
     except ValueError:
         return
     assert found
-    assert all(least <= each <= most for each in found)
+    assert all(least <= seconds <= most for seconds in found)
 
 
 def test_names() -> None:

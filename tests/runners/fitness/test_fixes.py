@@ -28,7 +28,7 @@ def state(tmp_path: Path) -> Path:
 
 def choices(words: list[str]) -> st.SearchStrategy[str]:
     return st.sampled_from(words).map(
-        lambda one: " ".join(f"[{word}]" if word == one else word for word in words) + "\n"
+        lambda choice: " ".join(f"[{word}]" if word == choice else word for word in words) + "\n"
     )
 
 

@@ -118,7 +118,7 @@ def test_file_systems(kernel: FakeKernel, machine: CheckedMachine, kind: str, le
 def test_flushes_are_measured_and_leave_nothing(tmp_path: Path) -> None:
     spent = storage.flush_seconds(tmp_path, 3)
     assert len(spent) == 3
-    assert all(each > 0 for each in spent)
+    assert all(seconds > 0 for seconds in spent)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -105,7 +105,7 @@ def test_what_is_enabled_already_is_left(tmp_path: Path) -> None:
     answers = {"is-enabled tidemark-nightly.timer": "enabled", "is-active tidemark-nightly.timer": "active"}
     answers |= {"is-enabled tidemark-watch.timer": "enabled", "is-enabled tidemark-tune.service": "enabled"}
     found = told(a_site(tmp_path / "checkout"), Real(tmp_path / "root", answers=answers))
-    assert [each for each in found if each.startswith("systemctl enable")] == [
+    assert [line for line in found if line.startswith("systemctl enable")] == [
         "systemctl enable --now tidemark-watch.timer"
     ]
 

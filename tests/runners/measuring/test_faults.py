@@ -106,7 +106,7 @@ def in_the_middle_of_a_step(session: "subprocess.Popen[str]") -> None:
 
 
 def postmaster(session: "subprocess.Popen[str]") -> psutil.Process:
-    (process,) = [each for each in below(session, "postgres") if each.ppid() == session.pid]
+    (process,) = [candidate for candidate in below(session, "postgres") if candidate.ppid() == session.pid]
     return process
 
 
@@ -319,9 +319,9 @@ def test_interrupt_handlers_are_put_back(
     home: Home, postgres_18: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIDEMARK_HOME", str(home.path))
-    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    before = [signal.getsignal(sent) for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     assert run_main(parser().parse_args(arguments(home, steps=("insert",)))) == 0
-    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+    assert [signal.getsignal(sent) for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
 
 
 def test_a_folder_in_the_way_of_the_server_user_is_named(home: Home, postgres_18: Build) -> None:

@@ -136,9 +136,9 @@ def test_a_session_on_a_changed_machine_is_marked_once(tmp_path: Path) -> None:
     slow, quick = machine("a", governor="powersave"), machine("b", governor="performance")
     marks = []
     with open_store(Home(tmp_path).history) as store:
-        for number, each in enumerate([slow, slow, quick, quick, slow]):
-            start = replace(session_start(f"s{number}"), machine=each)
-            marked = with_machine_changes(start, changes(store.latest_machine(each.hostname), each))
+        for number, box in enumerate([slow, slow, quick, quick, slow]):
+            start = replace(session_start(f"s{number}"), machine=box)
+            marked = with_machine_changes(start, changes(store.latest_machine(box.hostname), box))
             store.start_session(marked)
             session = store.latest_session((), uid=f"s{number}")
             assert session is not None

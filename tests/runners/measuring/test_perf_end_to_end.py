@@ -43,7 +43,7 @@ def test_profiles_of_two_releases(home: Home, postgres_17: Build, postgres_18: B
     assert found["base_us_per_query"] > 1
     assert found["quality"]["contender"]["samples"] > 100
     assert found["quality"]["contender"]["unknown"] < 0.05
-    assert {"heap_update", "XLogInsertRecord"} <= {each["function"] for each in found["functions"]}
+    assert {"heap_update", "XLogInsertRecord"} <= {function["function"] for function in found["functions"]}
     for file in found["flame_graphs"]:
         assert "heap_update" in Path(file).read_text()
     connection = sqlite3.connect(home.history)

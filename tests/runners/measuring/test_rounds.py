@@ -50,8 +50,8 @@ def carry_out(
     layouts: Layouts | None = None,
     **options: Any,
 ) -> list[str]:
-    names = tuple(each.version for each in builds)
-    chosen = tuple(step for step in suite.steps if step.name in {each.name for each in STEPS})
+    names = tuple(built.version for built in builds)
+    chosen = tuple(step for step in suite.steps if step.name in {known.name for known in STEPS})
     request = Request(names, suite, "smoke", chosen, repetitions, **options)
     servers: dict[str, FakeServer] = {}
 
@@ -81,7 +81,7 @@ def one_round(number: int, step: str) -> list[str]:
     cleaned = both if number % 2 else both[::-1]
     begin = [f"{what} {release}" for release in both for what in ("restore", "start")]
     end = [*(f"reset {release}" for release in cleaned), *(f"abandon {release}" for release in both)]
-    return [*begin, f"run 17.11 18.6 {step}", *end, *(f"record {each} {step} finished" for each in both)]
+    return [*begin, f"run 17.11 18.6 {step}", *end, *(f"record {active} {step} finished" for active in both)]
 
 
 def test_the_order_of_everything(journal: Journal) -> None:
@@ -98,7 +98,7 @@ def test_the_order_of_everything(journal: Journal) -> None:
     assert {record.step_position for record in journal.records} == {2, 9}
     assert all(record.configuration == {"shared_buffers": "1GB"} for record in journal.records)
     measured = [record.measurement for record in journal.records if record.measurement]
-    assert [each.values["others_cpu_share"] for each in measured] == [0.25] * 8
+    assert [measurement.values["others_cpu_share"] for measurement in measured] == [0.25] * 8
 
 
 def test_another_round_draws_other_ids_and_another_order(journal: Journal) -> None:
@@ -153,7 +153,9 @@ def test_a_server_that_dies_once_fails_one_round_only(journal: Journal) -> None:
         (3, RunStatus.FINISHED),
     ]
     # The other version's round is not lost, it begins again from the same data.
-    assert journal.rounds_of("17.11", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3)]
+    assert journal.rounds_of("17.11", "update-index") == [
+        (number, RunStatus.FINISHED) for number in (1, 2, 3)
+    ]
     assert "run 17.11 update-index" in journal.lines
     (failure,) = failures
     assert "18.6 update-index (round 1)" in failure
@@ -164,9 +166,13 @@ def test_a_server_that_dies_again_and_again_is_left_out_of_that_step(journal: Jo
     journal.dies_in = {"18.6 update-index": 99}
     failures = carry_out(journal, (OLD, NEW), 4)
     assert 99 - journal.dies_in["18.6 update-index"] == MAX_FAILURES
-    assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FAILED) for each in (1, 2, 3, 4)]
-    assert journal.rounds_of("18.6", "delete") == [(each, RunStatus.FINISHED) for each in (1, 2, 3, 4)]
-    assert journal.rounds_of("17.11", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3, 4)]
+    assert journal.rounds_of("18.6", "update-index") == [
+        (number, RunStatus.FAILED) for number in (1, 2, 3, 4)
+    ]
+    assert journal.rounds_of("18.6", "delete") == [(number, RunStatus.FINISHED) for number in (1, 2, 3, 4)]
+    assert journal.rounds_of("17.11", "update-index") == [
+        (number, RunStatus.FINISHED) for number in (1, 2, 3, 4)
+    ]
     assert len(failures) == MAX_FAILURES
 
 
@@ -181,7 +187,7 @@ def test_data_that_does_not_load_fails_all_rounds_with_the_reason(journal: Journ
     journal.unloadable = {"18.6"}
     failures = carry_out(journal, (OLD, NEW), 2)
     failed = [record for record in journal.records if record.status is RunStatus.FAILED]
-    assert [(each.build.release, each.failure) for each in failed] == [("18.6", "no data")] * 4
+    assert [(attempt.build.release, attempt.failure) for attempt in failed] == [("18.6", "no data")] * 4
     assert len(failures) == 1
     assert journal.lines[-1] == "destroy 18.6"
 
@@ -217,7 +223,7 @@ def test_decided_steps_stop_and_open_ones_go_on(journal: Journal) -> None:
     journal.speed = {"18.6": 0.7}
     carry_out(journal, (OLD, NEW), 3, until_decided=True)
     # 30 % with no scatter at all is a regression at the first look.
-    assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FINISHED) for each in (1, 2, 3)]
+    assert journal.rounds_of("18.6", "update-index") == [(number, RunStatus.FINISHED) for number in (1, 2, 3)]
 
 
 def test_an_open_step_gets_rounds_up_to_the_cap(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,7 +346,7 @@ def test_a_version_that_was_left_out_of_a_step_stays_out(journal: Journal) -> No
     died = 99 - journal.dies_in["18.6 update-index"]
     carry_out(journal, (OLD, NEW), 3, recorded=as_recorded(journal))
     assert 99 - journal.dies_in["18.6 update-index"] == died == MAX_FAILURES
-    assert journal.rounds_of("18.6", "update-index") == [(each, RunStatus.FAILED) for each in (1, 2, 3)]
+    assert journal.rounds_of("18.6", "update-index") == [(number, RunStatus.FAILED) for number in (1, 2, 3)]
 
 
 def test_what_was_decided_before_needs_no_more_rounds(journal: Journal) -> None:

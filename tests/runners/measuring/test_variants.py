@@ -23,7 +23,7 @@ from runners.measuring.variants import (
 )
 from suites.additions.companion import CompanionError
 
-PLAIN, FAST, TWIN = (parse_version(f"postgres@18.6{it}") for it in ("", "#fast", "#twin"))
+PLAIN, FAST, TWIN = (parse_version(f"postgres@18.6{variant}") for variant in ("", "#fast", "#twin"))
 
 
 def test_a_variant_has_settings_compiler_flags_options_and_patches_in_any_mixture() -> None:

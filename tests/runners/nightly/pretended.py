@@ -216,16 +216,16 @@ class Lab:
         self, number: int, step: Any, active: Sequence[Any]
     ) -> tuple[list[Measurement], tuple[str, ...]]:
         self.before_round(len(self.measured))
-        for place, each in enumerate(active):
-            if each.name in self.dying:
-                raise ServerDiedError(self.dying[each.name], place)
-        names = tuple(each.name for each in active)
+        for place, server in enumerate(active):
+            if server.name in self.dying:
+                raise ServerDiedError(self.dying[server.name], place)
+        names = tuple(server.name for server in active)
         draws = random.Random(f"{names[0] == BASE} {step.name} {number} {self.day}")
         self.measured.append((names, step.name, number))
         self.minutes += self.minutes_a_round
         tonight = 1000 * draws.lognormvariate(0, 0.1)
         found = []
-        for each in active:
-            speed = self.speeds.get(each.name, {}).get(step.name, 1.0) * draws.lognormvariate(0, 0.005)
+        for server in active:
+            speed = self.speeds.get(server.name, {}).get(step.name, 1.0) * draws.lognormvariate(0, 0.005)
             found.append(Measurement({"qps": tonight * speed, "server_cpu_us_per_op": 100 / speed}, ()))
         return found, (self.disturbed,) if self.disturbed else ()

@@ -63,8 +63,8 @@ def test_a_regression_is_a_change_the_same_night(lab: Lab) -> None:
     told, text = morning(lab, night)
     change = only(told.new)
     assert (change.last_before.version, change.first_after.version) == (old, new)
-    assert {each.key.step for each in change.members} == {"insert"}
-    member = next(each for each in change.members if each.key.metric == "qps")
+    assert {series.key.step for series in change.members} == {"insert"}
+    member = next(series for series in change.members if series.key.metric == "qps")
     assert member.confirmed is not None
     assert member.confirmed.rounds == len(confirming(lab, old, new))
     assert member.ratio_low < 0.92 < member.ratio_high < 1

@@ -39,8 +39,8 @@ def commits(hours: list[int]) -> tuple[PastCommit, ...]:
 
 def state(known: tuple[PastCommit, ...], measured: list[datetime], in_vain: frozenset[str]) -> PastState:
     nights = tuple(Night(number, at, "", 1) for number, at in enumerate(sorted(measured)))
-    environment, one = Environment("box", "suite", "smoke"), np.ones((1, len(nights)))
-    matrix = SeriesMatrix(environment, "postgres@master", "postgres@18", nights, ((1, "s", "qps"),), one)
+    environment, values = Environment("box", "suite", "smoke"), np.ones((1, len(nights)))
+    matrix = SeriesMatrix(environment, "postgres@master", "postgres@18", nights, ((1, "s", "qps"),), values)
     return PastState(known, matrix, in_vain)
 
 
@@ -49,7 +49,7 @@ def filling_order(known: tuple[PastCommit, ...], broken: frozenset[str] = frozen
     measured: list[PastCommit] = []
     in_vain: frozenset[str] = frozenset()
     while True:
-        now = state(known, [each.stands_at for each in measured], in_vain)
+        now = state(known, [past.stands_at for past in measured], in_vain)
         commit = next_date(now, WEEKS)
         if commit is None:
             return measured
@@ -67,11 +67,11 @@ HOURS = st.lists(st.integers(-500, 24 * 200), min_size=1, max_size=60)
 def test_every_date_gets_the_commit_that_was_current(hours: list[int]) -> None:
     known = commits(hours)
     order = filling_order(known)
-    assert len({each.commit for each in order}) == len(order)
+    assert len({past.commit for past in order}) == len(order)
     wanted = WEEKS.until(known[-1].stands_at)
-    current = [[each for each in known if each.stands_at <= date][-1:] for date in wanted]
-    assert {each.commit for each in order} == {each.commit for found in current for each in found}
-    how_far = filled(state(known, [each.stands_at for each in order], frozenset()), WEEKS)
+    current = [[past for past in known if past.stands_at <= date][-1:] for date in wanted]
+    assert {past.commit for past in order} == {past.commit for found in current for past in found}
+    how_far = filled(state(known, [past.stands_at for past in order], frozenset()), WEEKS)
     assert (how_far.filled, how_far.dates, how_far.in_vain) == (sum(map(bool, current)),) * 2 + (0,)
 
 
@@ -80,7 +80,7 @@ def test_every_date_gets_the_commit_that_was_current(hours: list[int]) -> None:
 def test_after_any_number_of_sessions_the_widest_gap_is_at_most_twice_the_best(weeks: int) -> None:
     order = filling_order(commits([24 * 7 * week for week in range(weeks)]))
     for count in range(2, len(order) + 1):
-        places = sorted(each.stands_at for each in order[:count])
+        places = sorted(past.stands_at for past in order[:count])
         widest = max(after - before for before, after in pairwise(places)) / WEEKS.every
         assert widest <= 2 * -(-(weeks - 1) // (count - 1))
 
@@ -89,9 +89,9 @@ def test_after_any_number_of_sessions_the_widest_gap_is_at_most_twice_the_best(w
 @settings(max_examples=60)
 def test_a_broken_commit_is_replaced_by_the_one_before_it(hours: list[int], broken: set[int]) -> None:
     known = commits(hours)
-    lost = frozenset(each.commit for number, each in enumerate(known) if number in broken)
+    lost = frozenset(past.commit for number, past in enumerate(known) if number in broken)
     order = filling_order(known, lost)
-    assert not lost & {each.commit for each in order}
+    assert not lost & {past.commit for past in order}
     assert len(order) <= len(WEEKS.until(known[-1].stands_at))
     assert MAX_IN_VAIN == 3
 
@@ -99,7 +99,7 @@ def test_a_broken_commit_is_replaced_by_the_one_before_it(hours: list[int], brok
 def test_places_of_commits_are_in_their_order_whatever_the_clocks() -> None:
     same = BEGIN.replace(microsecond=0)
     dates = [("a", same), ("b", same - timedelta(days=3)), ("c", same), ("d", same + timedelta(days=1))]
-    places = [each.stands_at for each in in_order(dates)]
+    places = [commit.stands_at for commit in in_order(dates)]
     assert places[0] == same
     assert places == sorted(set(places))
     assert places[-1] == same + timedelta(days=1)
@@ -112,8 +112,8 @@ def test_a_wrong_clock_moves_no_other_commit(wrong: datetime, place: int) -> Non
     dates = [BEGIN + timedelta(days=day) for day in range(6)]
     dates[place] = wrong
     found = [
-        each.stands_at
-        for each in in_order(zip("abcdef", dates, strict=True), datetime(2026, 1, 1, tzinfo=UTC))
+        commit.stands_at
+        for commit in in_order(zip("abcdef", dates, strict=True), datetime(2026, 1, 1, tzinfo=UTC))
     ]
     assert found == sorted(set(found))
     others = [number for number in range(6) if number != place]

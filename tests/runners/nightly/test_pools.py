@@ -99,7 +99,7 @@ def boxes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PooledBoxes:
 def measured(boxes: PooledBoxes) -> dict[str, set[tuple[str, str]]]:
     """Suite and release of every session, by box."""
     return {
-        box: {(one.suite.name, str(version)) for one in asked for version in one.versions[1:]}
+        box: {(request.suite.name, str(version)) for request in asked for version in request.versions[1:]}
         for box, asked in boxes.asked.items()
     }
 
@@ -125,7 +125,7 @@ def test_a_series_moves_when_its_box_is_gone_and_says_so(
         assert [boxes.night(box).outcome for box in "bcd"] == ["nothing is new"] * 3
     boxes.day = 4
     nights = [boxes.night(box) for box in "bcd"]
-    assert {each for box in "bcd" for each in measured(boxes)[box]} >= lost
+    assert {pair for box in "bcd" for pair in measured(boxes)[box]} >= lost
     told = summary(nights[0], None, [], boxes.clock())
     assert "Pool fast: a series that is handed on begins anew on its new box." in told
     assert "a had no night for 3 nights, and hands it on to" in told
@@ -199,9 +199,9 @@ def test_the_history_knows_how_long_a_task_takes(boxes: PooledBoxes) -> None:
             boxes.run_session(request_of(plan.tasks[0], versions), Home(boxes.folder), slow, None)
         with store.database.reading() as connection:
             known = find_demands(plan, "ab", connection, boxes.clock() + timedelta(days=1))
-    assert {each.minutes for each in known.values()} == {60}
-    assert all(0 < each.minutes < 60 for each in planned.values())
-    assert {each.boxes for each in known.values()} == {frozenset("ab")}
+    assert {demand.minutes for demand in known.values()} == {60}
+    assert all(0 < demand.minutes < 60 for demand in planned.values())
+    assert {demand.boxes for demand in known.values()} == {frozenset("ab")}
 
 
 class Twins(Lab):

@@ -80,8 +80,10 @@ def test_nights_go_on_and_arrive_once(
     assert not problems(lab.again())
     with open_store(server.url) as store:
         assert sorted(rows(store, NIGHTS)) == sorted([(name, 1) for name in (first, second, third)])
-        each = len(STEPS) * 4
-        assert rows(store, RUNS) == sorted([(BASE, 3 * each), *((it, each) for it in (first, second, third))])
+        rounds = len(STEPS) * 4
+        assert rows(store, RUNS) == sorted(
+            [(BASE, 3 * rounds), *((ended, rounds) for ended in (first, second, third))]
+        )
 
 
 def test_a_night_that_is_killed_without_the_server_is_resumed_and_arrives(

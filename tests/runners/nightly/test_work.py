@@ -94,7 +94,7 @@ def test_everything_is_new_at_first(store: Store, source: Path, tmp_path: Path) 
 def test_a_task_may_take_disturbed_rounds() -> None:
     task = {"suite": "write-heavy", "profile": "smoke"}
     plan = Plan.model_validate(PLAN | {"tasks": [task, task | {"keep_disturbed": True}]})
-    kept = [request_of(each, (parse_version(BASE),)).keep_disturbed for each in plan.tasks]
+    kept = [request_of(listed, (parse_version(BASE),)).keep_disturbed for listed in plan.tasks]
     assert kept == [False, True]
 
 

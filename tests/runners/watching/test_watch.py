@@ -61,11 +61,11 @@ def test_a_night_that_an_error_ended_is_told(store: Store) -> None:
 def test_each_silence_is_an_alert_of_its_own_and_all_are_closed(store: Store) -> None:
     say(store, State.STALE)
     say(store, State.DEAD)  # the same night, which was killed then
-    assert [each.desired.title for each in known(store)] == ["box db1: its night died"]
+    assert [alert.desired.title for alert in known(store)] == ["box db1: its night died"]
     say(store, State.DEAD, replace(BEAT, began_at="2026-11-20T01:17:00+00:00"))
     say(store, State.DEAD, box="db2")
     say(store, State.RUNNING)
-    assert [each.desired.state for each in known(store)] == [
+    assert [alert.desired.state for alert in known(store)] == [
         IssueState.CLOSED,
         IssueState.CLOSED,
         IssueState.OPEN,
@@ -150,7 +150,7 @@ def test_without_a_token_the_watch_says_what_it_saw_and_the_alert_waits(
     assert main(["runner", "watch", "--plan", str(plan)]) == 1
     assert "alerts wait in the outbox" in capsys.readouterr().err
     with open_store(tmp_path / "home/history.db") as store:
-        assert [each.is_due for each in known(store)] == [True]
+        assert [alert.is_due for alert in known(store)] == [True]
 
 
 def test_the_token_of_a_unit_is_a_credential(

@@ -65,7 +65,7 @@ def run(github: GitHub, hours_ago: float, **boxes: tuple[str | None, str | None]
     address = f"https://github.example/{REPOSITORY}/actions/runs/{number}"
     new = {"id": number, "created_at": began.isoformat(), "html_url": address, "jobs": jobs}
     github.workflow_runs.append(new)
-    github.workflow_runs.sort(key=lambda each: str(each["created_at"]), reverse=True)
+    github.workflow_runs.sort(key=lambda listed: str(listed["created_at"]), reverse=True)
 
 
 Watch: TypeAlias = Callable[[], tuple[int, str]]

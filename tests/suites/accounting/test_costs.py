@@ -200,8 +200,8 @@ def test_costs_are_divided_by_the_queries(server: Tree, client: Tree) -> None:
     meter.begin(client.process.pid)
     server.does("burn(0.2)")
     meter.end(client.process.pid)
-    one, thousand = meter.per_query(1), meter.per_query(1000)
-    assert one["server_cpu_us_per_op"] == pytest.approx(1000 * thousand["server_cpu_us_per_op"])
+    single, thousand = meter.per_query(1), meter.per_query(1000)
+    assert single["server_cpu_us_per_op"] == pytest.approx(1000 * thousand["server_cpu_us_per_op"])
 
 
 def test_the_last_end_counts(server: Tree, client: Tree) -> None:
@@ -335,4 +335,4 @@ def test_a_total_of_counters_that_come_and_go_never_falls(readings: list[Mapping
     total = RunningTotal()
     sums = [total.with_(reading) for reading in readings]
     assert sums == sorted(sums)
-    assert all(one >= sum(reading.values()) for one, reading in zip(sums, readings, strict=True))
+    assert all(whole >= sum(reading.values()) for whole, reading in zip(sums, readings, strict=True))

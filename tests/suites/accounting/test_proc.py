@@ -54,7 +54,7 @@ def test_processes_of_this_machine() -> None:
     found = processes(Path("/proc"))
     assert found[os.getpid()].parent == os.getppid()
     assert found[os.getpid()].own > 0
-    assert all(each.pid == pid for pid, each in found.items())
+    assert all(process.pid == pid for pid, process in found.items())
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ ENDS = st.lists(st.integers(0, 2**32 - 1), max_size=20)
 def test_packets_may_arrive_in_any_pieces(first: list[int], second: list[int], cuts: Sequence[int]) -> None:
     events = [event(30, end, b"row") for end in first]
     events += [rotation("binlog.000002", 4), *(event(30, end) for end in second)]
-    text = b"".join(packet(each, number) for number, each in enumerate(events))
+    text = b"".join(packet(sent, number) for number, sent in enumerate(events))
     rest, reached, place = b"", BEGIN, 0
     while text:
         cut, place = cuts[place % len(cuts)], place + 1

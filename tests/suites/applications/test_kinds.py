@@ -22,8 +22,8 @@ def kind_line(
 ) -> str:
     """What suites/generators/transactions.lua prints of one thread."""
     buckets: dict[int, int] = {}
-    for each in latencies_us:
-        bucket = min(math.floor(math.log(max(each, 1)) / math.log(BUCKET_WIDTH)), BUCKETS - 1)
+    for latency in latencies_us:
+        bucket = min(math.floor(math.log(max(latency, 1)) / math.log(BUCKET_WIDTH)), BUCKETS - 1)
         buckets[bucket] = buckets.get(bucket, 0) + 1
     counted = "".join(f" {bucket}:{count}" for bucket, count in sorted(buckets.items()))
     return (

@@ -66,7 +66,7 @@ def test_two_passes_agree_and_the_profile_adds_up(server: Server, callgrind: Cal
     first, second = (
         count(server, generator, update, ROOM, callgrind, stacks=stacks) for stacks in (True, False)
     )
-    counts = [each.values[INSTRUCTIONS] for each in (first, second)]
+    counts = [measured.values[INSTRUCTIONS] for measured in (first, second)]
     assert min(counts) > 20_000
     assert max(counts) < min(counts) * (1 + COUNTED[server.build.version.engine].agreement)
     profile = first.profile

@@ -61,7 +61,7 @@ def test_the_rows_are_those_of_postgres(loaded: InnodbServer) -> None:
     assert value(loaded, "SELECT CONCAT(MIN(k), ' ', MAX(k), ' ', SUM(k)) FROM tidemark.sbtest1") is not None
 
 
-@pytest.mark.parametrize("name", [each.name for each in SUITE.steps])
+@pytest.mark.parametrize("name", [listed.name for listed in SUITE.steps])
 def test_every_step_runs_and_does_what_it_says(loaded: InnodbServer, name: str) -> None:
     count = "SELECT (SELECT COUNT(*) FROM tidemark.sbtest1) + (SELECT COUNT(*) FROM tidemark.sbtest2)"
     before = int(str(value(loaded, count)))

@@ -58,7 +58,7 @@ def test_no_tcp_socket_is_open(living: PostgresServer) -> None:
     assert len(sockets) > 3
     assert not any(sockets)
     unix = psutil.Process(living.pid).net_connections(kind="unix")
-    assert {str(each.laddr) for each in unix} - {""} == {str(living.folder / f".s.PGSQL.{PORT}")}
+    assert {str(connection.laddr) for connection in unix} - {""} == {str(living.folder / f".s.PGSQL.{PORT}")}
 
 
 def test_every_process_belongs_to_the_unprivileged_user(living: PostgresServer) -> None:

@@ -51,8 +51,8 @@ def test_the_sum_of_loads(parts: list[Load]) -> None:
 
 
 def test_the_sum_of_one_load_is_that_load() -> None:
-    one = Load(5, 35.0, 1.0, 0, (35.0,), {"mean": 1.0, "p99": 2.0, "max": 3.0}, 30.0, 0.9)
-    assert sum_of([one]) == one
+    load = Load(5, 35.0, 1.0, 0, (35.0,), {"mean": 1.0, "p99": 2.0, "max": 3.0}, 30.0, 0.9)
+    assert sum_of([load]) == load
 
 
 def test_a_percentile_that_one_part_lacks_is_not_of_the_whole() -> None:
@@ -98,9 +98,9 @@ def test_all_servers_draw_the_same_and_new_numbers_in_each_slice_and_round() -> 
     for number in (1, 2, 3):
         generator = Recording()
         alternate(generator, [Noting(), Noting()], number)
-        one, other = ([turn for server, _, turn in generator.runs if server == name] for name in ("1", "2"))
-        assert one == other
-        seen += one
+        drawn, other = ([turn for server, _, turn in generator.runs if server == name] for name in ("1", "2"))
+        assert drawn == other
+        seen += drawn
     assert len(set(seen)) == len(seen) == 6
     assert 0 not in seen, "the seed of a server that works alone"
     words = generator.arguments(ADDRESSES[0], SUITE.steps[0], WorkLimit(3, None), 5)

@@ -248,7 +248,7 @@ def test_slices_do_not_overlap_and_each_server_works_in_its_own(pair: Pair) -> N
     schedule = mirrored(range(2), 2.4, 0.3, "seed", 0.3)
     pair.run("update-nonindex", Share(schedule, 1))
     worked = sorted(
-        (each.began, each.ended, server, each.place) for server in (0, 1) for each in pair.slices(server)
+        (part.began, part.ended, server, part.place) for server in (0, 1) for part in pair.slices(server)
     )
     assert [server for _, _, server, _ in worked] == list(schedule.order)
     for server in (0, 1):
@@ -259,7 +259,7 @@ def test_slices_do_not_overlap_and_each_server_works_in_its_own(pair: Pair) -> N
     assert median(late) < schedule.gap_seconds
     beyond = [ended - end for (_, ended, *_), end in zip(worked, begins[1:], strict=True)]
     assert median(beyond) < 0
-    assert all(sum(each.per_second) > 0 for server in (0, 1) for each in pair.slices(server))
+    assert all(sum(part.per_second) > 0 for server in (0, 1) for part in pair.slices(server))
 
 
 def test_what_is_counted_is_what_the_servers_have_committed(pair: Pair) -> None:
@@ -287,7 +287,7 @@ def test_several_threads_take_their_turns_together(pair: Pair) -> None:
     for place, server in enumerate(pair.servers):
         slices = pair.slices(place)
         for number in (1, 2):
-            began = [each.began for each in slices if each.place == number]
+            began = [part.began for part in slices if part.place == number]
             assert len(began) == 3
             assert max(began) - min(began) < 0.05
         assert count(server) - before[place] == loads[place].transactions
@@ -306,7 +306,7 @@ def test_a_delete_spends_its_limit_evenly_over_its_slices(pair: Pair) -> None:
     loads = pair.run("delete", Share(Schedule(0.3, (0, 1, *(0, 1, 1, 0) * 3), warming=2), 1, limit))
     for place, server in enumerate(pair.servers):
         assert ROWS * TABLES - count(server) == limit, "every delete found its row"
-        assert [sum(each.per_second) for each in pair.slices(place)] == [limit // slices] * slices
+        assert [sum(part.per_second) for part in pair.slices(place)] == [limit // slices] * slices
         assert pair.warmed(place) == limit // slices
         assert loads[place].transactions == limit - limit // slices
 

@@ -197,7 +197,7 @@ def test_the_writes_of_one_transaction_put_back_what_they_delete(server: Postgre
     assert all(deleted.old_id == inserted.new_id for _, _, deleted, inserted in found)
     first = [transaction[0].old_id for transaction in found]
     second = [transaction[1].old_id for transaction in found]
-    assert sum(one == other for one, other in zip(first, second, strict=True)) < 10
+    assert sum(first_id == other for first_id, other in zip(first, second, strict=True)) < 10
 
 
 def test_no_step_repeats_another(server: PostgresServer) -> None:
@@ -206,7 +206,7 @@ def test_no_step_repeats_another(server: PostgresServer) -> None:
     for name in ("read-write-10", "read-write-100"):
         step_run(server, name, WorkLimit(30, 50))
         drawn.append([transaction[0].old_id for transaction in changes(server)])
-    assert sum(one == other for one, other in zip(*drawn, strict=True)) < 5
+    assert sum(first_id == other for first_id, other in zip(*drawn, strict=True)) < 5
 
 
 def test_one_seed_is_the_same_work(server: PostgresServer) -> None:

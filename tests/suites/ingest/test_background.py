@@ -68,7 +68,7 @@ def test_a_real_report_of_queries_beside_writers() -> None:
     load = read.load()
     assert load.queries == load.transactions == load.kinds["range"].transactions == 1254
     assert read.summary["queries"] > load.watched_queries + 2 * 59, "sysbench counts the writers' too"
-    assert {kind: (its.due, its.done) for kind, its in load.background.items()} == {
+    assert {kind: (tally.due, tally.done) for kind, tally in load.background.items()} == {
         "insert": (59, 59),
         "delete": (59, 59),
     }
@@ -104,8 +104,8 @@ def test_threads_of_a_kind_add_up(threads: list[BackgroundLoad]) -> None:
     read = [found for line in said if (found := background_in(line))]
     assert [kind for kind, _ in read] == ["delete"] * len(threads)
     total = None
-    for _, its in read:
-        total = merged(total, its)
+    for _, tally in read:
+        total = merged(total, tally)
     assert total is not None
     assert (total.due, total.done) == (
         sum(thread.due for thread in threads),
@@ -118,7 +118,8 @@ def test_threads_of_a_kind_add_up(threads: list[BackgroundLoad]) -> None:
 @given(st.lists(st.lists(st.integers(0, 10**7), max_size=6), min_size=1, max_size=4))
 def test_the_slowest_of_each_second_is_that_of_all_threads(threads: list[list[int]]) -> None:
     said = [
-        f"tidemark: longest insert of thread {number}:" + "".join(f" {each / 1000:.3f}" for each in seconds)
+        f"tidemark: longest insert of thread {number}:"
+        + "".join(f" {longest / 1000:.3f}" for longest in seconds)
         for number, seconds in enumerate(threads)
     ]
     load = reading(kind_line([10.0], "insert"), *said).load()
@@ -129,7 +130,7 @@ def test_the_slowest_of_each_second_is_that_of_all_threads(threads: list[list[in
     assert load.kinds["insert"].longest_ms == pytest.approx(wanted)
     median = kind_values(load)["insert"].get("latency_second_ms")
     assert (median is None) == (not any(wanted))
-    assert median is None or min(each for each in wanted if each) <= median <= max(wanted)
+    assert median is None or min(value for value in wanted if value) <= median <= max(wanted)
 
 
 def test_other_lines_are_nothing_in_the_background() -> None:

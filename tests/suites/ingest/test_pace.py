@@ -81,10 +81,10 @@ def test_writers_come_at_equal_distances(tmp_path: Path) -> None:
     load = work(tmp_path, step_of("qp1000").at(2), 1000, 1000)
     assert load.background.keys() == {"insert", "delete"}
     # Four slices of 0.3 s less their gap, 20 a second for each of two clients.
-    for kind, its in load.background.items():
-        assert its.done == pytest.approx(2 * 20 * 4 * 0.28, abs=5), kind
-        assert its.done <= its.due <= its.done + 3, kind
-        assert its.late_seconds < time.monotonic() - began
+    for kind, tally in load.background.items():
+        assert tally.done == pytest.approx(2 * 20 * 4 * 0.28, abs=5), kind
+        assert tally.done <= tally.due <= tally.done + 3, kind
+        assert tally.late_seconds < time.monotonic() - began
     seconds = load.kinds["point"].longest_ms
     assert len(seconds) == 2
     assert all(0 < second <= load.kinds["point"].latency_ms["max"] for second in seconds)

@@ -79,7 +79,7 @@ def test_levels_ascend_and_slopes_are_those_of_what_was_read(monkeypatch: pytest
     def memory(pid: int) -> ProcessMemory:
         """Of the middle one of three samples; a process that came and went is in the others."""
         seen[pid] = seen.get(pid, 0) + 1
-        n = sum(each.count for name, each in generator.opened if name == "ab"[pid]) - 1
+        n = sum(group.count for name, group in generator.opened if name == "ab"[pid]) - 1
         stray = 50_000 if seen[pid] % SAMPLES == 0 else 0
         return ProcessMemory(9000 + 800 * n + stray, 3000 + (100 + 10 * pid) * n + stray, 500, 40 + 5 * n)
 
@@ -103,7 +103,7 @@ def test_levels_ascend_and_slopes_are_those_of_what_was_read(monkeypatch: pytest
         *(("b", 10), ("a", 10)),
         *(("a", AT_ONCE), ("a", 20), ("b", AT_ONCE), ("b", 20)),
     ]
-    assert not any(each.is_open for _, each in generator.opened)
+    assert not any(group.is_open for _, group in generator.opened)
 
 
 def test_a_report_of_opening_that_cannot_be_is_refused() -> None:
@@ -248,8 +248,8 @@ def test_a_server_that_dies_with_its_connections_is_named(
     try:
         with pytest.raises(
             ServerDiedError, match="died while it held 2 connections: killed by SIGKILL"
-        ) as it:
+        ) as caught:
             hold_connections([server], generator, IDLE, SHARE, 0)
     finally:
         server.abandon()
-    assert it.value.place == 0
+    assert caught.value.place == 0

@@ -67,11 +67,11 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_processes_that_vanish_are_left_out(proc: Path) -> None:
-    one = process_memory(ROLLUP, STATUS)
-    assert server_memory(1, proc) == one + one + one
+    single = process_memory(ROLLUP, STATUS)
+    assert server_memory(1, proc) == single + single + single
     (proc / "2/smaps_rollup").unlink()
     (proc / "3/status").write_text("Name:\tpostgres\nState:\tZ (zombie)\n")
-    assert server_memory(1, proc) == one
+    assert server_memory(1, proc) == single
     (proc / "1/smaps_rollup").write_text("")
     with pytest.raises(ProcessMemoryError, match="the server has ended"):
         server_memory(1, proc)

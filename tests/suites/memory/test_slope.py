@@ -14,13 +14,13 @@ numbers = st.integers(-10_000, 10_000)
 
 @given(levels, numbers, numbers)
 def test_a_line_has_its_own_slope_and_no_width(x: list[int], slope: int, start: int) -> None:
-    found = theil_sen(x, [start + slope * each for each in x])
+    found = theil_sen(x, [start + slope * place for place in x])
     assert (found.value, found.low, found.high) == (slope, slope, slope)
 
 
 @given(st.lists(st.integers(0, 1000), min_size=5, max_size=9, unique=True).map(sorted), numbers, st.data())
 def test_one_outlier_does_not_move_the_slope(x: list[int], slope: int, data: st.DataObject) -> None:
-    y = [7 + slope * each for each in x]
+    y = [7 + slope * place for place in x]
     y[data.draw(st.integers(0, len(x) - 1))] += data.draw(st.integers(-(10**7), 10**7))
     found = theil_sen(x, y)
     # Of n points n - 1 pairs have the outlier, and less than half of all pairs from n = 5 on.

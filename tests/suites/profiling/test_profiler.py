@@ -110,9 +110,9 @@ def test_two_servers_are_profiled_apart(
         generator().load(other.address)
         share = Share(Schedule(0.25, (0, 1, 1, 0)), round=2)
         found = run_slices([postgres, other], generator(), STEP, share, 0, profiling=profiling)
-    for each in found:
-        assert each.profile is not None
-        assert each.profile.samples > 50, "a quarter of its half a second, on a busy machine"
+    for measured in found:
+        assert measured.profile is not None
+        assert measured.profile.samples > 50, "a quarter of its half a second, on a busy machine"
 
 
 def test_a_delete_is_profiled_beyond_the_rows_it_has_used(
@@ -182,7 +182,7 @@ def test_a_perf_that_fails_costs_the_profile_only(
     (measured,) = run_slices([postgres], generator(), STEP, SHARE, 0, profiling=chosen)
     assert measured.profile is None
     assert measured.values["qps"] > 0
-    (warning,) = [each for each in measured.warnings if each.startswith("no profile")]
+    (warning,) = [text for text in measured.warnings if text.startswith("no profile")]
     assert "out of events" in warning
 
 

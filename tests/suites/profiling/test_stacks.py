@@ -131,7 +131,11 @@ def test_fewer_samples_are_taken_of_many_cores() -> None:
     assert frequency(48 * 7200) == MIN_FREQUENCY
 
 
-@given(st.dictionaries(frames.map(lambda each: ";".join(["role", *each])), st.integers(1, 1000), min_size=1))
+@given(
+    st.dictionaries(
+        frames.map(lambda frames_of: ";".join(["role", *frames_of])), st.integers(1, 1000), min_size=1
+    )
+)
 def test_quality_is_made_of_shares(stacks: dict[str, int]) -> None:
     found = profile(stacks, lost=7).quality
     assert found.samples == sum(stacks.values())
@@ -154,9 +158,9 @@ def test_what_is_doubtful_is_said() -> None:
 
 
 def test_rounds_merge_and_roles_part() -> None:
-    one = profile({"client backend;main;work": 10, "checkpointer;main;write": 2}, queries=100, lost=1)
+    first = profile({"client backend;main;work": 10, "checkpointer;main;write": 2}, queries=100, lost=1)
     two = profile({"client backend;main;work": 5, "client backend;main;idle": 5}, queries=200)
-    both = merged([one, two])
+    both = merged([first, two])
     assert (both.samples, both.queries, both.lost) == (22, 300, 1)
     assert both.stacks["client backend;main;work"] == 15
     assert both.microseconds_per_sample == pytest.approx(1e6 / 1000 / 300)

@@ -170,7 +170,7 @@ def test_a_query_over_its_limit_on_one_server_tells_the_time_of_the_other(
     rows(both[1], "INSERT INTO region VALUES (77, 'x', 'y')")
     try:
         with pytest.raises(OverLimitError) as caught:
-            generator.alternate([it.address for it in both], STEPS["q6"], share, meters)
+            generator.alternate([tenant.address for tenant in both], STEPS["q6"], share, meters)
     finally:
         rows(both[1], "DELETE FROM region WHERE r_regionkey = 77")
     assert caught.value.limit == 1

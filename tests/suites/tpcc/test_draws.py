@@ -119,7 +119,7 @@ def test_orders_have_five_to_fifteen_lines_in_the_order_of_their_keys(orders: li
     assert all(is_share(count, DRAWN, 1 / 11) for count in counts.values())
     for order in orders:
         kept = [line[:2] for line in lines_of(order) if line[1] <= 100_000]
-        assert all(one <= other for one, other in pairwise(kept))
+        assert all(earlier <= other for earlier, other in pairwise(kept))
 
 
 def test_some_items_and_customers_are_frequent(orders: list[list[int]]) -> None:

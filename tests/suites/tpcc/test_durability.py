@@ -69,5 +69,5 @@ def test_a_lost_transaction_is_noticed(killed: KilledServer, monkeypatch: pytest
 
     monkeypatch.setattr(server, "start", forgetful)
     _, wrong = killed.kill_once(ENOUGH)
-    assert any(each.startswith("new-order: ") for each in wrong)
-    assert any("condition-2" in each for each in wrong)
+    assert any(fault.startswith("new-order: ") for fault in wrong)
+    assert any("condition-2" in fault for fault in wrong)

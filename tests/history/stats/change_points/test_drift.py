@@ -74,8 +74,8 @@ def test_a_step_along_the_drift_is_hardly_seen_sooner_than_one_against_it() -> N
     for sign in (1, -1):
         matrix = SIGMA * (rng.standard_normal((400, 365)) + line)
         matrix[:, 280:] += sign * 2.5 * SIGMA
-        raised = [[each.raised or 0 for each in found] for found in watch_many(matrix)]
-        delays.append(np.mean([min([60, *(n - 279 for n in each if n >= 280)]) for each in raised]))
+        raised = [[change.raised or 0 for change in found] for found in watch_many(matrix)]
+        delays.append(np.mean([min([60, *(n - 279 for n in nights if n >= 280)]) for nights in raised]))
     along, against = delays
     # A step against the drift waits longest for the second look: the nights before it lie on the other side.
     assert against - 1.5 < along < against < 6.5
@@ -84,8 +84,8 @@ def test_a_step_along_the_drift_is_hardly_seen_sooner_than_one_against_it() -> N
 def test_a_small_step_is_not_learnt_as_a_trend() -> None:
     matrix = SIGMA * np.random.default_rng(21).standard_normal((1000, 260))
     matrix[:, 180:] += 1.4 * SIGMA
-    raised = [[each.raised or 0 for each in found] for found in watch_many(matrix)]
-    assert sum(not any(night >= 180 for night in each) for each in raised) <= 32
+    raised = [[change.raised or 0 for change in found] for found in watch_many(matrix)]
+    assert sum(not any(night >= 180 for night in nights) for nights in raised) <= 32
 
 
 def test_a_new_level_has_no_trend_yet() -> None:

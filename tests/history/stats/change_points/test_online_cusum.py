@@ -79,12 +79,13 @@ def test_units_and_direction_do_not_matter(seed: int, factor: float) -> None:
     values = noise(seed, 1, 150)[0]
     values[100:] += 4 * SIGMA
     plain, scaled, mirrored = watched(values), watched(factor * values), watched(-values)
-    assert [each.raised for each in plain] == [each.raised for each in scaled]
-    for one, other, opposite in zip(plain, scaled, mirrored, strict=True):
-        assert other.size == pytest.approx(factor * one.size)
+    assert [change.raised for change in plain] == [change.raised for change in scaled]
+    for raised, other, opposite in zip(plain, scaled, mirrored, strict=True):
+        assert other.size == pytest.approx(factor * raised.size)
         assert opposite == ChangePoint(
-            one.index, one.first, one.last, -one.before, -one.after, -one.high, -one.low,
-            one.confidence, one.raised,
+            raised.index, raised.first, raised.last,
+            -raised.before, -raised.after, -raised.high, -raised.low,
+            raised.confidence, raised.raised,
         )  # fmt: skip
 
 
@@ -127,7 +128,16 @@ def test_steps_are_seen_soon(size: float, most: float) -> None:
     matrix = noise(3, 300, 260)
     matrix[:, 200:] += size * SIGMA
     delays = [
-        min([60, *(each.raised - 199 for each in found if each.raised is not None and each.raised >= 200)])
+        min(
+            [
+                60,
+                *(
+                    raised.raised - 199
+                    for raised in found
+                    if raised.raised is not None and raised.raised >= 200
+                ),
+            ]
+        )
         for found in watch_many(matrix)
     ]
     assert MIN_RAISING <= np.mean(delays) < most
@@ -138,15 +148,18 @@ def test_a_step_right_after_a_step_is_seen() -> None:
     matrix[:, 100:] += 4 * SIGMA
     matrix[:, 120:] += 4 * SIGMA
     seen = [[change.index for change in changes] for changes in watch_many(matrix)]
-    both = [any(abs(i - 100) <= 3 for i in each) and any(abs(i - 120) <= 3 for i in each) for each in seen]
+    both = [
+        any(abs(i - 100) <= 3 for i in indexes) and any(abs(i - 120) <= 3 for i in indexes)
+        for indexes in seen
+    ]
     assert np.mean(both) > 0.95
 
 
 def test_what_goes_back_after_a_week_is_seen_to_go_back() -> None:
     matrix = noise(20, 200, 130)
     matrix[:, 90:98] += 7 * SIGMA
-    back = [[each.raised or 0 for each in found if each.size < 0] for found in watch_many(matrix)]
-    assert np.mean([any(98 <= night < 104 for night in each) for each in back]) > 0.95
+    back = [[raised.raised or 0 for raised in found if raised.size < 0] for found in watch_many(matrix)]
+    assert np.mean([any(98 <= night < 104 for night in nights) for nights in back]) > 0.95
 
 
 def test_nothing_alerts_for_ever() -> None:
@@ -159,8 +172,10 @@ def test_ranges_and_intervals_hold_the_truth_mostly() -> None:
     matrix = noise(6, 400, 130)
     matrix[:, 100:] += 2 * SIGMA
     found = [change for changes in watch_many(matrix) for change in changes if change.index > 80]
-    assert np.mean([each.first < 100 <= each.last for each in found]) > 0.85
-    assert np.mean([each.low < 2 * SIGMA < each.high for each in found]) > 0.75  # biased: see the docstring
+    assert np.mean([raised.first < 100 <= raised.last for raised in found]) > 0.85
+    assert (
+        np.mean([raised.low < 2 * SIGMA < raised.high for raised in found]) > 0.75
+    )  # biased: see the docstring
 
 
 def test_short_series_say_nothing() -> None:
@@ -233,7 +248,7 @@ def test_correlated_nights_are_no_steps_and_do_not_hide_them() -> None:
     matrix = correlated(14, 0.4, (300, 260))
     matrix[:, 200:] += 3 * SIGMA
     delays = [
-        min([60, *(each.raised - 199 for each in found if each.raised)]) for found in watch_many(matrix)
+        min([60, *(raised.raised - 199 for raised in found if raised.raised)]) for found in watch_many(matrix)
     ]
     assert np.mean(delays) < 6.2
 

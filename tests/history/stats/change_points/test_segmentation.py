@@ -38,9 +38,9 @@ def test_many_series_are_as_each_alone(seed: int, steps: list[tuple[int, float]]
     for night, size in steps:
         matrix[0, night:] += SIGMA * size
     matrix[1:][rng.random((2, 150)) < gaps] = np.nan
-    for one, among in zip(map(find_changes, matrix), find_changes_many(matrix), strict=True):
-        assert [each.index for each in one] == [each.index for each in among]
-        assert [each.size for each in one] == pytest.approx([each.size for each in among])
+    for changes, among in zip(map(find_changes, matrix), find_changes_many(matrix), strict=True):
+        assert [change.index for change in changes] == [change.index for change in among]
+        assert [change.size for change in changes] == pytest.approx([change.size for change in among])
 
 
 @settings(max_examples=20)
@@ -62,9 +62,11 @@ def test_a_change_is_described_consistently(seed: int, gaps: float) -> None:
 def test_units_and_direction_do_not_matter(factor: float) -> None:
     matrix = noise(1, 50, 200)
     matrix[:, 120:] += 2 * SIGMA
-    for one, other in zip(find_changes_many(matrix), find_changes_many(factor * matrix), strict=True):
-        assert [each.index for each in one] == [each.index for each in other]
-        assert [factor * each.size for each in one] == pytest.approx([each.size for each in other])
+    for changes, other in zip(find_changes_many(matrix), find_changes_many(factor * matrix), strict=True):
+        assert [change.index for change in changes] == [change.index for change in other]
+        assert [factor * change.size for change in changes] == pytest.approx(
+            [change.size for change in other]
+        )
 
 
 def test_steps_of_a_standard_deviation_are_found_and_little_else() -> None:
@@ -72,8 +74,8 @@ def test_steps_of_a_standard_deviation_are_found_and_little_else() -> None:
     matrix[:, 150:] += 1.2 * SIGMA
     matrix[:, 250:] -= 2 * SIGMA
     found = [[change.index for change in changes] for changes in find_changes_many(matrix)]
-    assert np.mean([len(each) == 2 for each in found]) > 0.95
-    assert np.mean([abs(each[0] - 150) <= 10 for each in found if each]) > 0.9
+    assert np.mean([len(position) == 2 for position in found]) > 0.95
+    assert np.mean([abs(position[0] - 150) <= 10 for position in found if position]) > 0.9
 
 
 @pytest.mark.parametrize("tails", [3.0, 1000.0])
@@ -87,7 +89,7 @@ def test_drift_is_no_step_but_a_step_in_it_is() -> None:
     assert sum(map(bool, find_changes_many(drift))) <= 6
     drift[:, 200:] += 4 * SIGMA
     assert (
-        np.mean([any(abs(each.index - 200) <= 2 for each in all_) for all_ in find_changes_many(drift)])
+        np.mean([any(abs(change.index - 200) <= 2 for change in all_) for all_ in find_changes_many(drift)])
         > 0.95
     )
 
@@ -103,8 +105,10 @@ def test_ranges_and_intervals_hold_the_truth() -> None:
     matrix = noise(6, 500, 200)
     matrix[:, 100:] += 1.5 * SIGMA
     found = [change for changes in find_changes_many(matrix) for change in changes]
-    assert np.mean([each.first < 100 <= each.last for each in found]) == pytest.approx(0.96, abs=0.03)
-    assert np.mean([each.low < 1.5 * SIGMA < each.high for each in found]) > 0.9
+    assert np.mean([position.first < 100 <= position.last for position in found]) == pytest.approx(
+        0.96, abs=0.03
+    )
+    assert np.mean([position.low < 1.5 * SIGMA < position.high for position in found]) > 0.9
 
 
 def test_positions_count_gaps() -> None:
@@ -150,7 +154,7 @@ def test_the_partition_is_the_best_of_all(seed: int, penalty: float) -> None:
 
     every = [tuple(map(int, combination)) for n in range(7) for combination in combinations(positions, n)]
     found = best_partition(positions[None], sums, np.array([penalty]))[0]
-    assert tuple(int(each) for each in found if each < 40) == min(every, key=cost)
+    assert tuple(int(position) for position in found if position < 40) == min(every, key=cost)
 
 
 def test_a_change_is_moved_to_where_it_fits_best() -> None:

@@ -22,7 +22,7 @@ def kept(values: np.ndarray, *positions: int) -> list[int]:
     found = steps_beyond_drift(
         values[None], np.array([positions]), count, np.arange(values.size)[None], np.ones(1)
     )
-    return [int(each) for each in found[0] if each < values.size]
+    return [int(position) for position in found[0] if position < values.size]
 
 
 @settings(max_examples=40)
@@ -96,12 +96,12 @@ def test_most_steps_of_two_deviations_are_found_in_short_series() -> None:
     values = noise(2, 300)
     values[:, NIGHTS // 2 :] += 2
     found = [[change.index for change in changes] for changes in find_changes_many(values)]
-    assert np.mean([len(each) == 1 and abs(each[0] - NIGHTS // 2) <= 10 for each in found]) > 0.8
+    assert np.mean([len(indexes) == 1 and abs(indexes[0] - NIGHTS // 2) <= 10 for indexes in found]) > 0.8
 
 
 def test_what_is_found_in_a_drift_is_its_step_and_not_the_drift() -> None:
     values = noise(3, 200) + np.linspace(0, 10, NIGHTS)
     values[:, 50:] -= 6
     found = [[change.index for change in changes] for changes in find_changes_many(values)]
-    assert np.mean([any(abs(index - 50) <= 5 for index in each) for each in found]) > 0.95
-    assert np.mean([len(each) for each in found]) < 1.5
+    assert np.mean([any(abs(index - 50) <= 5 for index in indexes) for indexes in found]) > 0.95
+    assert np.mean([len(indexes) for indexes in found]) < 1.5

@@ -88,8 +88,8 @@ def desk(store: Store, github: GitHub) -> Desk:
 
 
 def test_one_error_in_a_branch_its_variants_and_two_boxes_is_one_issue(desk: Desk) -> None:
-    desk.night({each: log("db1", 7) for each in (NEW, MEM, O3)})
-    desk.night({each: log("db2/home", 8) for each in (NEW, MEM)}, box="db2")
+    desk.night({broken: log("db1", 7) for broken in (NEW, MEM, O3)})
+    desk.night({broken: log("db2/home", 8) for broken in (NEW, MEM)}, box="db2")
     assert len(desk.report().created) == 1
     (issue,) = desk.github.issues.values()
     assert issue["title"] == "postgres master and 2 more cannot be built"
@@ -97,7 +97,7 @@ def test_one_error_in_a_branch_its_variants_and_two_boxes_is_one_issue(desk: Des
     for version, box in ((NEW, "db1"), (MEM, "db1"), (O3, "db1"), (NEW, "db2"), (MEM, "db2")):
         assert f"- `{version}` on {box}\n" in issue["body"]
     assert issue["body"].count("lwlock.c:7:9: error:") == 1
-    desk.night({each: log("db1", 9) for each in (NEW, MEM, O3)})
+    desk.night({broken: log("db1", 9) for broken in (NEW, MEM, O3)})
     assert desk.report().created == []
     # One box after the other builds it again.
     desk.night({})
@@ -284,4 +284,4 @@ def test_issues_about_the_same_commit_become_one(commits: Commits, github: GitHu
     github.close(1, "not_planned")
     desk.report()
     with commits.store.database.reading() as connection:
-        assert {each.status for each in repository.load(connection)} == {ChangeStatus.ACKNOWLEDGED}
+        assert {change.status for change in repository.load(connection)} == {ChangeStatus.ACKNOWLEDGED}

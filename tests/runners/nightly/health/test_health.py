@@ -100,7 +100,7 @@ def test_a_budget_that_is_too_small_is_overdue_after_some_nights(lab: Lab) -> No
         with open_store(lab.home.history) as store, store.database.reading() as connection:
             now = NIGHT + timedelta(days=lab.day) + SOON
             (box,) = box_healths(lab.plan(tasks=tasks), connection, now)
-        found.append([each.is_overdue for each in box.tasks])
+        found.append([task_health.is_overdue for task_health in box.tasks])
     assert found == [[False, False], [False, False], [False, True]]
     assert "time budget exhausted; no result since 2026-03-02" in box.tasks[1].why
 
