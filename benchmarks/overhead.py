@@ -15,12 +15,13 @@ import time
 import psutil
 
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.intervals import ratio_interval
 from build.home import locate
 from build.make import provide
 from build.programs import environment
 from build.progress import Progress
 from build.version import parse_version
-from history.stats.estimators import Interval, ratio_interval
+from history.stats.estimators import Interval
 from runners.console import Bars, Lines
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.output.figures import Figure, report
+from benchmarks.output.intervals import ratio_interval
 from benchmarks.real_builds.real_verdicts import (
     BASE,
     PATCH,
@@ -24,7 +25,6 @@ from build.make import provide
 from build.progress import Progress
 from history.comparison.profile_diff import differential
 from history.open import open_store
-from history.stats.estimators import ratio_interval
 from runners.console import Lines
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone

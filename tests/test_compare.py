@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import compare as program
+from benchmarks.output.intervals import ratio_interval
 from build.home import ROOT
 from build.version import Engine, parse_version
 from compare import CompareOptions, Comparison, Verdict
@@ -27,7 +28,6 @@ from history.open import open_store
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import Screen
-from history.stats.estimators import ratio_interval
 from history.store.records import RunStatus, SessionStatus
 from suites.measurement import Measurement
 from suites.metrics import METRICS, beside_verdict

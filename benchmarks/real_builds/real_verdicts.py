@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.output.figures import Figure
+from benchmarks.output.intervals import ratio_interval, simultaneous_confidence
 from build.build import Build
 from build.home import Home
 from build.make import provide
@@ -23,7 +24,7 @@ from build.version import Version, parse_version
 from history.comparison.compare import CONFIDENCE, CompareOptions, ContenderComparison, compare
 from history.comparison.verdict import Verdict
 from history.open import open_store
-from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
+from history.stats.estimators import Interval
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_facts import describe
 from runners.measuring.machine_lock import measuring_alone

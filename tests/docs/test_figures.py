@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.output.intervals import ratio_interval, simultaneous_confidence
 from build.home import ROOT
 from history.comparison.compare import CONFIDENCE, THRESHOLD
-from history.stats.estimators import ratio_interval, simultaneous_confidence
 from history.stats.repeated_intervals import Design, Noise, smallest_visible
 from suites.capabilities import CapabilityError, knows_setting
 from suites.definition import load_suite, suite_names

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.output.intervals import ratio_interval
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.priors import priors_of
 from history.comparison.verdict import Gap, MetricChange, Verdict, judge_beside, judge_step
 from history.stats.contrary_evidence import Doubt
-from history.stats.estimators import ratio_interval
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, pooled_noise, sequential_interval
 from history.store.records import Run, RunStatus, Session, SessionStatus, StepNoise

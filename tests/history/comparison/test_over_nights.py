@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from benchmarks.output.intervals import ratio_interval
 from build.version import parse_version
 from history.comparison.compare import CompareOptions, Comparison, ComparisonError, compare, exit_code
 from history.comparison.recent_nights import LAST_NIGHTS
 from history.comparison.verdict import Gap, Verdict
-from history.stats.estimators import ratio_interval
 from history.store.records import SessionStatus
 from history.store.writer import Store
 from tests.history.conftest import Target

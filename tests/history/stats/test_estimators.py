@@ -7,13 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.stats.estimators import (
-    MINIMUM_REPETITIONS,
-    Interval,
-    geometric_mean,
-    ratio_interval,
-    simultaneous_confidence,
-)
+from benchmarks.output.intervals import ratio_interval, simultaneous_confidence
+from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean
 
 rates = st.floats(min_value=1e-3, max_value=1e9)
 pairs = st.lists(st.tuples(rates, rates), min_size=MINIMUM_REPETITIONS, max_size=12)

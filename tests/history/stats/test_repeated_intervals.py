@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.output.intervals import ratio_interval, simultaneous_confidence
 from history.comparison.verdict import Verdict, judge
-from history.stats.estimators import Interval, ratio_interval, simultaneous_confidence
+from history.stats.estimators import Interval
 from history.stats.noise_model import Noise, without_stalls
 from history.stats.repeated_intervals import Design, sequential_interval, smallest_visible
 from suites.metric import Better
