@@ -122,8 +122,8 @@ def _check_all(
     """Ask the checks of one server after the other; return how long that took, as metrics."""
     taken: list[Mapping[str, float]] = []
     for place, server in enumerate(servers):
-        its = committed[place] if committed else None
-        ask = partial(checks.require, server.address, CheckOccasion.STEP, step.plain_name, its)
+        own = committed[place] if committed else None
+        ask = partial(checks.require, server.address, CheckOccasion.STEP, step.plain_name, own)
         seconds = _blaming(place, ask)
         taken.append({} if seconds is None else {"check_seconds": seconds})
     return taken
@@ -294,11 +294,11 @@ def _background_values(load: Load) -> dict[str, float]:
     """Return how the connections beside the measured ones kept their rates and their pace; {} without any."""
     if not load.background:
         return {}
-    its = load.background.values()
-    values = {"most_apart": float(max(kind.most_apart for kind in its))}
-    shares = [kind.done / kind.due for kind in its if kind.due]
+    kinds = load.background.values()
+    values = {"most_apart": float(max(kind.most_apart for kind in kinds))}
+    shares = [kind.done / kind.due for kind in kinds if kind.due]
     if shares:
-        late = max(kind.late_seconds for kind in its)
+        late = max(kind.late_seconds for kind in kinds)
         values |= {"background_share": min(shares), "late_seconds": late}
         values["overload"] = float(bool(overload(load)))
     return values
@@ -342,7 +342,9 @@ MIN_ACHIEVED = 0.95
 
 def overload(load: Load) -> list[str]:
     """Return why a server did not keep up with the rates of its step; empty if it did, or without a rate."""
-    rates = [(name, its.done, its.due, its.late_seconds) for name, its in load.background.items() if its.due]
+    rates = [
+        (name, kind.done, kind.due, kind.late_seconds) for name, kind in load.background.items() if kind.due
+    ]
     if load.due is not None:
         rates.append(("transaction", load.transactions, load.due, load.late_seconds))
     reasons = []

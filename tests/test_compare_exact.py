@@ -51,8 +51,12 @@ def record(store: Store, counts: Mapping[str, Counts], qps: Counts | None = None
                     values[INSTRUCTIONS] = both[which][number - 1]
                 loop = int(both[which][0] - both[0][0]) if which else 0
                 profile = counted(int(both[0][0]), max(0, loop)) if number == 1 else None
-                its = run_record(values, version=version, step=step, step_position=place, repetition=number)
-                store.record_run(session, replace(its, measurement=Measurement(values, (), counted=profile)))
+                record_made = run_record(
+                    values, version=version, step=step, step_position=place, repetition=number
+                )
+                store.record_run(
+                    session, replace(record_made, measurement=Measurement(values, (), counted=profile))
+                )
     store.finish_session(session, SessionStatus.FINISHED)
 
 

@@ -18,8 +18,10 @@ from tests.house.rules import (
     inherited_environments,
     long_functions,
     long_modules,
+    other_limits,
     patches_by_string,
     private_names,
+    pronouns,
     quoted_hints,
     repeated_classes,
     silent_modules,
@@ -237,6 +239,40 @@ def test_a_class_name_means_one_thing(sources: list[Source]) -> None:
 def test_a_repeated_class_name_is_seen() -> None:
     made_up = house({"a.py": "class Run: ...\nclass _Row: ...", "b.py": "\nclass Run: ...\nclass _Row: ..."})
     assert repeated_classes(made_up) == ["a.py:1, b.py:2: class Run"]
+
+
+def test_variables_say_what_they_stand_for(sources: list[Source]) -> None:
+    none_of(pronouns(program(sources)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for number, one in x: ...",
+        "y = [each for each in x]",
+        "its: int = 1",
+        "def f(*, it): ...",
+        "f = lambda it: 1",
+        "with x as (one, other): ...",
+        "try: ...\nexcept E as it: ...",
+        "match x:\n    case [1, *its]: ...",
+    ],
+)
+def test_a_pronoun_is_seen(text: str) -> None:
+    assert len(pronouns(house({"a.py": text}))) == 1
+
+
+def test_what_others_named_is_no_pronoun() -> None:
+    assert pronouns(house({"a.py": "row.one = row['its'] = f(each=0)\nfor part, item in x: ..."})) == []
+
+
+def test_limits_are_max_and_min(sources: list[Source]) -> None:
+    none_of(other_limits(sources))
+
+
+def test_a_limit_of_another_name_is_seen() -> None:
+    made_up = house({"a.py": "MOST_ROWS = 1\n_LEAST_ROWS: int = 2\nALMOST_ALL = MAX_ROWS = MIN_ROWS = 3"})
+    assert places(other_limits(made_up)) == ["a.py:1", "a.py:2"]
 
 
 def test_every_module_says_what_it_is_for(sources: list[Source]) -> None:

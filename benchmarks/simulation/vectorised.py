@@ -103,16 +103,16 @@ def run_suites(
         rounds = logs[busy, :, :look]
         prior = pooled_noise(rounds, used[busy], part)
         kept = kept_rounds(rounds, used[busy], prior)
-        its = intervals(rounds, kept, look, design, prior)
-        shown = judged(its.mean, its.margin, threshold)
+        shown_intervals = intervals(rounds, kept, look, design, prior)
+        shown = judged(shown_intervals.mean, shown_intervals.margin, threshold)
         now = np.where(contradicted(rounds, used[busy], kept, prior, shown), UNDECIDED, shown)
         verdict[busy] = np.where(open_steps, now, verdict[busy])
         doubted[busy] |= open_steps & (now != shown)
-        size[busy] = np.where(open_steps, reported(its, now, threshold), size[busy])
-        means[busy] = np.where(open_steps, its.mean, means[busy])
+        size[busy] = np.where(open_steps, reported(shown_intervals, now, threshold), size[busy])
+        means[busy] = np.where(open_steps, shown_intervals.mean, means[busy])
         if truth is not None:
             true = np.broadcast_to(np.asarray(truth), (suites, steps))[busy]
-            missed[busy] |= open_steps & (np.abs(its.mean - true) > its.margin)
+            missed[busy] |= open_steps & (np.abs(shown_intervals.mean - true) > shown_intervals.margin)
     return SimulatedOutcome(verdict, used, missed, size, means, doubted)
 
 
@@ -185,12 +185,12 @@ def _changing(rounds: Array, there: Array, number: Array, prior: VectorPriors) -
     return found
 
 
-def reported(its: VectorIntervals, verdict: Array, threshold: float) -> Array:
+def reported(shown: VectorIntervals, verdict: Array, threshold: float) -> Array:
     """(suites, steps): history.comparison.verdict.as_reported, on the logarithm."""
-    called = ((verdict == REGRESSION) | (verdict == IMPROVEMENT)) & (its.error > 0)
-    mean, margin, error = its.mean[called], its.margin[called], its.error[called]
+    called = ((verdict == REGRESSION) | (verdict == IMPROVEMENT)) & (shown.error > 0)
+    mean, margin, error = shown.mean[called], shown.margin[called], shown.error[called]
     sign, size = np.where(mean > 0, 1, -1), np.abs(mean)
-    least = np.maximum(its.last_margin[called], sign * np.log1p(sign * threshold))
+    least = np.maximum(shown.last_margin[called], sign * np.log1p(sign * threshold))
     low, high = np.zeros(size.shape), size
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -198,7 +198,7 @@ def reported(its: VectorIntervals, verdict: Array, threshold: float) -> Array:
         inverse_mills = np.exp(-x * x / 2) / np.sqrt(2 * np.pi) / normals_below(np.maximum(x, -30))
         rises = size - middle - error * np.where(x < -30, -x, inverse_mills) > 0
         low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-    sizes = its.mean.copy()
+    sizes = shown.mean.copy()
     sizes[called] = sign * np.maximum((size + low) / 2, size - margin)
     return sizes
 

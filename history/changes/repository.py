@@ -252,11 +252,11 @@ def _confirmations(
     Those of changes that are gone have the key (series, None, first night back at the old level).
     """
     by_nights: dict[tuple[int, int | None, int], Confirmation] = {}
-    for one in confirmation.load(connection, series_ids) if series_ids else ():
-        if one.is_step:
-            by_nights[one.series_id, one.before.session_id, one.after.session_id] = one
-        elif one.is_return:
-            by_nights[one.series_id, None, one.after.session_id] = one
+    for answer in confirmation.load(connection, series_ids) if series_ids else ():
+        if answer.is_step:
+            by_nights[answer.series_id, answer.before.session_id, answer.after.session_id] = answer
+        elif answer.is_return:
+            by_nights[answer.series_id, None, answer.after.session_id] = answer
     return by_nights
 
 

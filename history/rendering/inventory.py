@@ -88,8 +88,8 @@ def _branch_cells(branch: Branch) -> Sequence[str]:
 
 def _hand_over_lines(handed_over: Sequence[HandOver]) -> Iterator[str]:
     yield "Handed on in a pool, the latest first; the series begin anew on their new box:"
-    for each in handed_over[:SHOWN_HAND_OVERS]:
-        yield f"  {each.placed_at:%Y-%m-%d %H:%M} UTC  {each}"
+    for hand_over in handed_over[:SHOWN_HAND_OVERS]:
+        yield f"  {hand_over.placed_at:%Y-%m-%d %H:%M} UTC  {hand_over}"
     if len(handed_over) > SHOWN_HAND_OVERS:
         yield f"  and {len(handed_over) - SHOWN_HAND_OVERS} earlier ones"
 
@@ -172,14 +172,14 @@ def inventory_json(
         ],
         "handed_over": [
             {
-                "at": each.placed_at.isoformat(),
-                "pool": each.pool,
-                **vars(each.task),
-                "before": each.before,
-                "after": each.after,
-                "reason": each.reason,
+                "at": hand_over.placed_at.isoformat(),
+                "pool": hand_over.pool,
+                **vars(hand_over.task),
+                "before": hand_over.before,
+                "after": hand_over.after,
+                "reason": hand_over.reason,
             }
-            for each in handed_over
+            for hand_over in handed_over
         ],
         "unfinished": [{**vars(session), "started_at": session.started_at.isoformat()} for session in failed],
     }

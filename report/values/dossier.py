@@ -101,8 +101,11 @@ def read_dossier(
             for member in report.change.members
         }
     drawn = tuple(
-        replace(_with_sight(history, catalog, one), intervals=_intervals(catalog, one, intervals_of))
-        for one in drawn
+        replace(
+            _with_sight(history, catalog, member_series),
+            intervals=_intervals(catalog, member_series, intervals_of),
+        )
+        for member_series in drawn
     )
     comparison, ratios = _confirmed(history, catalog, report)
     by_step: dict[str, tuple[Member, ...]] = {}
@@ -122,36 +125,38 @@ def _series(connection: Connection, member: Member) -> MemberSeries:
         member,
         base,
         points,
-        tuple((nights[at], str(marker)) for at, marker in sorted(notes.items(), key=lambda each: each[0])),
+        tuple((nights[at], str(marker)) for at, marker in sorted(notes.items(), key=lambda note: note[0])),
         None,
     )
 
 
-def _intervals(catalog: Catalog, one: MemberSeries, intervals_of: IntervalsOf) -> Mapping[int, NightInterval]:
-    key = one.member.key
-    nights = [catalog.by_id[point.night.session_id] for point in one.points]
+def _intervals(
+    catalog: Catalog, member_series: MemberSeries, intervals_of: IntervalsOf
+) -> Mapping[int, NightInterval]:
+    key = member_series.member.key
+    nights = [catalog.by_id[point.night.session_id] for point in member_series.points]
     ids = [entry.id for entry in nights if entry.judged_by == key.metric]
     found = {id_: intervals_of(catalog.by_id[id_].uid).get(key.branch, {}).get(key.step) for id_ in ids}
     return {id_: interval for id_, interval in found.items() if interval is not None}
 
 
-def _with_sight(history: Reader, catalog: Catalog, one: MemberSeries) -> MemberSeries:
+def _with_sight(history: Reader, catalog: Catalog, member_series: MemberSeries) -> MemberSeries:
     """Return a series with what its step can see in the latest of its nights with rounds."""
-    key = one.member.key
+    key = member_series.member.key
     if key.metric in METRICS and METRICS[key.metric].is_counted:
-        return replace(one, visible=catalog.threshold_of(key.metric))
-    last = next((point.night for point in reversed(one.points) if point.relative is not None), None)
+        return replace(member_series, visible=catalog.threshold_of(key.metric))
+    last = next((point.night for point in reversed(member_series.points) if point.relative is not None), None)
     nights = catalog.place_named(key.environment)
-    if last is None or nights is None or one.base is None:
-        return one
+    if last is None or nights is None or member_series.base is None:
+        return member_series
     entry = next((night for night in nights.nights if night.session_id == last.session_id), None)
-    if entry is None or one.base not in entry.versions:
-        return one
-    versions = (entry.versions[one.base], entry.versions[key.branch])
+    if entry is None or member_series.base not in entry.versions:
+        return member_series
+    versions = (entry.versions[member_series.base], entry.versions[key.branch])
     found = compared(history, catalog.by_id[entry.session_id], *versions, key.metric, (key.step,))
     if found is None or not found.steps or found.steps[0].judged.metric != key.metric:
-        return one
-    return replace(one, visible=found.steps[0].smallest_visible)
+        return member_series
+    return replace(member_series, visible=found.steps[0].smallest_visible)
 
 
 def _confirmed(

@@ -71,8 +71,8 @@ class SysbenchTranscript:
             name, tally = found
             self.kinds.setdefault(name, KindTally()).add(tally)
         elif beside := background_in(line):
-            kind, its = beside
-            self.background[kind] = merged(self.background.get(kind), its)
+            kind, worked = beside
+            self.background[kind] = merged(self.background.get(kind), worked)
         elif match := _ARRIVALS.match(line):
             self.due = (self.due or 0) + int(match[1])
             self.late_ms = max(self.late_ms, float(match[2]))

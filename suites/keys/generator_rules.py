@@ -211,7 +211,7 @@ def _check_streams(suite: SuiteKeys, step: StepKeys) -> None:
     where = f"steps.{step.name}"
     if step.options.keys() != {STREAMS}:
         raise ValueError(f"{where}.options: streams have no other option")
-    queries = {each.name: each for each in suite.steps if STREAMS not in each.options}
+    queries = {query.name: query for query in suite.steps if STREAMS not in query.options}
     for stream in str(step.options[STREAMS]).split("|"):
         names = stream.split()
         if not names:

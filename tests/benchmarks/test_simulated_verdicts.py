@@ -21,10 +21,10 @@ from history.stats import repeated_intervals
 
 
 def test_seeds_are_fixed_and_effects_are_seen() -> None:
-    one, same = simulate(gaussian, 50, (1, 2), 0.1), simulate(gaussian, 50, (1, 2), 0.1)
-    assert (one.verdict == same.verdict).all()
-    assert (one.verdict[:, 0] == REGRESSION).all()
-    assert (one.verdict[:, 1:] == UNCHANGED).mean() > 0.4
+    first, same = simulate(gaussian, 50, (1, 2), 0.1), simulate(gaussian, 50, (1, 2), 0.1)
+    assert (first.verdict == same.verdict).all()
+    assert (first.verdict[:, 0] == REGRESSION).all()
+    assert (first.verdict[:, 1:] == UNCHANGED).mean() > 0.4
 
 
 def test_ignoring_the_looks_misses_the_target() -> None:

@@ -72,6 +72,42 @@ def silent_modules(sources: Iterable[Source]) -> list[str]:
     return [f"{source.at(1)}: no docstring" for source in sources if not ast.get_docstring(source.tree)]
 
 
+PRONOUNS = {"one", "each", "it", "its"}
+OTHER_LIMITS = re.compile(r"_?(MOST|LEAST)_")
+"""How constants begin that say MAX or MIN in another way."""
+
+
+def pronouns(sources: Iterable[Source]) -> list[str]:
+    """Variables and parameters that are pronouns: they do not say what they stand for."""
+    return [
+        f"{source.at(line)}: {name} does not say what it stands for"
+        for source in sources
+        for name, line in _bound_names(source.tree)
+        if name in PRONOUNS
+    ]
+
+
+def other_limits(sources: Iterable[Source]) -> list[str]:
+    """Constants named MOST_ or LEAST_: limits begin with MAX_ or MIN_."""
+    return [
+        f"{source.at(line)}: {name} is no MAX_ or MIN_"
+        for source in sources
+        for name, line in _bound_names(source.tree)
+        if OTHER_LIMITS.match(name)
+    ]
+
+
+def _bound_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Names that a module binds to a value, with their lines: variables, parameters, captures."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name, node.lineno
+
+
 # --- documents
 
 

@@ -168,7 +168,9 @@ def test_group_means_are_those_of_the_comparison(site: Path, rich: Path) -> None
 def test_each_setting_has_its_own_values(site: Path) -> None:
     rows = {row[0]: row[1:] for row in parsed(site / f"sessions/{newest(site)}/setup.html").rows}
     for name in ("data_directory", "io_method"):
-        assert rows[name] == [settings_of(one)[name] for one in (BASE, "postgres@18.6", commit(NIGHTS))]
+        assert rows[name] == [
+            settings_of(version)[name] for version in (BASE, "postgres@18.6", commit(NIGHTS))
+        ]
     assert rows["shared_buffers"] == ["16GB"]
 
 

@@ -173,24 +173,24 @@ def test_the_order_of_a_step(fakes: Fakes) -> None:
 
 def test_every_other_round_resets_from_the_last_to_the_first(fakes: Fakes) -> None:
     """Whoever comes second has cleaned up in the background meanwhile, and looks quicker than it is."""
-    one, other = fakes.run(replace(SHARE, round=4))
+    first, other = fakes.run(replace(SHARE, round=4))
     assert fakes.calls[-3:] == ["reset 18.6", "reset 17.11", "sleep 7"]
-    assert (one.values["reset_seconds"], other.values["reset_seconds"]) == (0.5, 0.25)
+    assert (first.values["reset_seconds"], other.values["reset_seconds"]) == (0.5, 0.25)
 
 
 def test_each_server_has_its_own_numbers(fakes: Fakes) -> None:
-    one, other = (measured.values for measured in fakes.run())
-    assert (one["qps"], other["qps"]) == (500, 1000)
-    assert one.keys() == other.keys() <= METRICS.keys()
+    first, other = (measured.values for measured in fakes.run())
+    assert (first["qps"], other["qps"]) == (500, 1000)
+    assert first.keys() == other.keys() <= METRICS.keys()
     # Divided by the queries that the counters cover: 1000 were counted, 4000 with those that warmed up.
-    assert (one["wal_bytes_per_op"], other["wal_bytes_per_op"]) == (50, 12.5)
-    assert "server_cpu_us_per_op" not in one, "the process is nobody's"
-    assert one["reset_seconds"] == 0.5
+    assert (first["wal_bytes_per_op"], other["wal_bytes_per_op"]) == (50, 12.5)
+    assert "server_cpu_us_per_op" not in first, "the process is nobody's"
+    assert first["reset_seconds"] == 0.5
 
 
 def test_the_machine_is_nobodys_while_several_work(fakes: Fakes) -> None:
-    one, other = fakes.run()
-    assert not any(name.startswith("machine") for name in [*one.values, *other.values])
+    first, other = fakes.run()
+    assert not any(name.startswith("machine") for name in [*first.values, *other.values])
 
 
 def test_the_machine_is_that_of_a_server_alone(fakes: Fakes) -> None:
@@ -204,13 +204,13 @@ def test_without_a_reset(fakes: Fakes) -> None:
     """In mode long the reset comes after the last block only."""
     measured = fakes.run(resets=False)
     assert not any(call.startswith("reset") for call in fakes.calls)
-    assert all("reset_seconds" not in each.values and not each.warnings for each in measured)
+    assert all("reset_seconds" not in of_server.values and not of_server.warnings for of_server in measured)
 
 
 def test_a_reset_that_could_not_be_finished_is_a_warning_of_its_server(fakes: Fakes) -> None:
     fakes.servers[1].fails["reset"] = ResetError("77 dead tuples are left", metrics={"reset_seconds": 9.0})
-    one, other = fakes.run()
-    assert one.warnings == []
+    first, other = fakes.run()
+    assert first.warnings == []
     assert other.warnings == ["not reset: 77 dead tuples are left"]
     assert other.values["reset_seconds"] == 9
     assert fakes.calls[-1] == "sleep 7"
@@ -288,8 +288,8 @@ def test_a_load_that_fails_while_it_is_profiled_costs_the_profile_only(
     monkeypatch.setattr(step, "profile_after", after)
     profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
     measured = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
-    assert all(each.values["qps"] > 0 and each.profile is None for each in measured)
-    assert all("no profile: sysbench failed" in each.warnings[0] for each in measured)
+    assert all(of_server.values["qps"] > 0 and of_server.profile is None for of_server in measured)
+    assert all("no profile: sysbench failed" in of_server.warnings[0] for of_server in measured)
 
 
 def test_a_server_that_dies_while_it_is_profiled_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ def _once_more(belief: Belief, levels: Levels, cell: int) -> Measure:
     """Return rounds of bad, or of the culprit while the positions after the change have fewer than bad."""
     after = belief.measured[cell + 1 : -1]
     place = belief.length
-    if sum(levels.rounds(each) for each in after) < levels.rounds(place):
+    if sum(levels.rounds(position) for position in after) < levels.rounds(place):
         place = after[0]
     return Measure((place,), 1 + levels.rounds(place) // 4)
 

@@ -134,8 +134,14 @@ def _measured(position: MeasuredPosition) -> tuple[str, ...]:
 
 def _counted(state: BisectState) -> Table:
     rows = [
-        (str(one.position), one.point.short, f"{one.ratio:.4f}", str(one.rounds), _short(one.point.subject))
-        for one in state.counted()
+        (
+            str(counted.position),
+            counted.point.short,
+            f"{counted.ratio:.4f}",
+            str(counted.rounds),
+            _short(counted.point.subject),
+        )
+        for counted in state.counted()
     ]
     return ("position", "commit", "ratio", "passes", "subject"), rows
 
@@ -157,7 +163,9 @@ def _lists(state: BisectState) -> Iterator[tuple[str, list[str]]]:
         yield "Not measurable", excluded
     collapsed = state.log.span.collapsed
     if collapsed:
-        items = [f"{each['commit'][:12]} {_short(each['subject'])}: {each['reason']}" for each in collapsed]
+        items = [
+            f"{commit['commit'][:12]} {_short(commit['subject'])}: {commit['reason']}" for commit in collapsed
+        ]
         more = len(items) - MAX_COLLAPSED
         items = items[:MAX_COLLAPSED] + ([f"and {more} more"] if more > 0 else [])
         yield f"Cannot change a server ({len(collapsed)})", items

@@ -77,7 +77,7 @@ def test_notes_read_as_sentences() -> None:
     at = [Night(n, night(n), NEW, 1) for n in range(7)]
     notes: list[BoxNote] = [
         NoiseChange(*where, at[2], 1.84, 24),
-        *(SharedNight(*where, "qps", each, -0.0812, 10) for each in at),
+        *(SharedNight(*where, "qps", at_night, -0.0812, 10) for at_night in at),
     ]
     assert list(box_note_lines(notes)) == [
         f"box db1 (write-heavy, short, 4 clients), {NEW}: the noise is 1.8 times what it was, since "

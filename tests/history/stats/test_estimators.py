@@ -71,7 +71,7 @@ def test_more_confidence_is_never_narrower(pairs: Pairs) -> None:
 
 def test_known_answer() -> None:
     """t(0.975, 2) = 4.302653 (NIST 1.3.6.7.2); logs 0.0, 0.1, 0.2 have mean 0.1 and deviation 0.1."""
-    interval = interval_of([(1.0, math.exp(each)) for each in (0.0, 0.1, 0.2)])
+    interval = interval_of([(1.0, math.exp(log)) for log in (0.0, 0.1, 0.2)])
     margin = 4.302653 * 0.1 / math.sqrt(3)
     assert math.log(interval.low) == pytest.approx(0.1 - margin, abs=1e-6)
     assert math.log(interval.high) == pytest.approx(0.1 + margin, abs=1e-6)
@@ -102,13 +102,13 @@ def covered(rng: np.random.Generator, confidence: float, steps: int, n: int) -> 
     Repetitions share a drift of 5 % between base and contender, which pairing has to take out.
     """
     sessions, hits = 2000, 0
-    each = simultaneous_confidence(confidence, steps)
+    of_step = simultaneous_confidence(confidence, steps)
     for _ in range(sessions):
         drift = rng.normal(0, 0.05, (steps, n))
         base = 1000 * np.exp(drift + rng.normal(0, 0.01, (steps, n)))
         contender = 900 * np.exp(drift + rng.normal(0, 0.01, (steps, n)))
         intervals = [
-            interval_of(list(zip(*two, strict=True)), each) for two in zip(base, contender, strict=True)
+            interval_of(list(zip(*two, strict=True)), of_step) for two in zip(base, contender, strict=True)
         ]
         hits += all(interval.low <= 0.9 <= interval.high for interval in intervals)
     return hits / sessions
@@ -127,7 +127,7 @@ def test_coverage_of_ten_steps_together() -> None:
 
 def test_quantile_inverts_the_distribution() -> None:
     """The half-width in deviations, put into the distribution function, is the probability again."""
-    interval = interval_of([(1.0, math.exp(each)) for each in (-1.0, 0.0, 1.0)], 0.995)
+    interval = interval_of([(1.0, math.exp(log)) for log in (-1.0, 0.0, 1.0)], 0.995)
     quantile = math.log(interval.high) * math.sqrt(3)
     assert (1 + quantile / math.sqrt(2 + quantile**2)) / 2 == pytest.approx(0.9975, abs=1e-12)
 

@@ -55,9 +55,9 @@ def a_session(
     alike = [rng.gauss(0, math.sqrt(common)) for _ in range(layouts)]
     logs = []
     for _ in range(STEPS):
-        its = [luck * (each + rng.gauss(0, math.sqrt(1 - common))) for each in alike]
+        levels = [luck * (level + rng.gauss(0, math.sqrt(1 - common))) for level in alike]
         turns = (layout_of(number, layouts) for number in range(1, rounds + 1))
-        logs.append([its[turn - 1] + rng.gauss(0, noise) for turn in turns])
+        logs.append([levels[turn - 1] + rng.gauss(0, noise) for turn in turns])
     return logs
 
 
@@ -66,8 +66,8 @@ def by_layouts(logs: list[list[float]], layouts: int, rounds: int, design: Desig
     seen = [log[:rounds] for log in logs]
     turns = [layout_of(number, layouts) for number in range(1, rounds + 1)]
     intervals = [
-        layout_interval(its, turns, design, prior)
-        for its, prior in zip(seen, pooled_noise(seen), strict=True)
+        layout_interval(logs_of_step, turns, design, prior)
+        for logs_of_step, prior in zip(seen, pooled_noise(seen), strict=True)
     ]
     return [judge(interval, Better.HIGHER, THRESHOLD) if interval else None for interval in intervals]
 

@@ -52,7 +52,7 @@ def test_smyth_by_hand() -> None:
     Variances 1, e^4 and e^8 (in 1e-4) have e = log s^2 + 0.5772157 with mean 4 + 0.5772157 and variance 16.
     """
     spreads = [1.0, math.exp(2), math.exp(4)]
-    others = [[0.01 * s * each for each in (-1.0, 0.0, 1.0)] for s in spreads]
+    others = [[0.01 * s * factor for factor in (-1.0, 0.0, 1.0)] for s in spreads]
     prior = pooled_noise([[0.0, 0.1], *others])[0]
     assert prior is not None
     sampling = math.pi**2 / 6
@@ -110,13 +110,13 @@ def test_a_prior_is_what_the_others_alone_come_to(rounds: list[list[float]]) -> 
 @given(suites)
 def test_a_prior_uses_nothing_of_its_own_step_but_the_correlation(rounds: list[list[float]]) -> None:
     """With one round a step tells nothing; the others' priors are then what the first one's is."""
-    changed = [[each * 3 + 0.01 for each in rounds[0]], *rounds[1:]]
-    one, other = pooled_noise(rounds)[0], pooled_noise(changed)[0]
+    changed = [[log * 3 + 0.01 for log in rounds[0]], *rounds[1:]]
+    first, other = pooled_noise(rounds)[0], pooled_noise(changed)[0]
     if _has_no_outliers(rounds):
-        assert (one is None) == (other is None)
-    if one is not None and other is not None and _has_no_outliers(rounds):
-        assert one.sd == pytest.approx(other.sd)
-        assert one.df == pytest.approx(other.df)
+        assert (first is None) == (other is None)
+    if first is not None and other is not None and _has_no_outliers(rounds):
+        assert first.sd == pytest.approx(other.sd)
+        assert first.df == pytest.approx(other.df)
 
 
 def _has_no_outliers(rounds: list[list[float]]) -> bool:
@@ -134,11 +134,11 @@ def test_order_of_steps_is_irrelevant(rounds: list[list[float]], random: object)
     random.shuffle(order)  # type: ignore[attr-defined]
     straight, shuffled = pooled_noise(rounds), pooled_noise([rounds[i] for i in order])
     for place, i in enumerate(order):
-        one, other = straight[i], shuffled[place]
-        assert (one is None) == (other is None)
-        if one is not None and other is not None:
-            assert one.sd == pytest.approx(other.sd)
-            assert one.df == pytest.approx(other.df)
+        first, other = straight[i], shuffled[place]
+        assert (first is None) == (other is None)
+        if first is not None and other is not None:
+            assert first.sd == pytest.approx(other.sd)
+            assert first.df == pytest.approx(other.df)
 
 
 def test_calibration_says_how_steps_differ_and_the_session_how_noisy_today_is() -> None:
@@ -185,7 +185,7 @@ def test_a_stalled_round_is_set_aside_but_a_habit_is_not() -> None:
 
 def test_stalls_do_not_move_the_prior() -> None:
     rounds = normal_rounds(3, [0.02] * 10, 8)
-    stalled = [list(each) for each in rounds]
+    stalled = [list(step_logs) for step_logs in rounds]
     stalled[1][2] = stalled[4][5] = -0.6
     before, after = pooled_noise(rounds)[0], pooled_noise(stalled)[0]
     assert before is not None

@@ -40,7 +40,7 @@ def test_estimate_lies_inside(rounds: list[float], prior: Noise | None) -> None:
 
 @given(logs, priors)
 def test_swapping_base_and_contender_mirrors(rounds: list[float], prior: Noise | None) -> None:
-    there, back = interval_of(rounds, prior), interval_of([-each for each in rounds], prior)
+    there, back = interval_of(rounds, prior), interval_of([-log for log in rounds], prior)
     assert math.log(back.estimate) == pytest.approx(-math.log(there.estimate), abs=1e-9)
     assert math.log(back.low) == pytest.approx(-math.log(there.high), rel=1e-6, abs=1e-9)
     assert math.log(back.high) == pytest.approx(-math.log(there.low), rel=1e-6, abs=1e-9)
@@ -51,23 +51,23 @@ def test_swapping_base_and_contender_mirrors(rounds: list[float], prior: Noise |
 def test_order_of_rounds_is_irrelevant(rounds: list[float], prior: Noise | None, random: object) -> None:
     shuffled = list(rounds)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    one, other = interval_of(rounds, prior), interval_of(shuffled, prior)
-    assert one.n == other.n
-    assert math.log(one.estimate) == pytest.approx(math.log(other.estimate), abs=1e-12)
-    assert width(one) == pytest.approx(width(other), rel=1e-6, abs=1e-9)
+    first, other = interval_of(rounds, prior), interval_of(shuffled, prior)
+    assert first.n == other.n
+    assert math.log(first.estimate) == pytest.approx(math.log(other.estimate), abs=1e-12)
+    assert width(first) == pytest.approx(width(other), rel=1e-6, abs=1e-9)
 
 
 @given(logs, priors, st.integers(1, 30), st.integers(1, 30))
-def test_more_steps_are_wider(rounds: list[float], prior: Noise | None, one: int, more: int) -> None:
-    narrow = interval_of(rounds, prior, Design(steps=one))
-    assert width(interval_of(rounds, prior, Design(steps=one + more))) >= width(narrow)
+def test_more_steps_are_wider(rounds: list[float], prior: Noise | None, steps: int, more: int) -> None:
+    narrow = interval_of(rounds, prior, Design(steps=steps))
+    assert width(interval_of(rounds, prior, Design(steps=steps + more))) >= width(narrow)
 
 
 @given(logs)
 def test_never_narrower_than_one_look(rounds: list[float]) -> None:
     """Looking again costs: the plain t interval of one look with the same confidence is inside."""
     confidence = simultaneous_confidence(DESIGN.confidence, DESIGN.steps)
-    once = ratio_interval([1.0] * len(rounds), [math.exp(each) for each in rounds], confidence)
+    once = ratio_interval([1.0] * len(rounds), [math.exp(log) for log in rounds], confidence)
     assert once is not None
     again = interval_of(rounds, None)
     assert again.low <= once.low * (1 + 1e-9)
@@ -81,7 +81,7 @@ def test_correlation_is_wider(rounds: list[float], sd: float, df: float) -> None
 
 def test_one_look_is_the_t_interval() -> None:
     rounds = [0.01, -0.02, 0.03, 0.0]
-    once = ratio_interval([1.0] * 4, [math.exp(each) for each in rounds], 0.95)
+    once = ratio_interval([1.0] * 4, [math.exp(log) for log in rounds], 0.95)
     assert once is not None
     interval = interval_of(rounds, None, Design(steps=1, least=4, cap=4, confidence=0.95))
     assert interval.low == pytest.approx(once.low, rel=1e-6)

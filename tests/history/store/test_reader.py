@@ -118,7 +118,7 @@ def test_a_writer_is_not_held_up_and_its_work_is_seen(tmp_path: Path) -> None:
             number = connection.execute(counted).scalar_one()
             nights(path)
             assert connection.execute(counted).scalar_one() == number
-        assert {run.version for run in history.latest_runs()} > {each.version for each in before}
+        assert {run.version for run in history.latest_runs()} > {earlier.version for earlier in before}
 
 
 def of_an_older_tidemark(path: Path) -> None:

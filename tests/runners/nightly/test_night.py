@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_first_in_the_next_night(
 
 def test_rounds_until_decided_end_with_the_budget(store: Store, sessions: Sessions, tmp_path: Path) -> None:
     sessions.minutes = 45
-    tasks = [each | {"until_decided": True} for each in PLAN["tasks"]]
+    tasks = [task | {"until_decided": True} for task in PLAN["tasks"]]
     carry_out(store, sessions, tmp_path, tasks=tasks)
     assert [request.budget_seconds for request in sessions.asked] == [30 * 60, 15 * 60]
 
@@ -351,7 +351,7 @@ def test_a_history_that_was_lost_pushes_out_no_copy(
 def test_a_night_asks_for_the_lock_for_all_its_sessions(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def session(request: Request, home: Home, its: Store, progress: object) -> SessionOutcome:
+    def session(request: Request, home: Home, history: Store, progress: object) -> SessionOutcome:
         with measuring_alone(home):
             return SessionOutcome(uid="x")
 

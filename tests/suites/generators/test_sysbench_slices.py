@@ -50,7 +50,7 @@ def test_the_numbers_of_a_real_report_agree_with_each_other() -> None:
     assert len(load.per_second) == 2
     assert sum(load.per_second) / 2 == pytest.approx(load.queries / load.seconds, rel=0.05)
     assert load.watched_seconds == pytest.approx(3 * 1.2 + 1.18, abs=0.01), "from the first slice on"
-    assert {each.place for each in read.slices} == {2, 3}
+    assert {part.place for part in read.slices} == {2, 3}
     assert load.latency_ms["p99"] < 10
 
 
@@ -119,10 +119,10 @@ def test_a_slice_is_as_long_as_its_threads_together(threads: list[Slice]) -> Non
     assert seconds_of(threads) <= sum(thread.ended - thread.began for thread in threads) + 0.5
 
 
-def said(thread: int, place: int, kind: str, each: Slice) -> str:
-    per_second = " ".join(map(str, each.per_second))
+def said(thread: int, place: int, kind: str, part: Slice) -> str:
+    per_second = " ".join(map(str, part.per_second))
     return (
-        f"tidemark: {kind} {place} of thread {thread} from {each.began:.6f} to {each.ended:.6f}: {per_second}"
+        f"tidemark: {kind} {place} of thread {thread} from {part.began:.6f} to {part.ended:.6f}: {per_second}"
     )
 
 
@@ -135,12 +135,12 @@ def test_a_load_holds_what_its_slices_hold(
     """For two threads: the totals are kept, and what warmed up is only among what was watched."""
     kinds = ["warm-up" if place < warm else "slice" for place in range(len(slices))]
     report = [
-        said(thread, place + 1, kinds[place], each)
+        said(thread, place + 1, kinds[place], part)
         for place, threads in enumerate(slices)
-        for thread, each in enumerate(threads)
+        for thread, part in enumerate(threads)
     ]
-    counted = sum(sum(each.per_second) for both in slices[warm:] for each in both)
-    warmed = sum(sum(each.per_second) for both in slices[:warm] for each in both)
+    counted = sum(sum(part.per_second) for both in slices[warm:] for part in both)
+    warmed = sum(sum(part.per_second) for both in slices[:warm] for part in both)
     assume(counted > 0)
     summary = [
         f"    transactions: {counted} (1 per sec.)",
