@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -152,6 +152,15 @@ class LocalServer:
     def abandon(self) -> None:
         """End the server immediately; implemented for each engine."""
         raise NotImplementedError
+
+    def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
+        """Return a context with a function that returns totals; implemented for each engine."""
+        raise NotImplementedError
+
+    def counters(self) -> Mapping[str, float]:
+        """Return totals that only grow, keyed by the metric that is their increase per query."""
+        with self.open_counters() as read:
+            return read()
 
     def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
         """Return a context that changes nothing: a setting keeps the background work of this engine away."""

@@ -144,6 +144,10 @@ class Metric:
     scatter: RoundScatter = TIMED
     """How its rounds scatter, for searches that begin without any."""
 
+    at_equal_work: bool = False
+    """Whether a query costs less of it the longer a server works, as it does of full-page images, so that the
+    versions of a round are compared at equal work (suites/accounting/work_curve.py)."""
+
     evidence: str = ""
     """The counted metric that tells which commits are worth timing when this one changed; empty without."""
 

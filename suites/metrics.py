@@ -35,6 +35,11 @@ OVERLOADED = "overload"
 
 TPS = "tps"
 
+TRANSACTIONS = "transactions"
+
+EQUAL_WORK = "equal_work_queries"
+"""The metric with the work at which the versions of a round were compared by metrics `at_equal_work`."""
+
 RETRIED = ("retried_serialisation", "retried_deadlock", "retried_duplicate_key")
 """The metrics of transactions that a server rolled back, and that were begun again, by cause."""
 
@@ -61,7 +66,10 @@ _ROWS = (
     Metric("tps", "transactions/s", _HIGHER, _THROUGHPUT,
            "transactions finished per second over the whole step", followed=True, judged=True,
            followed_without=QPS, evidence=INSTRUCTIONS, most=_RATE),
-    Metric("transactions", "transactions", _NEITHER, _CONTEXT, "transactions finished: the work of the step"),
+    Metric(TRANSACTIONS, "transactions", _NEITHER, _CONTEXT, "transactions finished: the work of the step"),
+    Metric(EQUAL_WORK, "queries", _NEITHER, _CONTEXT,
+           "the first queries of the round, warm-up included, over which log and storage were counted: each"
+           " version finished as many"),
     Metric("seconds", "s", _NEITHER, _CONTEXT, "length of the measured window", most=_YEARS),
     Metric("censored_seconds", "s", _NEITHER, _CONTEXT,
            "the limit at which a query was ended: it would have taken longer", most=_YEARS),
@@ -132,11 +140,12 @@ _ROWS = (
            "context switches of the whole machine per query",
            label="machine's context switches", column="cs", imported_for="server_cs_per_op"),
     Metric("server_read_kb_per_op", "KiB/query", _LOWER, _COST,
-           "read from storage by server processes per query", followed=True, beside=True, label="read"),
+           "read from storage by server processes per query", followed=True, beside=True, label="read",
+           at_equal_work=True),
     Metric("server_written_kb_per_op", "KiB/query", _LOWER, _COST,
            "sent to storage by server processes per query",
            followed=True, judged=True, beside=True, label="written", column="wrt", gives_way=3,
-           legend="KiB written (wrt)", short_name="written-per-op"),
+           legend="KiB written (wrt)", short_name="written-per-op", at_equal_work=True),
     Metric("client_read_kb_per_op", "KiB/query", _LOWER, _COST,
            "read from storage by the load generator per query"),
     Metric("client_written_kb_per_op", "KiB/query", _LOWER, _COST,
@@ -149,7 +158,7 @@ _ROWS = (
     Metric("wal_bytes_per_op", "bytes/query", _LOWER, _COST,
            "write-ahead or redo log written during the step per query",
            followed=True, judged=True, beside=True, label="WAL or redo", column="WAL", gives_way=4,
-           legend="WAL or redo bytes", short_name="wal-per-op"),
+           legend="WAL or redo bytes", short_name="wal-per-op", at_equal_work=True),
     Metric("binlog_bytes_per_op", "bytes/query", _LOWER, _COST,
            "binary log written during the step per query", engines=_INNODB, beside=True,
            label="binary log"),
@@ -170,7 +179,7 @@ _ROWS = (
            legend="exact instructions (instr) under callgrind", short_name="instructions-per-op",
            threshold_percent=0.5, scatter=COUNTED),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
-           "InnoDB pages written from the buffer pool per query", engines=_INNODB),
+           "InnoDB pages written from the buffer pool per query", engines=_INNODB, at_equal_work=True),
 
     Metric(CONNECTION_KIB, _PER_CONNECTION, _LOWER, _CONNECTIONS,
            "memory of the server per open connection, with page tables, without shared memory",
@@ -260,6 +269,11 @@ def judged_metrics(*detections: Detection) -> tuple[str, ...]:
     """
     wanted = detections or tuple(Detection)
     return tuple(name for name, metric in METRICS.items() if metric.judged and metric.detection in wanted)
+
+
+def metrics_at_equal_work() -> tuple[str, ...]:
+    """Return the metrics of which a query costs less the longer a server works, in the order of the rows."""
+    return tuple(name for name, metric in METRICS.items() if metric.at_equal_work)
 
 
 def beside_verdict(engines: Collection[Engine] = tuple(Engine), primary: str = PRIMARY) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The interface of a database server, independent of its engine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,6 +133,12 @@ class Server(Protocol):
 
     def counters(self) -> Mapping[str, float]:
         """Return totals that only grow, keyed by the metric that is their increase per query."""
+
+    def open_counters(self) -> AbstractContextManager[Callable[[], Mapping[str, float]]]:
+        """Return a context with a function that returns the totals of the server alone, at little cost.
+
+        Both may raise ServerError.
+        """
 
     def debt(self) -> Mapping[str, float]:
         """Return what vacuum or purge has yet to do, as metrics. Raises ServerError."""

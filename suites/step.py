@@ -5,7 +5,7 @@ import re
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ import numpy as np
 from build.errors import TidemarkError
 from suites.accounting.costs import Meter
 from suites.accounting.counters import instructions_of
+from suites.accounting.work_curve import READINGS, ReadMeanwhile, TotalsReader, WorkCurve, curve_of
 from suites.additions.held_transaction import held_transaction
 from suites.checking.data_checks import DataChecks
 from suites.generators.load import Generator, KindLoad, Load, LoadError, OverLimitError, Share, committed_in
@@ -85,7 +86,8 @@ def run_slices(
         for place, server in enumerate(servers if step.held_transaction else ()):
             _blaming(place, partial(beside.enter_context, held_transaction(server)))
         meters = [Meter(pid, len(servers) > 1, counter) for pid, counter in zip(pids, counters, strict=True)]
-        loads, profiled = _under_load(servers, generator, step, share, meters, profiling)
+        with _curves_read(servers, share) as curves:
+            loads, profiled = _under_load(servers, generator, step, share, meters, profiling)
         # All are read before any reset, because work during the reset of another server is no query's, and
         # before a held transaction ends, after which what it held back is removed.
         after = [_blaming(place, server.counters) for place, server in enumerate(servers)]
@@ -109,11 +111,32 @@ def run_slices(
             [*profile.warnings, *warnings, *overload(load)],
             profile.profile,
             kind_values(load),
+            curve,
         )
-        for costs, load, profile, (metrics, warnings), seconds in zip(
-            values, loads, profiled, cleaned, checked, strict=True
+        for costs, load, profile, (metrics, warnings), seconds, curve in zip(
+            values, loads, profiled, cleaned, checked, curves(loads), strict=True
         )
     ]
+
+
+@contextlib.contextmanager
+def _curves_read(
+    servers: Sequence[Server], share: Share
+) -> Iterator[Callable[[Sequence[Load]], list[WorkCurve | None]]]:
+    """Read totals while the load runs in the block; yield what makes a curve of each load afterwards."""
+    with contextlib.ExitStack() as opened:
+        readers = [
+            TotalsReader(server.pid, _blaming(place, partial(opened.enter_context, server.open_counters())))
+            for place, server in enumerate(servers)
+        ]
+        with ReadMeanwhile(readers, share.schedule.seconds / READINGS) as watched:
+            yield lambda loads: [
+                curve_of(readings, load.progress)
+                for readings, load in zip(watched.readings, loads, strict=True)
+            ]
+    if watched.failed is not None:
+        place, error = watched.failed
+        raise ServerDiedError(str(error), place) from error
 
 
 def _check_all(

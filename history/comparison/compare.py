@@ -10,7 +10,7 @@ from history.comparison.explanation import imported_stand_ins
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.judging import choose_steps, judge_all
 from history.comparison.kinds import KindComparison, compare_kinds
-from history.comparison.pairs import Failure, StepPairs, pair_steps
+from history.comparison.pairs import WORK_METRICS, Failure, StepPairs, pair_steps
 from history.comparison.recent_nights import trends
 from history.comparison.remedies import remedy
 from history.comparison.result import (
@@ -123,7 +123,7 @@ def _compare_in_session(
     if options.metric == PRIMARY:
         options = replace(options, metric=session.judged_by)
     metrics = {options.metric, PRIMARY, OVERLOADED, *beside_verdict(primary=session.primary)}
-    metrics |= {*imported_stand_ins().values()}
+    metrics |= {*imported_stand_ins().values(), *WORK_METRICS}
     runs = history.runs(session.id, (base, contender), metrics)
     if not runs:
         raise ComparisonError(

@@ -11,10 +11,17 @@ from dataclasses import dataclass, field
 
 from history.stats.estimators import MINIMUM_REPETITIONS, variance
 from history.store.records import Run, RunStatus, StepNoise
-from suites.metrics import METRICS
+from suites.metrics import EQUAL_WORK, METRICS, TRANSACTIONS, metrics_at_equal_work
 
 ROUNDING = 1e-12
 """Log ratios within this distance count as equal, because quotients are rounded."""
+
+MAX_UNEQUAL_WORK = 0.03
+"""How much more work one version may have done where costs were not recorded at equal work: WAL per query has
+moved by up to 0.6 of it."""
+
+WORK_METRICS = (EQUAL_WORK, TRANSACTIONS)
+"""The metrics by which rounds of older versions of Tidemark are recognised."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Pair:
 
     base: Mapping[str, float]
     contender: Mapping[str, float]
+    unequal_work: bool = False
+    """Whether metrics were left out that compare only at equal work, which was not recorded."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,11 @@ class StepPairs:
         default_factory=dict, init=False, repr=False, compare=False
     )
     """The log ratios by metric, cached because pooling the noise of all steps needs them repeatedly."""
+
+    @property
+    def has_unequal_work(self) -> bool:
+        """Whether metrics that need equal work were left out of a pair."""
+        return any(pair.unequal_work for pair in self.pairs)
 
     def values(self, metric: str) -> tuple[list[float], list[float]]:
         """Return the values of base and contender, from the pairs in which both have the metric."""
@@ -130,10 +144,31 @@ def _pairs(runs: Sequence[Run], base: str, contender: str) -> tuple[Pair, ...]:
     finished = {(run.version, run.repetition): run for run in runs if run.status is RunStatus.FINISHED}
     repetitions = sorted({run.repetition for run in runs})
     return tuple(
-        Pair(repetition, finished[base, repetition].values, finished[contender, repetition].values)
+        _pair(repetition, finished[base, repetition].values, finished[contender, repetition].values)
         for repetition in repetitions
         if (base, repetition) in finished and (contender, repetition) in finished
     )
+
+
+def _pair(number: int, base: Mapping[str, float], contender: Mapping[str, float]) -> Pair:
+    """Return a pair without the metrics that need equal work, if both versions did unlike work."""
+    if has_equal_work(base, contender):
+        return Pair(number, base, contender)
+    left_out = {*metrics_at_equal_work()}
+    old, new = (
+        {name: value for name, value in values.items() if name not in left_out}
+        for values in (base, contender)
+    )
+    return Pair(number, old, new, unequal_work=True)
+
+
+def has_equal_work(base: Mapping[str, float], contender: Mapping[str, float]) -> bool:
+    """Return whether costs of a round can be compared: its work was equal or nearly so, or is not known."""
+    for metric in WORK_METRICS:
+        works = base.get(metric), contender.get(metric)
+        if works[0] and works[1]:
+            return abs(math.log(works[1] / works[0])) <= math.log1p(MAX_UNEQUAL_WORK)
+    return True
 
 
 def _failures(runs: Sequence[Run]) -> tuple[Failure, ...]:

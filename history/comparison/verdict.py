@@ -292,6 +292,8 @@ def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Interv
     if pairs:
         counted = f"1 {what}" if pairs == 1 else f"{pairs} {what}{'es' if what.endswith('s') else 's'}"
         return Gap.TOO_FEW, f"{counted}: a verdict needs {needed}, run {needed - pairs} more"
+    if METRICS[metric].at_equal_work and step.has_unequal_work:
+        return Gap.MISSING, "recorded at unequal work, as older versions of Tidemark did: measure again"
     if step.pairs:
         return Gap.MISSING, f"{metric} was not recorded"
     if step.failures:

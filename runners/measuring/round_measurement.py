@@ -18,7 +18,7 @@ from suites.generators.load import Generator, Share
 from suites.generators.placement import placement, stretched
 from suites.keys.profile import Mode
 from suites.keys.step import Step
-from suites.measurement import Measurement
+from suites.measurement import Measurement, at_equal_work
 from suites.memory.registry import OWN_ROUNDS
 from suites.processes import bind
 from suites.profiling.profiler import Profiling
@@ -122,7 +122,7 @@ class RoundMeasurement:
                         version.server.abandon()
             reasons += group_reasons
             by_place |= dict(zip(group, measurements, strict=True))
-        return [by_place[place] for place in places], tuple(reasons)
+        return at_equal_work([by_place[place] for place in places]), tuple(reasons)
 
     def on_running_servers(
         self, versions: Sequence[MeasuredVersion], step: Step, share: Share, *, is_last: bool = True
@@ -161,10 +161,10 @@ class RoundMeasurement:
                 )
         disturbance = watch.end()
         metrics = disturbance.metrics()
-        return (
-            [replace(measurement, values={**measurement.values, **metrics}) for measurement in measurements],
-            disturbance.reasons(self.limits),
-        )
+        watched = [
+            replace(measurement, values={**measurement.values, **metrics}) for measurement in measurements
+        ]
+        return at_equal_work(watched), disturbance.reasons(self.limits)
 
     def _with_companions(
         self, version: MeasuredVersion, place: int, step: Step, until: contextlib.ExitStack

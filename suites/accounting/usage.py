@@ -99,17 +99,39 @@ class TreeUsage:
         return []
 
 
-def _used_by(process: psutil.Process) -> Usage:
-    """Return the totals of one process, with CPU time and I/O of the children that it has waited for."""
-    cpu_seconds, read_bytes, written_bytes = 0.0, 0, 0
-    with contextlib.suppress(psutil.Error, OSError):
-        cpu = process.cpu_times()
-        cpu_seconds = cpu.user + cpu.system + cpu.children_user + cpu.children_system
+class TreeIo:
+    """Bytes that a process tree has read from storage and sent to it, which are cheap to read."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._last = Usage()
+
+    def read(self) -> Usage:
+        """Return the present bytes, and zero of everything else; as last read when the root is gone."""
+        with contextlib.suppress(psutil.Error):
+            root = psutil.Process(self._pid)
+            processes = [root, *root.children(recursive=True)]
+            # A child between its end and its parent's wait is in neither, hence the maximum.
+            self._last = sum(map(_io_of, processes), Usage()).at_least(self._last)
+        return self._last
+
+
+def _io_of(process: psutil.Process) -> Usage:
+    """Return the bytes of one process, with those of the children that it has waited for."""
     with contextlib.suppress(psutil.Error, OSError):
         # The kernel adds the I/O of a reaped child to its parent's (wait_task_zombie, kernel/exit.c).
         io = process.io_counters()
-        read_bytes, written_bytes = io.read_bytes, io.write_bytes
-    return Usage(cpu_seconds, 0, read_bytes, written_bytes)
+        return Usage(read_bytes=io.read_bytes, written_bytes=io.write_bytes)
+    return Usage()
+
+
+def _used_by(process: psutil.Process) -> Usage:
+    """Return the totals of one process, with CPU time and I/O of the children that it has waited for."""
+    cpu_seconds = 0.0
+    with contextlib.suppress(psutil.Error, OSError):
+        cpu = process.cpu_times()
+        cpu_seconds = cpu.user + cpu.system + cpu.children_user + cpu.children_system
+    return Usage(cpu_seconds) + _io_of(process)
 
 
 def _switches_of(process: psutil.Process) -> Iterator[tuple[Hashable, int]]:

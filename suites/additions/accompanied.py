@@ -1,7 +1,7 @@
 """A server with its companions, whose costs are counted apart; clients reach it through its pooler."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -81,6 +81,10 @@ class AccompaniedServer(Server):
                 raise CompanionError(f"{self.build.version}: its companion {companion.name} failed: {reason}")
         used = sum(companion.cpu_seconds() for companion in self._companions)
         return {**self._server.counters(), "companion_cpu_us_per_op": used * 1e6}
+
+    def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
+        """Return a context with a function that returns the server's totals alone."""
+        return self._server.open_counters()
 
     def reset(self) -> Mapping[str, float]:
         """End the companions, then bring the server to rest; return also how far they were behind."""

@@ -133,6 +133,9 @@ class Load:
     """The most that one of these began too late."""
     background: Mapping[str, BackgroundLoad] = field(default_factory=dict)
     """The transactions beside those measured, by kind; empty if the step has none."""
+    progress: tuple[tuple[float, float], ...] = ()
+    """Seconds of the monotonic clock, and the queries finished by then, warm-up included, both ascending;
+    empty if the work of a load is fixed in advance."""
 
 
 def committed_in(load: Load) -> Mapping[str, int]:

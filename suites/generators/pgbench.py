@@ -2,8 +2,9 @@
 
 import re
 import tempfile
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -168,14 +169,21 @@ class Pgbench:
         """
         schedule = share.schedule
         done: list[list[Load]] = [[] for _ in addresses]
+        progress: list[list[tuple[float, float]]] = [[] for _ in addresses]
         for place, server in enumerate(schedule.order):
             if place >= schedule.warming:
                 work = WorkLimit(schedule.slice_seconds, None)
                 turn = share.round * len(schedule.order) + len(done[server])
+                queries = sum(load.queries for load in done[server])
+                began = time.monotonic()
                 with blamed_on(server):
                     load = self.run(addresses[server], step, work, observers[server], turn)
                 done[server].append(load)
-        return [sum_of(loads) for loads in done]
+                progress[server] += [(began, queries), (time.monotonic(), queries + load.queries)]
+        return [
+            replace(sum_of(loads), progress=tuple(points))
+            for loads, points in zip(done, progress, strict=True)
+        ]
 
     def statements(self, address: Address, step: Step) -> Sequence[str]:
         """Raise LoadError: pgbench has no command that prints the statements of a script."""

@@ -44,8 +44,8 @@ class SysbenchTranscript:
     """Start and end of each thread in seconds of the monotonic clock; empty if the script reports none."""
     slices: list[Slice] = field(default_factory=list)
     """Measured slices of all threads; empty unless servers take turns."""
-    warming: int = 0
-    """Transactions of the warm-up, which the summary omits although it counts their queries."""
+    warm_up: list[Slice] = field(default_factory=list)
+    """Slices of the warm-up, whose transactions the summary omits although it counts their queries."""
     latencies_ms: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     summary: dict[str, float] = field(default_factory=dict)
@@ -63,10 +63,8 @@ class SysbenchTranscript:
             self.threads.append((float(match[1]), float(match[2])))
         elif match := _SLICE.match(line):
             counts = tuple(map(int, match[5].split()))
-            if match[1] == "warm-up":
-                self.warming += sum(counts)
-            else:
-                self.slices.append(Slice(int(match[2]), float(match[3]), float(match[4]), counts))
+            slices = self.warm_up if match[1] == "warm-up" else self.slices
+            slices.append(Slice(int(match[2]), float(match[3]), float(match[4]), counts))
         elif found := kind_in(line):
             name, tally = found
             self.kinds.setdefault(name, KindTally()).add(tally)
@@ -133,8 +131,13 @@ class SysbenchTranscript:
             watched_seconds=seconds,
         )
 
+    @property
+    def warming(self) -> int:
+        """Transactions of the warm-up."""
+        return _transactions(self.warm_up)
+
     def _sliced_transactions(self) -> int:
-        return sum(sum(part.per_second) for part in self.slices)
+        return _transactions(self.slices)
 
     def _sliced(self) -> Load:
         """Return the result of a server that took turns with others, from its own slices."""
@@ -142,10 +145,7 @@ class SysbenchTranscript:
         # The driver also counts the queries of the warm-up.
         watched = self.summary["transactions"] + self.warming
         queries = self.summary["queries"] / watched if self.queries is None else self.queries
-        parts: defaultdict[int, list[Slice]] = defaultdict(list)
-        for part in self.slices:
-            parts[part.place].append(part)
-        by_place = [parts[place] for place in sorted(parts)]
+        by_place = _by_place(self.slices)
         _require_possible(by_place)
         return Load(
             transactions=transactions,
@@ -156,6 +156,7 @@ class SysbenchTranscript:
             latency_ms=self._latency_ms(),
             watched_queries=self.summary["queries"] if self.queries is None else watched * queries,
             watched_seconds=max(part.ended for part in self.slices) - min(part.began for part in self.slices),
+            progress=progress_of([*_by_place(self.warm_up), *by_place], queries),
         )
 
     def _latency_ms(self) -> dict[str, float]:
@@ -164,6 +165,28 @@ class SysbenchTranscript:
         events = self.summary["transactions"]
         mean = self.summary["sum"] / events if "sum" in self.summary else self.summary["avg"]
         return {"mean": mean, "max": self.summary["max"], **percentiles}
+
+
+def _by_place(slices: Sequence[Slice]) -> list[list[Slice]]:
+    """Return the work of all threads in each slice, in the order of the slices."""
+    parts: defaultdict[int, list[Slice]] = defaultdict(list)
+    for part in slices:
+        parts[part.place].append(part)
+    return [parts[place] for place in sorted(parts)]
+
+
+def _transactions(slices: Sequence[Slice]) -> int:
+    return sum(sum(part.per_second) for part in slices)
+
+
+def progress_of(slices: Sequence[Sequence[Slice]], queries: float) -> tuple[tuple[float, float], ...]:
+    """Return Load.progress: two points for each slice; `queries` are those of a transaction."""
+    points, done = [], 0.0
+    for threads in slices:
+        points.append((min(thread.began for thread in threads), done))
+        done += _transactions(threads) * queries
+        points.append((max(thread.ended for thread in threads), done))
+    return tuple(points)
 
 
 def _require_possible(slices: Sequence[Sequence[Slice]]) -> None:

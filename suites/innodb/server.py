@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -208,14 +208,26 @@ class InnodbServer(LocalServer):
             cursor.execute("SHOW GLOBAL VARIABLES")
             return {str(name): str(value) for name, value in cursor.fetchall()}
 
-    def counters(self) -> Mapping[str, float]:
-        """Return the bytes of redo written (log sequence number) and the pages flushed since the start."""
-        with self.request("reading the counters"), self.connect() as connection:
-            return {
-                "wal_bytes_per_op": float(reset.log_sequence_number(connection)),
-                "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
-                "binlog_bytes_per_op": float(self._binlog_bytes()),
-            }
+    @contextlib.contextmanager
+    def open_counters(self) -> Iterator[Callable[[], Mapping[str, float]]]:
+        """Yield a function that returns the bytes of redo (log sequence number) and of the binary log.
+
+        And the pages flushed since the start.
+        """
+        what = "reading the counters"
+        with self.request(what):
+            connection = self.connect()
+
+        def read() -> Mapping[str, float]:
+            with self.request(what):
+                return {
+                    "wal_bytes_per_op": float(reset.log_sequence_number(connection)),
+                    "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
+                    "binlog_bytes_per_op": float(self._binlog_bytes()),
+                }
+
+        with contextlib.closing(connection):
+            yield read
 
     def _binlog_bytes(self) -> int:
         """Return the bytes of all files of the binary log, of which a session removes none; 0 without one."""

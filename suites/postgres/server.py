@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psycopg
@@ -141,10 +141,16 @@ class PostgresServer(LocalServer):
             )
             return {str(name): str(value) for name, value in rows}
 
-    def counters(self) -> Mapping[str, float]:
-        """Return the bytes of WAL inserted since initdb."""
-        with self._request("reading the WAL position"), self.connect() as connection:
-            return {"wal_bytes_per_op": float(reset.wal_position(connection))}
+    @contextlib.contextmanager
+    def open_counters(self) -> Iterator[Callable[[], Mapping[str, float]]]:
+        """Yield a function that returns the bytes of WAL inserted since initdb."""
+        with self.connect() as connection:
+
+            def read() -> Mapping[str, float]:
+                with self._request("reading the WAL position"):
+                    return {"wal_bytes_per_op": float(reset.wal_position(connection))}
+
+            yield read
 
     def debt(self) -> Mapping[str, float]:
         """Return the dead tuples, once all clients have reported theirs, as they do when they disconnect."""

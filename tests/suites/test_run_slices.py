@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,6 +83,9 @@ class FakeServer:
 
     def debt(self) -> Mapping[str, float]:
         return {}
+
+    def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
+        return contextlib.nullcontext(dict)
 
     def counters(self) -> Mapping[str, float]:
         self._note("counters")

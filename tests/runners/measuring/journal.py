@@ -1,7 +1,7 @@
 """Servers, a load generator and a store that only remember what they were asked to do."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from build.build import Build
@@ -107,6 +107,9 @@ class FakeServer:
 
     def debt(self) -> Mapping[str, float]:
         return {}
+
+    def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
+        return contextlib.nullcontext(dict)
 
     def counters(self) -> Mapping[str, float]:
         return {"wal_bytes_per_op": 0.0}

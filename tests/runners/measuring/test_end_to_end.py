@@ -1,6 +1,7 @@
 """The main job on two real Postgres releases: run, store, compare; all but the length as in the demo."""
 
 import json
+import math
 import os
 import re
 import sqlite3
@@ -20,6 +21,9 @@ pytestmark = pytest.mark.server
 
 OLD, NEW = "postgres@17.11", "postgres@18.6"
 PAIR = ("--keep-disturbed", OLD, NEW)
+
+PLANNING = "planning:plan_cache_mode=force_custom_plan"
+"""The variant plans each query anew, which takes CPU time and writes nothing."""
 
 ALWAYS = {
     *("qps", "tps", "transactions", "seconds", "errors", "wal_bytes_per_op", "table_bytes", "index_bytes"),
@@ -77,6 +81,23 @@ def test_two_variants_of_one_version(home: Home, postgres_18: Build) -> None:
         (variant,),
     ]
     connection.close()
+
+
+@pytest.mark.timeout(300)
+def test_a_build_that_only_burns_cpu_logs_as_much_per_query(home: Home, postgres_18: Build) -> None:
+    """After each start, updates log the whole page for the first change of it."""
+    slow = f"{NEW}#planning"
+    words = ("--step", "update-index", "--seconds", "2", "--repetitions", "3", "--no-exact")
+    ran = tidemark(home, "run", *words, "--keep-disturbed", "--set", PLANNING, NEW, slow)
+    assert ran.returncode == 0, ran.stderr
+    compared = tidemark(home, "compare", NEW, slow, "--format", "json")
+    (contender,) = json.loads(compared.stdout)["contenders"]
+    (step,) = contender["steps"]
+    qps, wal = step["metrics"]["qps"]["ratio"], step["metrics"]["wal_bytes_per_op"]
+    assert qps < 0.9, "it is to be slower"
+    assert wal["ratio"] == pytest.approx(1, abs=0.02)
+    assert abs(math.log(wal["ratio"]) / math.log(qps)) < 0.1
+    assert wal["base"] > 300, "most of it is whole pages"
 
 
 def _check_run(connection: sqlite3.Connection, version: str, step: str) -> None:

@@ -62,10 +62,19 @@ def test_a_report_without_its_slices_is_one_of_a_server_that_never_waited() -> N
 def test_a_slice_in_which_nothing_was_done() -> None:
     """A server that stood still, or whose work limit was reached before."""
     idle = "tidemark: slice 4 of thread 0 from 14950.000000 to 14950.000000: "
-    load = transcript(idle, *lines(SLICES)).load()
-    assert replace(load, watched_seconds=0.0) == replace(
-        transcript(*lines(SLICES)).load(), watched_seconds=0.0
+    load, without = transcript(idle, *lines(SLICES)).load(), transcript(*lines(SLICES)).load()
+    assert replace(load, watched_seconds=0.0, progress=()) == replace(
+        without, watched_seconds=0.0, progress=()
     )
+    assert load.progress[-1] == (14950.0, without.progress[-1][1])
+
+
+def test_progress_counts_the_queries_of_the_warm_up() -> None:
+    load = transcript(*lines(SLICES)).load()
+    assert load.progress[0][1] == 0
+    assert load.progress[-1][1] == pytest.approx(load.watched_queries)
+    assert len(load.progress) == 2 * 3
+    assert [*load.progress] == sorted(load.progress)
 
 
 # --- what threads did in a slice
