@@ -1,18 +1,18 @@
 """Exact counts: how far equal builds are apart, false verdicts, planted slow-downs, the time of a session.
 
 `$TIDEMARK_BENCH_PARTS` selects parts: `equal` (one source of Postgres compiled twice), `copied` (MySQL's
-build in two folders), `false` (sessions drawn from recorded passes), `planted`, `busy` (the same beside
-busy processes) and `time` (two versions of Postgres). With `record`, the passes of `equal` and `copied` are
-added to benchmarks/real_builds/passes.json, which `false` draws from.
+build in two folders), `false` (sessions drawn from recorded passes), `levels` (simulated counts that take
+levels by chance), `planted`, `busy` (the same beside busy processes) and `time` (two versions of Postgres).
+With `record`, the passes of `equal` and `copied` are added to benchmarks/counts/passes.json, which
+`false` draws from.
 """
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from benchmarks.output.figures import Figure, report
-from benchmarks.output.parts import chosen_parts
-from benchmarks.real_builds.counted_sessions import (
+from benchmarks.counts.counted_levels import level_figures
+from benchmarks.counts.counted_sessions import (
     CountedSessions,
     busy_figures,
     copied_figures,
@@ -20,7 +20,9 @@ from benchmarks.real_builds.counted_sessions import (
     planted_figures,
     time_figures,
 )
-from benchmarks.real_builds.recorded_passes import false_figures
+from benchmarks.counts.recorded_passes import false_figures
+from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
 from build.home import locate
 from runners.console import Lines
 
@@ -28,6 +30,7 @@ PARTS: Mapping[str, Callable[[CountedSessions], Iterable[Figure]]] = {
     "equal": equal_figures,
     "copied": copied_figures,
     "false": lambda sessions: false_figures(),
+    "levels": lambda sessions: level_figures(),
     "planted": planted_figures,
     "busy": busy_figures,
     "time": time_figures,

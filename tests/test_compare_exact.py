@@ -46,7 +46,7 @@ def record(store: Store, counts: Mapping[str, Counts], qps: Counts | None = None
     for place, (step, both) in enumerate(counts.items(), start=1):
         for which, version in enumerate((BASE, CONTENDER)):
             for number in range(1, 1 + max(len(both[which]), len(qps[which]) if qps else 0)):
-                values = {"qps": qps[which][number - 1]} if qps else {}
+                values = {"qps": qps[which][number - 1]} if qps and number <= len(qps[which]) else {}
                 if number <= len(both[which]):
                     values[INSTRUCTIONS] = both[which][number - 1]
                 loop = int(both[which][0] - both[0][0]) if which else 0
@@ -74,7 +74,7 @@ def terminal(comparison: Comparison) -> str:
     return " ".join(file.getvalue().split())
 
 
-MORE: dict[str, Counts] = {"update-index": [[50_000, 50_010], [52_450, 52_440]]}
+MORE: dict[str, Counts] = {"update-index": [[50_000, 50_010] * 2, [52_450, 52_440] * 2]}
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,10 @@ def test_a_session_of_counts_alone_is_judged_by_them(tmp_path: Path) -> None:
         **MORE,
         "insert": [[60_000, 60_020], [60_100, 60_090]],
         "delete": [[7e4, 7e4], [7e4, 7.1e4]],
-        "update-one": [[5e4, 5e4, 5e4], [5e4, 5.1e4, 5.2e4]],
-        "update-zipf": [[5e4, 5e4, 5e4], [5e4, 5.1e4, 5.1e4]],
+        "update-one": [[5e4, 5.1e4, 5e4, 5e4], [5.1e4, 5.1e4, 5.1e4, 5e4]],
+        "update-zipf": [[5e4, 5e4], [5.1e4, 5.1e4]],
+        "update-inlist": [[5e4, 5.1e4], [5e4, 5.1e4]],
+        "write-only": [[5e4] * 4, [5.5e4, 5.5e4, 5.55e4, 5.5e4]],
     }
     comparison = compared(tmp_path, counts)
     steps = {step.step: step.judged for step in comparison.contenders[0].steps}
@@ -119,10 +121,14 @@ def test_a_session_of_counts_alone_is_judged_by_them(tmp_path: Path) -> None:
     assert (steps["delete"].verdict, steps["delete"].gap) == (None, Gap.DISAGREE)
     text = terminal(comparison)
     assert "update-index 50005 52445 1.049 1.045–1.052 regression" in text
-    assert "no verdict: delete: passes of one version differ by more than 0.3 %: count it once more" in text
+    assert "no verdict: delete: the ratios of 2 counted passes are 1.4 % apart, more than 0.3 %" in text
     assert steps["update-one"].gap is Gap.DISAGREE
-    assert "update-one: no two of 3 passes of one version agree to 0.3 %" in text
-    assert steps["update-zipf"].verdict is Verdict.REGRESSION, "the third pass agrees with the second"
+    said = "the ratios of 4 counted passes are 2.0 % apart, more than 0.3 %: the count has two levels or more"
+    assert f"update-one: {said}" in text
+    assert steps["update-zipf"].verdict is Verdict.INCONCLUSIVE, "two levels do the same in one of eight"
+    assert "update-zipf: a count may have two levels, so a change needs 4 counted passes" in text
+    assert steps["update-inlist"].verdict is Verdict.UNCHANGED, "both rise from the first pass to the second"
+    assert steps["write-only"].verdict is Verdict.REGRESSION, "of 10 or 11 %, but a change"
     assert "update-index: instructions per query gained by planted_loop +2450 (100%)" in text
     assert "2 passes" in text
     assert " cs " not in text, "columns of what was not measured"

@@ -1,1 +1,1 @@
-"""Benchmarks on servers that are really compiled and started: verdicts on throughput, and exact counts."""
+"""Benchmarks on servers that are really compiled and started: verdicts on throughput."""

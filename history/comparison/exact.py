@@ -1,22 +1,35 @@
-"""The interval of a ratio of counts, which repeat to a fraction of a per cent: what two passes allow.
+"""The interval of a ratio of counts, which repeat to a fraction of a per cent: what pairs of passes allow.
 
-A count has no noise that more rounds would average out. Passes of one build agree to `agreement`; two builds
-of the same source, each with data that it loaded itself, to `allowance` (docs/instructions.md has the figures
-of both). The interval is as wide as the allowance and what the passes differ by.
+Pass i of the one version and pass i of the other run the same statements at the same time, and what moves
+counts from pass to pass moves both alike: they are a pair. Log ratios of pairs agree to `agreement`; two
+builds of the same source, each with data that it loaded itself, to `allowance` (docs/instructions.md has the
+figures of both).
+
+A count may have two levels, of which each pass takes one by chance. No number of pairs rules that out, but
+chance gives MAX_PASSES pairs the same change in less than one step of a hundred: a pair has the upper level
+on a given side only with a probability of at most 1/4, so that it is at most 2 / 4**MAX_PASSES = 0.8 %. With
+two pairs it would be one in eight.
 """
 
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from build.version import Engine
+from history.stats.contrary_evidence import LESS, MORE, SAME, Doubt, Objection
 from history.stats.estimators import Interval, mean
 from suites.counting.engines import COUNTED
 from suites.metrics import METRICS
 
 MIN_PASSES = 2
-"""The passes that a verdict needs: the second shows whether the first can be trusted."""
+"""The pairs of passes that a verdict needs: the second shows whether the first can be trusted."""
+
+MAX_PASSES = 4
+"""The pairs of passes that a change needs, and that are counted where pairs disagree."""
+
+MIN_SHOWN = 0.85
+"""The share of the mean change that each pair shows at least where pairs disagree and it is called all the
+same."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +37,7 @@ class ExactRule:
     """How much counts of equal code differ, as fractions."""
 
     agreement: float
-    """Between two passes of one build; beyond that, at least one of them counted something else."""
+    """Between the ratios of two pairs of passes; beyond that, at least one pass counted something else."""
 
     allowance: float
     """Between two builds of the same source."""
@@ -41,34 +54,39 @@ def is_exact(metric: str) -> bool:
     return METRICS[metric].is_counted
 
 
-def agree(values: Collection[float], agreement: float) -> bool:
-    """Whether passes, whose values are above zero, differ by no more than `agreement`."""
-    return math.log(max(values) / min(values)) <= agreement
-
-
-def agreeing(values: Sequence[float], agreement: float) -> tuple[float, ...]:
-    """Return the passes that agree: all, else the two closest ones of at least three; empty without such."""
-    logs = sorted(math.log(value) for value in values)
-    if len(logs) < MIN_PASSES:
-        return ()
-    if agree(values, agreement):
-        return tuple(logs)
-    closest = min(pairwise(logs), key=lambda pair: pair[1] - pair[0])
-    return closest if len(logs) > MIN_PASSES and closest[1] - closest[0] <= agreement else ()
+def pairs_apart(base: Sequence[float], contender: Sequence[float]) -> float:
+    """Return the distance of the largest and the smallest log ratio of pairs; values are above zero."""
+    logs = _log_ratios(base, contender)
+    return max(logs) - min(logs)
 
 
 def exact_interval(base: Sequence[float], contender: Sequence[float], rule: ExactRule) -> Interval | None:
-    """Return the interval of contender over base; None with too few passes, or when they disagree.
+    """Return the interval of contender over base; None with too few pairs, or when they disagree.
 
-    `base` and `contender` are the counts of their passes, in any order. The margin on the scale of logarithms
-    is the allowance plus half of what the passes of either differ by.
+    `base[i]` and `contender[i]` are the counts of a pair. On the scale of logarithms the interval is from the
+    smallest ratio of a pair to the largest, with the allowance beyond both; the estimate is their mean. With
+    fewer than MAX_PASSES pairs no change may be called. Ratios that disagree have no interval, unless each of
+    MAX_PASSES pairs shows the change: its size is in doubt then, not the change.
     """
-    if min((*base, *contender), default=0.0) <= 0:
+    if len(base) < MIN_PASSES or min(*base, *contender) <= 0:
         return None
-    old, new = agreeing(base, rule.agreement), agreeing(contender, rule.agreement)
-    if not old or not new:
+    logs = _log_ratios(base, contender)
+    middle, low, high = mean(logs), min(logs), max(logs)
+    is_few = len(logs) < MAX_PASSES
+    if high - low > rule.agreement and (is_few or not _all_show(logs, middle)):
         return None
-    middle = mean(new) - mean(old)
-    margin = math.log1p(rule.allowance) + (max(old) - min(old) + max(new) - min(new)) / 2
-    low, high = math.exp(middle - margin), math.exp(middle + margin)
-    return Interval(math.exp(middle), low, high, min(len(base), len(contender)))
+    margin = math.log1p(rule.allowance)
+    ends = math.exp(low - margin), math.exp(high + margin)
+    against = frozenset({LESS, MORE}) if is_few else frozenset({SAME})
+    doubt = Objection(Doubt.FEW_PASSES if is_few else Doubt.TWO_LEVELS, against)
+    has_doubt = is_few or high - low > rule.agreement
+    return Interval(math.exp(middle), *ends, len(logs), objections=(doubt,) if has_doubt else ())
+
+
+def _log_ratios(base: Sequence[float], contender: Sequence[float]) -> list[float]:
+    return [math.log(new / old) for old, new in zip(base, contender, strict=True)]
+
+
+def _all_show(logs: Sequence[float], middle: float) -> bool:
+    sign = 1 if middle > 0 else -1
+    return min(sign * log for log in logs) >= MIN_SHOWN * abs(middle)

@@ -116,7 +116,7 @@ class Intervals:
         other steps were given later would change the interval of a step that gets no more rounds, and with
         it the verdict by which it was stopped.
         """
-        until = None if self.looks is None else step.last_round
+        until = None if self.looks is None else step.last_round(metric)
         if (metric, until) not in self._priors:
             self._priors[metric, until] = self._pooled(metric, until)
         return self._priors[metric, until].get(step.step)

@@ -77,10 +77,9 @@ class StepPairs:
         both = [pair for pair in self.pairs if metric in pair.base and metric in pair.contender]
         return [pair.base[metric] for pair in both], [pair.contender[metric] for pair in both]
 
-    @property
-    def last_round(self) -> int:
-        """The number of the last round that finished in both versions; 0 when there is none."""
-        return self.pairs[-1].number if self.pairs else 0
+    def last_round(self, metric: str) -> int:
+        """Return the number of the last round in which both versions have the metric; 0 without one."""
+        return next((number for number in reversed(self.rounds(metric))), 0)
 
     def log_ratios(self, metric: str, until: int | None = None) -> Sequence[float] | None:
         """ln(contender / base) of each pair in order, up to round `until`; None when one has no logarithm."""

@@ -1,11 +1,18 @@
 """The verdict on a step, from the rounds or nights of base and contender."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 
-from history.comparison.exact import is_exact
+from history.comparison.exact import (
+    MAX_PASSES,
+    MIN_PASSES,
+    ExactRule,
+    exact_interval,
+    is_exact,
+    pairs_apart,
+)
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
 from history.stats.contrary_evidence import LESS, MORE, SAME, Doubt
@@ -92,6 +99,8 @@ REASONS = {
     Doubt.CHANGING: "later {rounds}s show another ratio than earlier ones",
     Doubt.DRIFTING: "the ratios of all steps drift from {rounds} to {rounds}",
     Doubt.ONE_SIDED: "one version has slow {rounds}s that the other has not",
+    Doubt.FEW_PASSES: f"a count may have two levels, so a change needs {MAX_PASSES} counted passes",
+    Doubt.TWO_LEVELS: "the count has two levels or more",
 }
 """Why a step is inconclusive although its interval is narrow enough for a verdict."""
 
@@ -112,7 +121,7 @@ class Gap(StrEnum):
     """A value is not above zero."""
 
     DISAGREE = "disagree"
-    """Counted passes of one version differ by more than counts do."""
+    """The ratios of counted passes differ by more than counts do."""
 
     OVERLOADED = "overloaded"
     """A server did not keep up with the rate at which transactions arrived."""
@@ -236,6 +245,20 @@ def doubts_of(interval: Interval, threshold: float) -> tuple[Doubt, ...]:
     return tuple(objection.doubt for objection in interval.objections if shown in objection.against)
 
 
+def needs_more_passes(
+    base: Sequence[float], contender: Sequence[float], rule: ExactRule, threshold: float
+) -> bool:
+    """Return whether pairs of counted passes disagree, or are too few for the change that they show.
+
+    Without MIN_PASSES pairs nothing is known, and with MAX_PASSES no more are counted. `threshold` is a
+    fraction, `base[i]` and `contender[i]` are a pair.
+    """
+    if not MIN_PASSES <= len(base) < MAX_PASSES:
+        return False
+    interval = exact_interval(base, contender, rule)
+    return interval is None or bool(doubts_of(interval, threshold))
+
+
 def as_reported(interval: Interval, change: MetricChange, threshold: float) -> Interval:
     """Return the interval with the estimate that is shown, corrected if a change is called because of it.
 
@@ -280,11 +303,14 @@ def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Interv
     needed, what = intervals.needed_for(metric), intervals.counted
     if intervals.exact is not None and is_exact(metric):
         what = "counted pass"
-        if pairs >= needed:
+        base, contender = step.values(metric)
+        if pairs >= needed and min(*base, *contender) > 0:
+            apart = math.expm1(pairs_apart(base, contender))
+            said = f"the ratios of {pairs} counted passes are {apart:.1%} apart".replace("%", " %")
             most = f"{100 * intervals.exact.agreement:g} %"
-            if pairs > needed:
-                return Gap.DISAGREE, f"no two of {pairs} passes of one version agree to {most}"
-            return Gap.DISAGREE, f"passes of one version differ by more than {most}: count it once more"
+            if pairs >= MAX_PASSES:
+                return Gap.DISAGREE, f"{said}, more than {most}: the count has two levels or more"
+            return Gap.DISAGREE, f"{said}, more than {most}: count {MAX_PASSES}"
     if intervals.layouts and (met := intervals.layouts_met(step, metric)) < MIN_LAYOUTS:
         return Gap.TOO_FEW, f"rounds of {met} layouts: a verdict needs {MIN_LAYOUTS}"
     if pairs >= needed:

@@ -9,7 +9,7 @@ from history.comparison.beside.curves import Curve, curves, shapes
 from history.comparison.beside.open_connections import connection_costs, held_levels
 from history.comparison.beside.overhead import overheads
 from history.comparison.beside.plans import ChangedPlan, changed_plans
-from history.comparison.exact import exact_rule, is_exact
+from history.comparison.exact import MAX_PASSES, exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
@@ -201,7 +201,8 @@ def _exact(comparison: Comparison, contender: ContenderComparison) -> str:
     passes = _counted(contender.session.counted_passes, "pass")
     return (
         "Instructions of the client's backend in user code under callgrind, counted for fixed work in "
-        f"{passes} a step: intervals are of {100 * rule.allowance:g} % and what the passes differ by; "
+        f"{passes} a step, and up to {MAX_PASSES} where these show a change or disagree: intervals are from "
+        f"the smallest to the largest ratio of a pass, and {100 * rule.allowance:g} % beyond; "
         f"threshold {_threshold(comparison, contender)}. They are no time: cache misses, locks, "
         "waiting and I/O are not seen."
     )

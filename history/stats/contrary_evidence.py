@@ -47,6 +47,12 @@ class Doubt(StrEnum):
     ONE_SIDED = "one-sided"
     """One version has slow rounds that the other has not."""
 
+    FEW_PASSES = "few passes"
+    """Fewer passes show a change than rule out that a count has two levels."""
+
+    TWO_LEVELS = "two levels"
+    """All passes show a change, but not its size: the count has two levels."""
+
 
 @dataclass(frozen=True)
 class Objection:

@@ -173,7 +173,7 @@ def _confirmed(
     rounds = history.runs(found.session.id, versions, {confirmed.key.metric})
     paired = {step.step: step for step in pair_steps(rounds, *map(str, versions))}
     step = paired.get(confirmed.key.step)
-    last = step.last_round if step else 0
+    last = step.last_round(confirmed.key.metric) if step else 0
     ratios = step.ratios(confirmed.key.metric, last) if step else []
     return found, tuple((number, ratio) for number, ratio in enumerate(ratios, start=1) if ratio is not None)
 

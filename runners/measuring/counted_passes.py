@@ -6,12 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from build.errors import TidemarkError
-from history.comparison.exact import agree
+from history.comparison.exact import MAX_PASSES, MIN_PASSES, exact_rule
+from history.comparison.result import EXACT_THRESHOLD
+from history.comparison.verdict import needs_more_passes
 from history.store.resume import Recorded
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
 from suites.counting.counted_pass import CountedPass, count
-from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind
 from suites.generators.load import Generator
 from suites.keys.step import Step
@@ -28,29 +29,41 @@ class CountedPasses:
     """
 
     request: Request
+    base: str
+    """The version that all others are compared with."""
     sizes: Sizes
     generator: Generator
     callgrind: Callgrind
-    _values: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
-    """The instructions per query of the passes so far, by version and step."""
+    _values: defaultdict[tuple[str, str], dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    """The instructions per query of the passes so far, by version and step, then by round."""
 
     chosen: set[int] = field(default_factory=set)
     """The numbers of the rounds that a driver chose to be counted."""
 
     def are_due(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
-        """Whether a round has a pass: the first ones, and one more when those of a version disagree."""
+        """Whether a round has a pass: the first ones, and further ones while these decide nothing."""
         if self.request.exact is Exact.DRIVEN:
             return number in self.chosen
         passes = self.request.passes
-        return number <= passes or (number == passes + 1 and self.disagree(step, versions))
+        is_possible = passes >= MIN_PASSES and number <= MAX_PASSES
+        return number <= passes or (is_possible and self.need_more(step, versions))
 
-    def disagree(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
-        """Whether passes of a version differ by more than its engine's counts do."""
-        for version in versions:
-            values = self._values[version.name, step.name]
-            if values and not agree(values, COUNTED[version.build.version.engine].agreement):
-                return True
-        return False
+    def need_more(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
+        """Whether further passes may decide a step: pairs disagree, or are too few for the change they show.
+
+        A pair is of the base and another version in the same round.
+        """
+        base = next((version for version in versions if version.name == self.base), None)
+        return base is not None and any(
+            self._pairs_need_more(step, base, version) for version in versions if version is not base
+        )
+
+    def _pairs_need_more(self, step: Step, base: MeasuredVersion, contender: MeasuredVersion) -> bool:
+        by_round = [self._values[version.name, step.name] for version in (base, contender)]
+        rounds = sorted(set.intersection(*map(set, by_round)))
+        old, new = ([values[number] for number in rounds] for values in by_round)
+        rule = exact_rule({version.build.version.engine for version in (base, contender)})
+        return needs_more_passes(old, new, rule, EXACT_THRESHOLD / 100)
 
     def add_to(
         self,
@@ -93,28 +106,33 @@ class CountedPasses:
             result = count(server, generator, step, self.sizes, self.callgrind, stacks=stacks)
         except TidemarkError as error:
             return error
-        self.note(version.name, step.name, result.values[INSTRUCTIONS])
+        self.note(version.name, step.name, number, result.values[INSTRUCTIONS])
         return result
 
-    def note(self, version: str, step: str, instructions: float) -> None:
-        """Take in the instructions per query of a pass, which later ones are compared with."""
-        self._values[version, step].append(instructions)
+    def note(self, version: str, step: str, number: int, instructions: float) -> None:
+        """Take in the instructions per query of a round's pass, which decide whether there is another."""
+        self._values[version, step][number] = instructions
 
 
 def session_passes(
-    request: Request, sizes: Sizes, generator: Generator, callgrind: Callgrind | None, recorded: Recorded
+    request: Request,
+    base: str,
+    sizes: Sizes,
+    generator: Generator,
+    callgrind: Callgrind | None,
+    recorded: Recorded,
 ) -> CountedPasses | None:
     """Return what counts a session, with the passes that it had `recorded` before it was interrupted.
 
-    None without callgrind.
+    `base` is the version that all others are compared with. None without callgrind.
     """
     if callgrind is None:
         return None
-    passes = CountedPasses(request, sizes, generator, callgrind)
-    for (step, _), runs in recorded.items():
+    passes = CountedPasses(request, base, sizes, generator, callgrind)
+    for (step, number), runs in recorded.items():
         for version, run in runs.items():
             if INSTRUCTIONS in run.values:
-                passes.note(version, step, run.values[INSTRUCTIONS])
+                passes.note(version, step, number, run.values[INSTRUCTIONS])
     return passes
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from build.version import Engine, Version
 from history.changes.confirmation import Confirms
+from history.comparison.exact import MAX_PASSES
 from history.stats.estimators import MINIMUM_REPETITIONS
 from runners.measuring.variants import EVERY, UNCHANGED, Variant, Variants, definition_of
 from suites.additions.registry import prepares, settings_for
@@ -27,7 +28,7 @@ class Sampled(StrEnum):
 
 
 PASSES = 2
-"""The counted passes of each step in a session of nothing else: the second shows whether they agree."""
+"""The counted passes of each step in a session of nothing else, unless they show a change or disagree."""
 
 
 class Exact(StrEnum):
@@ -136,7 +137,7 @@ class Request:
     def most_rounds(self) -> int:
         """The most rounds that a step gets."""
         if self.exact is Exact.ONLY:
-            return self.repetitions + 1  # for passes that disagree
+            return max(self.repetitions, MAX_PASSES)  # for pairs of passes that do not decide
         return max(self.profile.most_rounds, self.least_rounds) if self.until_decided else self.repetitions
 
     @property

@@ -2,13 +2,14 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from build.build import Build
 from build.files import make_folder
 from build.progress import Progress, ProgressTask
+from history.comparison.exact import MAX_PASSES
 from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.failures.policy import FailurePolicy
@@ -78,7 +79,8 @@ class Rounds:
                 if self.request.profile.mode is Mode.LONG:
                     self._measure_blocks(versions, task)
                 else:
-                    self._measure_rounds(versions, task)
+                    last = self._measure_rounds(versions, task)
+                    self._count_undecided(versions, last, task)
         finally:
             for number, version in enumerate(versions, start=1):
                 if logs is not None and (version.failures or version.broken):
@@ -120,31 +122,45 @@ class Rounds:
 
     # --- rounds mode: each round begins from the loaded data
 
-    def _measure_rounds(self, versions: Sequence[MeasuredVersion], task: ProgressTask) -> None:
+    def _measure_rounds(self, versions: Sequence[MeasuredVersion], task: ProgressTask) -> Mapping[str, int]:
+        """Measure the rounds of the request; return the number of the last one by step."""
         began = time.monotonic()
         open_steps: Sequence[Step] = self.request.steps
-        done = 0
+        done, last = 0, dict[str, int]()
         for number in range(1, self.request.most_rounds + 1):
             for step in open_steps:
                 is_optional = number > self.request.least_rounds
                 if is_optional and time.monotonic() - began > self.request.limit_seconds:
                     self.progress.note("time budget exhausted; steps without a verdict stay inconclusive")
-                    return
+                    return last
                 task.rename(f"round {number}: {step.name} ({len(open_steps)} steps open)")
                 self.measure_round(number, step, versions)
-                done += 1
+                done, last[step.name] = done + 1, number
                 remaining = max(0, self.request.least_rounds - number) * len(self.request.steps)
                 task.update(done, done + remaining)
             if self.request.until_decided and number >= self.request.least_rounds:
                 names = self.verdicts.open_steps([step.name for step in open_steps], number)
                 open_steps = [step for step in open_steps if step.name in names]
             if self.request.exact is Exact.ONLY and number >= self.request.least_rounds:
-                open_steps = [step for step in open_steps if self._passes_disagree(step, versions)]
+                open_steps = [step for step in open_steps if self._needs_passes(step, versions)]
             if not open_steps:
-                return
+                break
+        return last
 
-    def _passes_disagree(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
-        return self.passes is not None and self.passes.disagree(step, versions)
+    def _count_undecided(
+        self, versions: Sequence[MeasuredVersion], last: Mapping[str, int], task: ProgressTask
+    ) -> None:
+        """Count steps, in rounds without slices after their last one, whose counts do not decide yet."""
+        if self.passes is None or self.request.exact is not Exact.BESIDE:
+            return
+        for number in range(1, MAX_PASSES + 1):
+            for step in self.request.steps:
+                if number > last.get(step.name, number) and self.passes.are_due(number, step, versions):
+                    task.rename(f"{step.name}: one more counted pass")
+                    self.count_round(number, step, versions)
+
+    def _needs_passes(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
+        return self.passes is not None and self.passes.need_more(step, versions)
 
     # --- long mode: the servers stay up, and each step starts from the data that the previous one left
 

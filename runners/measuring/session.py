@@ -146,7 +146,8 @@ def run_session(
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:
                 verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
-                passes = session_passes(request, sizes, generator, callgrind, recorded)
+                base = str(builds[0].version)
+                passes = session_passes(request, base, sizes, generator, callgrind, recorded)
                 limits = (request.least_rounds, request.keep_disturbed)
                 policy = FailurePolicy(recorder, verdicts, *limits, passes, home.path)
                 kept = copies_of(request, home, progress)

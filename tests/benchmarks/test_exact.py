@@ -7,20 +7,23 @@ from unittest.mock import patch
 import pytest
 
 from benchmarks import exact
-from benchmarks.output.figures import Figure
-from benchmarks.real_builds import recorded_passes
-from benchmarks.real_builds.counted_sessions import (
+from benchmarks.counts import recorded_passes
+from benchmarks.counts.counted_levels import FALSE, KINDS, level_figures, share_of, two_levels
+from benchmarks.counts.counted_levels import by_load as by_load_kind
+from benchmarks.counts.counted_sessions import (
     ITERATIONS,
     UNTOUCHED,
     CountedSessions,
     found_figures,
     planted_patch,
 )
-from benchmarks.real_builds.recorded_passes import SESSIONS, add_passes, drawn, false_figures, recorded_loads
+from benchmarks.counts.recorded_passes import SESSIONS, add_passes, drawn, false_figures, recorded_loads
+from benchmarks.output.figures import Figure
 from build.errors import TidemarkError
 from build.version import Engine, parse_version
 from history.comparison.compare import compare
 from history.comparison.result import CompareOptions, ContenderComparison
+from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.store.records import EXACT, ONLY, SessionStatus
 from suites.metrics import INSTRUCTIONS
@@ -30,11 +33,22 @@ QUIET = [[50_000.0, 50_010], [50_020.0, 50_000]]
 
 
 def test_equal_passes_have_no_false_verdict_and_unequal_ones_do() -> None:
-    assert drawn(Engine.POSTGRES, {"insert": QUIET}) == recorded_passes.DrawnSessions(0, 0)
+    assert drawn(Engine.POSTGRES, {"insert": QUIET}) == recorded_passes.DrawnSessions(0, 0, 0)
     unequal = drawn(Engine.POSTGRES, {"insert": QUIET, "delete": [*QUIET, [50_500.0, 50_510]]})
     assert 0.5 < unequal.false / SESSIONS < 0.8, "two of three pairs of loads"
-    scattered = drawn(Engine.POSTGRES, {"delete": [[50_000.0, 50_500]] * 2})
-    assert scattered == recorded_passes.DrawnSessions(0, SESSIONS)
+    scattered = drawn(Engine.POSTGRES, {"delete": [[50_000.0, 50_500], [50_500.0, 50_000]]})
+    assert scattered == recorded_passes.DrawnSessions(0, SESSIONS, 0)
+    assert drawn(Engine.POSTGRES, {"insert": QUIET}, planted=0.007).slower == SESSIONS
+
+
+def test_levels_are_taken_for_changes_where_no_pass_can_tell() -> None:
+    """The figures can miss: a level that lasts for a session is a false verdict in half of the steps."""
+    by_pass, by_load = (share_of(draw, 1.0, steps=2000) for draw in (two_levels(0.5), by_load_kind))
+    assert sum(by_pass.get(verdict, 0) for verdict in FALSE) < 0.01
+    assert sum(by_load.get(verdict, 0) for verdict in FALSE) > 0.4
+    assert share_of(two_levels(0), 1.0, change=0.6, steps=10) == {Verdict.REGRESSION: 1.0}
+    hints = [figure for figure in level_figures(steps=50, apart=(1.0,)) if "not tuned on" in figure.note]
+    assert len(hints) == sum(not kind.is_chosen_for for kind in KINDS.values())
 
 
 def test_sessions_are_added_to_the_recording(tmp_path: Path) -> None:
@@ -44,9 +58,10 @@ def test_sessions_are_added_to_the_recording(tmp_path: Path) -> None:
         add_passes(Engine.POSTGRES, {"insert": both}, path)
     assert recorded_loads(path) == {Engine.POSTGRES: {"insert": [[2.0, 2], [2, 2], [3, 3], [2, 2]]}}
     with patch.object(recorded_passes, "recorded_loads", lambda: recorded_loads(path)):
-        few, false = false_figures()
+        few, false, *found = false_figures()
     assert not few.met, "8 passes"
     assert not false.met
+    assert not any(figure.met for figure in found)
 
 
 def test_without_a_recording_its_figure_is_missed(tmp_path: Path) -> None:
@@ -66,11 +81,11 @@ def compared(path: Path, counts: dict[str, float]) -> ContenderComparison:
     """A comparison of two versions, of which the second counts other instructions than 50,000."""
     base, contender = parse_version("postgres@18.6"), parse_version("postgres@18.6#planted")
     with open_store(path / "history.db", clock=lambda: NIGHT) as store:
-        start = replace(session_start(repetitions=2), options={EXACT: {"passes": 2, "when": ONLY}})
+        start = replace(session_start(repetitions=4), options={EXACT: {"passes": 2, "when": ONLY}})
         session = store.start_session(start)
         for place, (step, count) in enumerate(counts.items(), start=1):
             for version, value in ((base, 50_000.0), (contender, count)):
-                for number in (1, 2):
+                for number in range(1, 5):
                     values = {INSTRUCTIONS: value}
                     store.record_run(
                         session,

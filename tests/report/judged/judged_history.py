@@ -13,6 +13,7 @@ from pathlib import Path
 
 from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.detector import judge
+from history.comparison.exact import MAX_PASSES
 from history.comparison.pairs import noise_of
 from history.open import open_store
 from history.store.records import EXACT, ONLY, PRIMARY_METRIC, RunRecord, SessionStatus
@@ -48,7 +49,8 @@ class JudgedHistory:
     """Writes the history."""
 
     def __init__(self, path: Path) -> None:
-        self.random = random.Random(7)
+        self.random = random.Random(11)
+        self.passes = random.Random(7)
         self.moment = NIGHT
         self.store: Store = open_store(path, clock=lambda: self.moment)
 
@@ -98,7 +100,7 @@ class JudgedHistory:
         session = self.store.start_session(replace(start, options=given))
         records: list[RunRecord] = []
         for position, step in enumerate(steps, start=1):
-            for number in range(1, (2 if metric == INSTRUCTIONS else rounds) + 1):
+            for number in range(1, (MAX_PASSES if metric == INSTRUCTIONS else rounds) + 1):
                 for version in versions:
                     is_broken = step == failing and version != versions[0]
                     record = run_record(
@@ -116,11 +118,11 @@ class JudgedHistory:
         return session
 
     def _values(self, metric: str, factors: Mapping[str, float], old: str = BASE) -> Values:
-        noise = 0.0002 if metric == INSTRUCTIONS else 0.002
+        draws, noise = (self.passes, 0.0002) if metric == INSTRUCTIONS else (self.random, 0.002)
 
         def value(step: str, version: str) -> float:
             factor = 1.0 if version == old else factors.get(step, 1.0)
-            return 8000.0 * factor * self.random.lognormvariate(0, noise)
+            return 8000.0 * factor * draws.lognormvariate(0, noise)
 
         return value
 

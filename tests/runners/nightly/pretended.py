@@ -203,7 +203,7 @@ class Lab:
         assert self.counts is not None
         name = str(server.build.version)
         self.passes.append((name, step.name))
-        scatter = random.Random(f"{step.name} {len(self.passes)}").gauss(0.0, 0.0007)
+        scatter = random.Random(f"{step.name} {len(self.passes)}").gauss(0.0, 0.0003)
         level = self.counts.get(name, {}).get(step.name, 1.0)
         return CountedPass({INSTRUCTIONS: 50_000 * level * (1 + scatter)}, None)
 

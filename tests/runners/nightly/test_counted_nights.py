@@ -86,11 +86,11 @@ def test_a_step_in_instructions_is_a_change_the_same_night(lab: Lab, counts: dic
     assert shown is not None
     assert float(shown[1]) == pytest.approx(100 * (counts["insert"] - 1), abs=0.2)
     said = body([found])
-    assert "Confirmed the same night by 2 counted passes of each" in said
+    assert "Confirmed the same night by 4 counted passes of each" in said
     assert "confidence" not in said.partition("| box")[0]
     assert "--exact-only" in said
     assert "--metric instructions_per_op" in said
-    assert "2 counted passes of each" in text
+    assert "4 counted passes of each" in text
 
 
 def test_the_same_again_and_the_next_night_are_quiet(lab: Lab) -> None:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.counts.recorded_passes import add_passes
 from benchmarks.output.figures import Figure
-from benchmarks.real_builds.recorded_passes import add_passes
 from build.build import Build
 from build.errors import TidemarkError
 from build.home import Home
