@@ -35,7 +35,7 @@ from suites.metric import QPS
 from suites.postgres.server import PostgresServer
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule
-from suites.step import run_slices
+from suites.turns.run import run_slices
 
 VERSION = parse_version("postgres@18.6")
 STEP = "update-one"

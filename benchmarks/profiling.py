@@ -39,7 +39,7 @@ from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule
-from suites.step import run_slices
+from suites.turns.run import run_slices
 
 STEP = "update-index"
 PAIRS = 20

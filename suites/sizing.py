@@ -148,3 +148,9 @@ def fit_together(servers: int, sizes: Sizes, machine: Hardware) -> bool:
     """Return whether the memory is sufficient for this number of servers at the same time."""
     server_bytes = sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS + sizes.most_clients * MEMORY_OF_CLIENT
     return servers * server_bytes <= machine.memory_bytes * MEMORY_SHARE
+
+
+def max_transactions(step: Step, sizes: Sizes) -> int | None:
+    """Return the maximum number of transactions of a step on its data; None if it does not use rows up."""
+    share = step.most_work_to_rows
+    return None if share is None else max(1, int(sizes.data.walked(step.rows_of).rows * share))

@@ -37,9 +37,9 @@ from suites.generators.load import Share
 from suites.generators.sysbench import Sysbench
 from suites.metric import QPS
 from suites.postgres.server import PostgresServer
-from suites.sizing import sizes, this_machine
+from suites.sizing import max_transactions, sizes, this_machine
 from suites.slices import mirrored
-from suites.step import most_transactions, run_slices
+from suites.turns.run import run_slices
 
 BASE = parse_version("postgres@18.6")
 TWIN = replace(BASE, variant="twin")
@@ -217,7 +217,7 @@ def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | N
                     server = versions[place].server
                     for step in bench.suite.steps:
                         schedule = mirrored((0,), profile.seconds, profile.seconds / 2, number)
-                        share = Share(schedule, number + 1, most_transactions(step, room))
+                        share = Share(schedule, number + 1, max_transactions(step, room))
                         server.restore()
                         server.start()
                         (measured,) = run_slices([server], generator, step, share, 0)

@@ -23,9 +23,10 @@ from suites.memory.registry import OWN_ROUNDS
 from suites.processes import bind
 from suites.profiling.profiler import Profiling
 from suites.server import Server
-from suites.sizing import Sizes, fit_together, this_machine
+from suites.sizing import Sizes, fit_together, max_transactions, this_machine
 from suites.slices import Schedule, mirrored
-from suites.step import CensoredError, ServerDiedError, most_transactions, run_slices
+from suites.turns.failures import CensoredError, ServerDiedError
+from suites.turns.run import run_slices
 
 MeasuredRound = tuple[list[Measurement], tuple[str, ...]]
 """The measurement of each version, in the order of the versions, and the reasons why the round is
@@ -184,7 +185,7 @@ class RoundMeasurement:
 
     def _share(self, step: Step, schedule: Schedule, number: int) -> Share:
         limit = self.request.profile.limit_seconds
-        return Share(schedule, number, most_transactions(step, self.sizes), limit_seconds=limit)
+        return Share(schedule, number, max_transactions(step, self.sizes), limit_seconds=limit)
 
     def _schedule(self, step: Step, servers: int, seed: object) -> Schedule:
         profile = self.request.profile

@@ -25,8 +25,8 @@ from suites.keys.step import Step
 from suites.lifecycle import keep_log
 from suites.measurement import Measurement
 from suites.server import ServerError
+from suites.sizing import max_transactions
 from suites.slices import Schedule
-from suites.step import most_transactions
 
 MIN_BLOCK_SECONDS = 10.0
 """The shortest time in seconds that a version is measured in one block of long mode, unless its step is
@@ -171,7 +171,7 @@ class Rounds:
         blocks = max(1, round(profile.seconds / profile.slice_seconds / 2 / turns))
         total, done = blocks * len(self.request.steps), 0
         for step in self.request.steps:
-            transactions = most_transactions(step, self.measurement.sizes)
+            transactions = max_transactions(step, self.measurement.sizes)
             for block in range(1, blocks + 1):
                 task.rename(f"{step.name}, block {block} of {blocks}")
                 part = None if transactions is None else max(1, transactions // blocks)

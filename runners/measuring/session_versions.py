@@ -15,7 +15,7 @@ from suites.generators.plans import explain
 from suites.keys.check import CheckOccasion
 from suites.keys.step import Step
 from suites.server import Server
-from suites.step import loading_failure
+from suites.turns.failures import loading_failure
 
 Serve = Callable[[Build, Path], Server]
 """Returns a server for a build whose data will lie in a folder; nothing is created yet."""

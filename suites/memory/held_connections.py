@@ -22,7 +22,7 @@ from suites.metrics import (
     CONNECTS,
 )
 from suites.server import Server
-from suites.step import ServerDiedError, blame, death_soon
+from suites.turns.failures import ServerDiedError, blame, death_soon
 
 SAMPLES = 3
 """Samples of a level, of which the median counts: a process that comes and goes is in one of them."""

@@ -34,8 +34,9 @@ GIB = 1024**3
 NUMBER = r"(\d[\d,]*(?:\.\d+)?)"
 PLACE = re.compile(r"\{([\w.-]+(?:\([\d,]+\))?(?:[*/][\d.e]+)?)\}")
 
-DECIDING = """suites.sizing suites.slices suites.step suites.generators.load suites.generators.pgbench
-suites.generators.sysbench suites.postgres.configuration suites.postgres.reset suites.postgres.server
+DECIDING = """suites.sizing suites.slices suites.turns.load_values suites.generators.load
+suites.generators.pgbench suites.generators.sysbench suites.postgres.configuration suites.postgres.reset
+suites.postgres.server
 suites.data_sets history.comparison.compare
 history.stats.noise_model history.stats.repeated_intervals history.stats.estimators
 history.stats.contrary_evidence"""

@@ -15,7 +15,7 @@ from suites.innodb.server import InnodbServer
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.slices import Schedule
-from suites.step import run_slices
+from suites.turns.run import run_slices
 from tests.new_servers.data_directories import create
 from tests.suites.servers import small
 

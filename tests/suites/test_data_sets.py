@@ -19,8 +19,7 @@ from suites.data_sets import (
 )
 from suites.definition import Suite, SuiteError, load_suite
 from suites.keys.profile import Profile, SizedBy
-from suites.sizing import Hardware, sizes
-from suites.step import most_transactions
+from suites.sizing import Hardware, max_transactions, sizes
 
 GIB = 1024**3
 WRITE_HEAVY = load_suite("write-heavy")
@@ -158,7 +157,7 @@ def test_what_the_script_of_a_scale_is_told(warehouses: Suite) -> None:
 def test_a_step_uses_up_the_rows_of_the_table_that_it_names(warehouses: Suite) -> None:
     room = sizes(warehouses, warehouses.profile("smoke"), Hardware(2, 1))
     assert room.data.walked("stock") == WalkedRows(1, 2000)
-    assert most_transactions(warehouses.steps[0], room) == 1000
+    assert max_transactions(warehouses.steps[0], room) == 1000
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import OVER_LIMIT, PRIMARY
 from suites.server import ServerError
-from suites.step import CensoredError, ServerDiedError
+from suites.turns.failures import CensoredError, ServerDiedError
 
 MAX_FAILURES = 2
 """The number of failures after which a version is excluded from the later rounds of a step."""

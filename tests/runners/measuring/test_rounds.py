@@ -25,7 +25,7 @@ from suites.definition import Suite, load_suite
 from suites.keys.profile import Mode
 from suites.measurement import Measurement
 from suites.sizing import Hardware, Sizes, sizes
-from suites.step import ServerDiedError
+from suites.turns.failures import ServerDiedError
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
 
 SUITE = load_suite("write-heavy")

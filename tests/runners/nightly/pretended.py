@@ -33,7 +33,7 @@ from suites.measurement import Measurement
 from suites.metrics import INSTRUCTIONS
 from suites.server import ServerError
 from suites.sizing import Hardware, sizes
-from suites.step import ServerDiedError
+from suites.turns.failures import ServerDiedError
 from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.measuring.journal import FakeServer, Journal
 

@@ -20,7 +20,7 @@ from suites.accounting.work_curve import (
 )
 from suites.measurement import Measurement, at_equal_work
 from suites.metrics import EQUAL_WORK
-from tests.suites.test_step import NOBODY
+from tests.suites.turns.test_step import NOBODY
 
 WAL, WRITTEN = "wal_bytes_per_op", "server_written_kb_per_op"
 PAGES = 2000

@@ -15,7 +15,7 @@ from suites.generators.registry import make_generator
 from suites.server import Server
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
-from suites.step import overload
+from suites.turns.load_values import overload
 from tests.new_servers.data_directories import create
 
 pytestmark = pytest.mark.server

@@ -17,7 +17,7 @@ from suites.postgres import reset
 from suites.postgres.server import PostgresServer
 from suites.server import Address, ResetError, ServerError
 from suites.slices import Schedule
-from suites.step import run_slices
+from suites.turns.run import run_slices
 from tests.suites.servers import ask, dead, running, value
 
 pytestmark = pytest.mark.server

@@ -16,7 +16,8 @@ from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PostgresServer
 from suites.server import Server
 from suites.slices import Schedule
-from suites.step import ServerDiedError, loading_failure, run_slices
+from suites.turns.failures import ServerDiedError, loading_failure
+from suites.turns.run import run_slices
 from tests.suites import innodb_servers
 from tests.suites.servers import ask, running, small, value
 
@@ -75,7 +76,8 @@ def test_a_lost_connection_is_no_crash(loaded: tuple[PostgresServer, Sysbench]) 
 def test_a_crashed_backend_is_the_servers(loaded: tuple[PostgresServer, Sysbench]) -> None:
     """Although the client crashes as well, and the postmaster only ends."""
     server, generator = loaded
-    harm = lambda: os.kill(value(server, f"SELECT pid {BACKENDS} LIMIT 1"), signal.SIGSEGV)  # noqa: E731
+    of_a_client = f"SELECT pid {BACKENDS} AND query ~ 'sbtest' LIMIT 1"
+    harm = lambda: os.kill(value(server, of_a_client), signal.SIGSEGV)  # noqa: E731
     told = failing(server, generator, harm)
     assert told.startswith("postgres@18.6 died during update-index: client backend (PID ")
     first, _, log = told.partition("; the end of its log:\n")

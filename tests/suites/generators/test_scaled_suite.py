@@ -17,9 +17,8 @@ from suites.generators.registry import make_generator
 from suites.innodb.server import InnodbServer
 from suites.postgres.server import PostgresServer
 from suites.server import Server
-from suites.sizing import Hardware, Sizes, sizes
+from suites.sizing import Hardware, Sizes, max_transactions, sizes
 from suites.slices import Schedule
-from suites.step import most_transactions
 from tests.docs.test_docs import example
 from tests.new_servers.data_directories import create
 
@@ -90,7 +89,7 @@ def test_the_scale_is_what_is_loaded_and_used(server: Server, suite: Suite, room
     assert sold == load.watched_queries / 5 > load.transactions > 0
     assert total(server, "MIN(sold)", "warehouses") > 0, "both warehouses sell"
 
-    limit = most_transactions(suite.select(("scrap",))[0], room)
+    limit = max_transactions(suite.select(("scrap",))[0], room)
     assert limit == 1000
     for number in (1, 2):
         before = total(server, "COUNT(*)", "stock")

@@ -16,7 +16,7 @@ from suites.definition import Suite, load_suite
 from suites.generators.load import Load, LoadError, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PostgresServer
-from suites.step import most_transactions
+from suites.sizing import max_transactions
 from tests.suites.audit import Change, changes, forget, watch
 from tests.suites.servers import ask, running, small, value
 
@@ -51,7 +51,7 @@ def step_run(
     forget(server)
     room = small(rows=ROWS, tables=TABLES, threads=threads)
     (step,) = SUITE.select((name,))
-    work = work or WorkLimit(SECONDS, most_transactions(step, room))
+    work = work or WorkLimit(SECONDS, max_transactions(step, room))
     return Sysbench(suite, room).run(server.address, step, work, Meter(server.pid))
 
 

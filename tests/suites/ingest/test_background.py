@@ -27,11 +27,11 @@ from suites.metrics import METRICS, OVERLOADED
 from suites.server import Address
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
-from suites.step import MAX_LATE_SECONDS, MIN_ACHIEVED, kind_values, load_values, overload
+from suites.turns.load_values import MAX_LATE_SECONDS, MIN_ACHIEVED, kind_values, load_values, overload
 from tests.suites.applications.test_kinds import SLICES, kind_line
 from tests.suites.golden import lines
 from tests.suites.servers import small
-from tests.suites.test_step import NOBODY
+from tests.suites.turns.test_step import NOBODY
 
 SUITE = load_suite("insert-benchmark")
 SCHEDULE = Schedule(0.5, (0, 1, 1, 0, 0, 1), warming=2)

@@ -24,9 +24,10 @@ from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import METRICS
 from suites.server import Server
-from suites.sizing import Hardware, Sizes, sizes
+from suites.sizing import Hardware, Sizes, max_transactions, sizes
 from suites.slices import Schedule
-from suites.step import ServerDiedError, most_transactions, run_slices
+from suites.turns.failures import ServerDiedError
+from suites.turns.run import run_slices
 
 pytestmark = pytest.mark.server
 
@@ -50,7 +51,7 @@ class Started:
 
     def measure(self, step: Step, seconds: float = SLICE) -> Measurement:
         """What a step gives in one slice of warm-up and some more."""
-        share = Share(Schedule(seconds, (0,) * SLICES, 1), 1, most_transactions(step, self.room))
+        share = Share(Schedule(seconds, (0,) * SLICES, 1), 1, max_transactions(step, self.room))
         servers, committed = [self.server], [self.committed]
         (measured,) = run_slices(
             servers, self.generator, step, share, 0.0, checks=self.checks, committed=committed

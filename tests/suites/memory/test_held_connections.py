@@ -27,7 +27,7 @@ from suites.memory.process_memory import ProcessMemory, server_memory
 from suites.server import Server
 from suites.sizing import Sizes
 from suites.slices import Schedule
-from suites.step import ServerDiedError
+from suites.turns.failures import ServerDiedError
 from tests.new_servers.data_directories import create
 from tests.suites.servers import MIB
 

@@ -23,7 +23,7 @@ from suites.profiling.perf import Perf, PerfError, find_perf
 from suites.profiling.profiler import Profiling
 from suites.server import Server
 from suites.slices import Schedule
-from suites.step import run_slices
+from suites.turns.run import run_slices
 from tests.new_servers.data_directories import create
 from tests.suites.servers import running, small
 

@@ -10,7 +10,6 @@ import pytest
 
 from build.build import Build
 from build.version import Engine
-from suites import step
 from suites.generators.load import CountedWork, Load, LoadError, Observer, Share, WorkLimit
 from suites.keys.step import Step
 from suites.measurement import Measurement
@@ -20,9 +19,11 @@ from suites.profiling.profiler import Profiled, Profiling
 from suites.profiling.stacks import StepProfile
 from suites.server import Address, Instrument, ResetError, ServerError
 from suites.slices import mirrored
-from suites.step import ServerDiedError, run_slices
+from suites.turns import run
+from suites.turns.failures import ServerDiedError
+from suites.turns.run import run_slices
 from tests.suites.engines.test_postgres_configuration import build_of
-from tests.suites.test_step import LOAD, NOBODY, STEP
+from tests.suites.turns.test_step import LOAD, NOBODY, STEP
 
 SHARE = Share(mirrored(range(2), 4, 1, "seed"), round=3)
 GONE = "killed by SIGKILL; the end of its log:\nPANIC"
@@ -269,7 +270,7 @@ def test_profiles_come_after_the_counters_and_before_the_resets(monkeypatch: pyt
         calls.append("profile")
         return [Profiled(profile), Profiled(None, "no profile: perf ended")]
 
-    monkeypatch.setattr(step, "profile_after", after)
+    monkeypatch.setattr(run, "profile_after", after)
     profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
     first, second = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
     last_counters = max(place for place, call in enumerate(calls) if call.startswith("counters"))
@@ -288,7 +289,7 @@ def test_a_load_that_fails_while_it_is_profiled_costs_the_profile_only(
     def after(*_: object) -> list[Profiled]:
         raise LoadError("sysbench failed", place=1)
 
-    monkeypatch.setattr(step, "profile_after", after)
+    monkeypatch.setattr(run, "profile_after", after)
     profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
     measured = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
     assert all(of_server.values["qps"] > 0 and of_server.profile is None for of_server in measured)
@@ -303,7 +304,7 @@ def test_a_server_that_dies_while_it_is_profiled_is_blamed(monkeypatch: pytest.M
         servers[1].dies_after = 0
         raise LoadError("sysbench failed", place=1)
 
-    monkeypatch.setattr(step, "profile_after", after)
+    monkeypatch.setattr(run, "profile_after", after)
     profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
     with pytest.raises(ServerDiedError, match="killed by SIGKILL") as caught:
         run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)

@@ -8,7 +8,8 @@ from suites.definition import load_suite
 from suites.generators.load import Load
 from suites.keys.step import Step
 from suites.metrics import METRICS
-from suites.step import load_values, most_transactions, spread
+from suites.sizing import max_transactions
+from suites.turns.load_values import load_values, spread
 from tests.suites.servers import small
 
 LOAD = Load(
@@ -30,13 +31,13 @@ NOBODY = 2**22 + 1
 
 
 def test_most_steps_are_bound_by_time_only() -> None:
-    assert most_transactions(STEP, small(rows=1000, tables=4)) is None
+    assert max_transactions(STEP, small(rows=1000, tables=4)) is None
 
 
 def test_a_step_that_uses_rows_up_ends_before_they_do() -> None:
     (delete,) = load_suite("write-heavy").select(("delete",))
-    assert most_transactions(delete, small(rows=1000, tables=4)) == 2000
-    assert most_transactions(delete, small(rows=1)) == 1
+    assert max_transactions(delete, small(rows=1000, tables=4)) == 2000
+    assert max_transactions(delete, small(rows=1)) == 1
 
 
 # --- values

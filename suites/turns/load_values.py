@@ -1,0 +1,118 @@
+"""What a load says of throughput, latency and rates, as metrics."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from suites.generators.load import KindLoad, Load
+from suites.metric import QPS
+
+LATENCY = {
+    "mean": "latency_mean_ms",
+    "p50": "latency_p50_ms",
+    "p95": "latency_p95_ms",
+    "p99": "latency_p99_ms",
+    "p999": "latency_p999_ms",
+    "max": "latency_max_ms",
+    "second": "latency_second_ms",
+    "geometric": "latency_geometric_mean_ms",
+}
+"""Name in Load.latency_ms -> metric."""
+
+
+def load_values(load: Load) -> Mapping[str, float]:
+    """Return throughput, latency and the variation of throughput as metrics."""
+    values = {
+        QPS: load.queries / load.seconds,
+        "tps": load.transactions / load.seconds,
+        "transactions": float(load.transactions),
+        "seconds": load.seconds,
+        "errors": float(load.errors),
+    }
+    values |= {LATENCY[name]: value for name, value in load.latency_ms.items()}
+    if load.kinds:
+        values |= _retries([*load.kinds.values()])
+    if load.due is not None:
+        values |= {"late_seconds": load.late_seconds, "overload": float(bool(overload(load)))}
+    return values | _background_values(load) | spread(load.per_second)
+
+
+def _background_values(load: Load) -> dict[str, float]:
+    """Return how the connections beside the measured ones kept their rates and their pace; {} without any."""
+    if not load.background:
+        return {}
+    kinds = load.background.values()
+    values = {"most_apart": float(max(kind.most_apart for kind in kinds))}
+    shares = [kind.done / kind.due for kind in kinds if kind.due]
+    if shares:
+        late = max(kind.late_seconds for kind in kinds)
+        values |= {"background_share": min(shares), "late_seconds": late}
+        values["overload"] = float(bool(overload(load)))
+    return values
+
+
+RETRIED = {
+    "serialisation": "retried_serialisation",
+    "deadlock": "retried_deadlock",
+    "duplicate-key": "retried_duplicate_key",
+}
+"""Cause in KindLoad.retried -> metric."""
+
+
+def kind_values(load: Load) -> Mapping[str, Mapping[str, float]]:
+    """Return throughput, latency, retries and refusals of each kind that occurred as metrics."""
+    return {
+        name: {
+            "tps": kind.transactions / load.seconds,
+            "transactions": float(kind.transactions),
+            **{LATENCY[part]: value for part, value in kind.latency_ms.items()},
+            **_retries([kind]),
+        }
+        for name, kind in load.kinds.items()
+        if kind.transactions or kind.refused or any(kind.retried.values())
+    }
+
+
+def _retries(kinds: Sequence[KindLoad]) -> dict[str, float]:
+    retried = {
+        metric: float(sum(kind.retried.get(cause, 0) for kind in kinds)) for cause, metric in RETRIED.items()
+    }
+    return retried | {"refused_transactions": float(sum(kind.refused for kind in kinds))}
+
+
+MAX_LATE_SECONDS = 1.0
+"""At a rate, how late a transaction may begin; beyond it the server does not keep up."""
+
+MIN_ACHIEVED = 0.95
+"""At a rate, the least share of the transactions that were due that a server which keeps up has finished."""
+
+
+def overload(load: Load) -> list[str]:
+    """Return why a server did not keep up with the rates of its step; empty if it did, or without a rate."""
+    rates = [
+        (name, kind.done, kind.due, kind.late_seconds) for name, kind in load.background.items() if kind.due
+    ]
+    if load.due is not None:
+        rates.append(("transaction", load.transactions, load.due, load.late_seconds))
+    reasons = []
+    for name, done, due, late in rates:
+        if late > MAX_LATE_SECONDS:
+            reasons.append(f"overloaded: a {name} began {late:.1f} s later than it was due")
+        if done < MIN_ACHIEVED * due:
+            reasons.append(f"overloaded: {done} of {due} {name}s that were due")
+    return reasons
+
+
+def spread(per_second: Sequence[float]) -> dict[str, float]:
+    """Return the variation of throughput from second to second as metrics; empty for fewer than two seconds.
+
+    The coefficient of variation is the sample standard deviation divided by the mean.
+    """
+    if len(per_second) < 2 or not any(per_second):
+        return {}
+    median = statistics.median(per_second)
+    values = {"qps_cv": statistics.stdev(per_second) / statistics.mean(per_second)}
+    if median > 0:
+        values["qps_p1_over_median"] = float(np.percentile(per_second, 1)) / median
+    return values

@@ -1,0 +1,120 @@
+"""Running one step on servers that take turns: the load, its costs, and the reset afterwards."""
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from suites.accounting.counters import instructions_of
+from suites.accounting.work_curve import READINGS, ReadMeanwhile
+from suites.checking.data_checks import DataChecks
+from suites.generators.load import Generator, LoadError, OverLimitError, Share
+from suites.keys.step import Step
+from suites.measurement import Measurement
+from suites.profiling.profiler import ObserverPair, Profiled, Profiling, profile_after, profilers
+from suites.server import Server
+from suites.turns.failures import CensoredError, ServerDiedError, blame
+from suites.turns.turn import Turn
+
+
+def run_slices(
+    servers: Sequence[Server],
+    generator: Generator,
+    step: Step,
+    share: Share,
+    settle_seconds: float,
+    *,
+    resets: bool = True,
+    profiling: Profiling | None = None,
+    checks: DataChecks | None = None,
+    committed: Sequence[Counter[str]] = (),
+) -> list[Measurement]:
+    """Run the load of `step` on servers that take turns, profile it, then reset one server after the other.
+
+    `profiling` says how profiles are taken, or is None. With `resets=False` no server is reset or checked.
+    `committed` has, for each server, the transactions by kind since its data were loaded; those of the step
+    are added. Return one measurement per server. Raises ServerDiedError if a server or its load generator
+    failed, or if its data are not as `checks` say, and CensoredError if a query was over its limit.
+    """
+    turns = [
+        Turn(place, server, step, committed[place] if committed else None)
+        for place, server in enumerate(servers)
+    ]
+    with contextlib.ExitStack() as beside, instructions_of([server.pid for server in servers]) as counters:
+        for turn in turns:
+            turn.hold_transaction(beside)
+        readers = [
+            turn.watch(counter, len(turns) == 1, beside)
+            for turn, counter in zip(turns, counters, strict=True)
+        ]
+        with ReadMeanwhile(readers, share.schedule.seconds / READINGS) as watched:
+            _load(turns, generator, step, share, profiling)
+        if watched.failed is not None:
+            place, error = watched.failed
+            raise ServerDiedError(str(error), place) from error
+        # All are read before any reset, because work during the reset of another server is no query's, and
+        # before a held transaction ends, after which what it held back is removed.
+        for turn, readings in zip(turns, watched.readings, strict=True):
+            turn.end(readings, resets=resets)
+    if profiling is not None and not profiling.during:
+        _profile_after(turns, generator, step, share, profiling)
+    for turn in turns:
+        turn.count_committed()
+    if resets:
+        _reset_in_turn(turns, share.round)
+        if checks is not None:
+            for turn in turns:
+                turn.check(checks)
+    time.sleep(settle_seconds)
+    return [turn.measurement() for turn in turns]
+
+
+def _load(
+    turns: Sequence[Turn], generator: Generator, step: Step, share: Share, profiling: Profiling | None
+) -> None:
+    """Run the measured slices; the turns get their loads, and their profiles if `profiling.during`."""
+    servers = [turn.server for turn in turns]
+    addresses, meters = [server.address for server in servers], [turn.meter for turn in turns]
+    try:
+        if profiling is None or not profiling.during:
+            loads = generator.alternate(addresses, step, share, meters)
+            profiles = [Profiled()] * len(turns)
+        else:
+            with profilers(servers, profiling, share.schedule.seconds) as watching:
+                observers = [
+                    ObserverPair(meter, profiler) for meter, profiler in zip(meters, watching, strict=True)
+                ]
+                loads = generator.alternate(addresses, step, share, observers)
+                profiles = [profiler.result(load) for profiler, load in zip(watching, loads, strict=True)]
+    except OverLimitError as error:
+        raise CensoredError(str(error), error.limit, error.seconds) from error
+    except LoadError as error:
+        raise blame(servers, step, error) from error
+    for turn, load, profile in zip(turns, loads, profiles, strict=True):
+        turn.load, turn.profiled = load, profile
+
+
+def _profile_after(
+    turns: Sequence[Turn], generator: Generator, step: Step, share: Share, profiling: Profiling
+) -> None:
+    """Profile further slices. If their load fails, only the profiles are lost, not the measurement."""
+    servers = [turn.server for turn in turns]
+    try:
+        profiles = profile_after(servers, generator, step, share, profiling)
+    except LoadError as error:
+        blamed = blame(servers, step, error)
+        if any(server.death() is not None for server in servers):
+            raise blamed from error
+        profiles = [Profiled(None, f"no profile: {error}")] * len(servers)
+    for turn, profile in zip(turns, profiles, strict=True):
+        turn.profiled = profile
+
+
+def _reset_in_turn(turns: Sequence[Turn], round_: int) -> None:
+    """Reset one server after the other.
+
+    The order is reversed in every other round, because servers that wait already clean up in the background:
+    otherwise, the last one would always have the least work left.
+    """
+    for turn in turns if round_ % 2 else reversed(turns):
+        turn.reset()
