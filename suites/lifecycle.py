@@ -154,7 +154,7 @@ class LocalServer:
         raise NotImplementedError
 
     def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
-        """Return a context with a function that returns totals; implemented for each engine."""
+        """Return a context with a function that reads totals at little cost; implemented for each engine."""
         raise NotImplementedError
 
     def counters(self) -> Mapping[str, float]:

@@ -179,7 +179,7 @@ _ROWS = (
            legend="exact instructions (instr) under callgrind", short_name="instructions-per-op",
            threshold_percent=0.5, scatter=COUNTED),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
-           "InnoDB pages written from the buffer pool per query", engines=_INNODB, at_equal_work=True),
+           "InnoDB pages written from the buffer pool per query", engines=_INNODB),
 
     Metric(CONNECTION_KIB, _PER_CONNECTION, _LOWER, _CONNECTIONS,
            "memory of the server per open connection, with page tables, without shared memory",

@@ -135,9 +135,9 @@ class Server(Protocol):
         """Return totals that only grow, keyed by the metric that is their increase per query."""
 
     def open_counters(self) -> AbstractContextManager[Callable[[], Mapping[str, float]]]:
-        """Return a context with a function that returns the totals of the server alone, at little cost.
+        """Return a context with a function that returns the totals that are read while a load runs.
 
-        Both may raise ServerError.
+        These are the metrics `at_equal_work` that the server counts itself. Both may raise ServerError.
         """
 
     def debt(self) -> Mapping[str, float]:

@@ -83,7 +83,7 @@ class AccompaniedServer(Server):
         return {**self._server.counters(), "companion_cpu_us_per_op": used * 1e6}
 
     def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
-        """Return a context with a function that returns the server's totals alone."""
+        """Return a context with a function that reads the server's totals."""
         return self._server.open_counters()
 
     def reset(self) -> Mapping[str, float]:

@@ -210,24 +210,24 @@ class InnodbServer(LocalServer):
 
     @contextlib.contextmanager
     def open_counters(self) -> Iterator[Callable[[], Mapping[str, float]]]:
-        """Yield a function that returns the bytes of redo (log sequence number) and of the binary log.
-
-        And the pages flushed since the start.
-        """
-        what = "reading the counters"
+        """Yield a function that returns the bytes of redo written, which is the log sequence number."""
+        what = "reading the log sequence number"
         with self.request(what):
             connection = self.connect()
 
         def read() -> Mapping[str, float]:
             with self.request(what):
-                return {
-                    "wal_bytes_per_op": float(reset.log_sequence_number(connection)),
-                    "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
-                    "binlog_bytes_per_op": float(self._binlog_bytes()),
-                }
+                return {"wal_bytes_per_op": float(reset.log_sequence_number(connection))}
 
         with contextlib.closing(connection):
             yield read
+
+    def counters(self) -> Mapping[str, float]:
+        """Return the bytes of redo and of the binary log, and the pages flushed since the start."""
+        with self.request("reading the counters"), self.connect() as connection:
+            flushed = reset.status(connection, "Innodb_buffer_pool_pages_flushed")
+        binlog = float(self._binlog_bytes())
+        return {**super().counters(), "pages_flushed_per_op": flushed, "binlog_bytes_per_op": binlog}
 
     def _binlog_bytes(self) -> int:
         """Return the bytes of all files of the binary log, of which a session removes none; 0 without one."""

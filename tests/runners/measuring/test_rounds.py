@@ -21,9 +21,11 @@ from runners.measuring.rounds import Rounds
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.variants import EVERY, Variant
+from suites.accounting.work_curve import WorkCurve
 from suites.definition import Suite, load_suite
 from suites.keys.profile import Mode
 from suites.measurement import Measurement
+from suites.metrics import EQUAL_WORK
 from suites.sizing import Hardware, Sizes, sizes
 from suites.turns.failures import ServerDiedError
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
@@ -127,6 +129,26 @@ def test_servers_that_do_not_fit_together_work_one_after_the_other_in_a_drawn_or
         if journal.lines[run] == "run 18.6 delete":
             assert journal.lines[run + 1 : run + 3] == ["reset 18.6", "abandon 18.6"]
     assert [record.build.release for record in journal.records[:2]] == ["17.11", "18.6"]
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_log_and_storage_are_compared_at_equal_work(
+    fits: bool, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of servers that do not fit together and work one after the other."""
+    curves = {
+        "17.11": WorkCurve([0, 1000, 4000], {"wal_bytes_per_op": [5000.0, 45_000.0, 65_000.0]}),
+        "18.6": WorkCurve([0, 500, 1000], {"wal_bytes_per_op": [0.0, 30_000.0, 40_000.0]}),
+    }
+
+    def costs_fall(servers: Sequence[FakeServer], *_: object, **__: object) -> list[Measurement]:
+        return [Measurement({"qps": 1.0}, (), curve=curves[server.build.release]) for server in servers]
+
+    monkeypatch.setattr(round_measurement, "fit_together", lambda *_: fits)
+    monkeypatch.setattr(round_measurement, "run_slices", costs_fall)
+    carry_out(journal, (OLD, NEW), 1)
+    values = [record.measurement.values for record in journal.records if record.measurement]
+    assert [(run["wal_bytes_per_op"], run[EQUAL_WORK]) for run in values] == [(40, 1000)] * 4
 
 
 def test_a_failure_that_names_nobody_is_of_the_one_who_worked_alone(

@@ -91,6 +91,11 @@ def test_one_run_for_each_slice_that_counts() -> None:
     assert {work for _, work, _ in generator.runs} == {WorkLimit(3, None)}
     assert [load.transactions for load in found] == [2, 4]
     assert [pid for _, pid in observers[1].told] == [2, 2, 3, 3]
+    for load in found:
+        assert [queries for _, queries in load.progress] == [0, *[load.queries / 2] * 2, load.queries]
+    times = [[seconds for seconds, _ in load.progress] for load in found]
+    outer, inner = times
+    assert [*outer[:2], *inner, *outer[2:]] == sorted(outer + inner), "A B B A"
 
 
 def test_all_servers_draw_the_same_and_new_numbers_in_each_slice_and_round() -> None:
