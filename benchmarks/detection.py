@@ -5,10 +5,12 @@ The series are a year long, with noise of 2 % and steps of 0.75 to 5 standard de
 far. Years of noise that changes or has odd tails (simulation/odd_noise.py) are only watched night by night.
 `$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), odd, scale (teams of up to 3,000 series whose
 suspects are confirmed, simulation/many_series.py), speed, finished (short and drifting ones,
-rivals/finished_series.py), and `$TIDEMARK_BENCH_KINDS`, a pattern, the noise of odd by its names. The part
-shares, false changes at smaller shares, runs only when it is named. Seeds are fixed: (kind, 0) without steps,
-(kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the index of the kind, (ODD_SEED, kind)
-for odd noise, (SCALE_SEED, kind) and more for scale, and (SHARES_SEED, kind) for shares.
+rivals/finished_series.py), and `$TIDEMARK_BENCH_KINDS`, a pattern, the kinds of odd and causes by their
+names. The part shares, false changes at smaller shares, and causes, what moves most series of a box in
+histories that are judged (simulation/boxes/shared_causes.py), run only when they are named. Seeds are fixed:
+(kind, 0) without steps, (kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the index of
+the kind, (ODD_SEED, kind) for odd noise, (SCALE_SEED, kind) and more for scale, (SHARES_SEED, kind) for
+shares, and those of shared_causes for causes.
 """
 
 import math
@@ -35,6 +37,7 @@ from benchmarks.rivals.scores import (
     nightly_score,
 )
 from benchmarks.rivals.tools import provide_rivals, rows_of
+from benchmarks.simulation.boxes.shared_causes import cause_figures
 from benchmarks.simulation.detection_series import (
     KINDS,
     NIGHTS,
@@ -130,7 +133,7 @@ class Own:
 
 def main() -> int:
     """Print the figures with their targets; return 0 if all are met, else 1."""
-    parts = chosen_parts("detection", PARTS, ("shares",))
+    parts = chosen_parts("detection", PARTS, ("shares", "causes"))
     figures: list[Figure] = []
     if "speed" in parts:
         figures += speed_figures()
@@ -142,6 +145,8 @@ def main() -> int:
         figures += scale_figures()
     if "shares" in parts:
         figures += share_figures()
+    if "causes" in parts:
+        figures += cause_figures(os.environ.get("TIDEMARK_BENCH_KINDS", ""))
     if {"own", "rivals"} & set(parts):
         series: dict[str, Series] = {}
         own = {}

@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 
 from history.changes import confirmation, repository
 from history.changes.acknowledgements import settle
-from history.changes.box_notes import Array, BoxNote, box_notes, without_shared
+from history.changes.boxes.notes import Array, BoxNote, notes_on_boxes, without_shared
+from history.changes.boxes.shared_steps import SharedSteps
 from history.changes.confirmation import Confirmation, latest_by_nights
 from history.changes.detection import rule_of, watched
 from history.changes.drifts import with_drifts_joined
@@ -103,7 +104,7 @@ def judge(database: Database, clock: Callable[[], datetime] = now) -> DetectionR
         reopened=_with_status(
             ChangeStatus.OPEN,
             after,
-            {id_ for id_, was in before.items() if was in (ChangeStatus.CLOSED, ChangeStatus.ACKNOWLEDGED)},
+            {id_ for id_, was in before.items() if was is not ChangeStatus.OPEN},
         ),
         closed=_with_status(
             ChangeStatus.CLOSED,
@@ -133,17 +134,23 @@ def _all_shifts(
     by_noise = sum(rule_of(metric).by_noise for matrix in matrices for _, _, metric in matrix.series)
     share = min(FALSE_SHARE, FALSE_CHANGES_A_YEAR / by_noise) if by_noise else FALSE_SHARE
     confirmed = confirmation.load(connection)
-    events = [event for matrix in matrices for event in _events(connection, matrix, share, confirmed)]
-    return counted, events, tuple(note for matrix in matrices for note in box_notes(matrix))
+    shared = SharedSteps(connection, matrices)
+    events = [event for matrix in matrices for event in _events(connection, matrix, share, confirmed, shared)]
+    return counted, events, notes_on_boxes(matrices, shared)
 
 
 def _events(
-    connection: Connection, matrix: SeriesMatrix, false_share: float, confirmed: Sequence[Confirmation]
+    connection: Connection,
+    matrix: SeriesMatrix,
+    false_share: float,
+    confirmed: Sequence[Confirmation],
+    shared: SharedSteps,
 ) -> list[Shift | LevelReturn]:
     """Return the shifts that the watch raises and those that were confirmed, in the order of the nights."""
     shifts = confirmed_shifts(matrix, confirmed, WINDOW)
     raised = without_confirmed(shifts_of(connection, matrix, false_share, shifts.levels), shifts.events)
-    raised = with_drifts_joined(matrix, raised)
+    raised = with_drifts_joined(matrix, list(shared.without_noise(matrix, raised)))
+    raised = list(shared.explained(matrix, raised))
     return sorted(
         [*weighed(raised, confirmed), *shifts.events], key=lambda event: event.first_after.started_at
     )

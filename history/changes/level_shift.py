@@ -202,10 +202,11 @@ def group_shifts(outcomes: Iterable[ShiftOutcome]) -> tuple[tuple[ShiftOutcome, 
     greedily from the most certain shift, so that a wide range which overlaps two changes joins the more
     certain one instead of merging both.
     """
-    groups: defaultdict[tuple[bool, str, str], list[ShiftOutcome]] = defaultdict(list)
+    groups: defaultdict[tuple[bool, bool, str, str], list[ShiftOutcome]] = defaultdict(list)
     for outcome in outcomes:
         shift = outcome.shift
-        groups[shift.gradual, shift.branch, shift.environment.suite].append(outcome)
+        groups[shift.gradual, not shift.explained, shift.branch, shift.environment.suite].append(outcome)
+    # What something else explains is in no change with what nothing does.
     # A drift lasts longer than most steps are apart: it belongs to none of them, and comes after them.
     return tuple(cluster for key in sorted(groups) for cluster in _clusters(groups[key]))
 

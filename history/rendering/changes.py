@@ -1,11 +1,13 @@
 """Changes as text and as JSON, and notes on boxes as text."""
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
 from history.changes.acknowledgements import Acknowledgement
-from history.changes.box_notes import BoxNote, NoiseChange, SharedNight
+from history.changes.boxes.notes import BoxNote, NoiseChange, SharedNight
+from history.changes.boxes.shared_steps import NEARBY, SharedStep
 from history.changes.confirmation import Confirmation
 from history.changes.hindsight import GradualChange, LevelChange, SearchedSeries
 from history.changes.level_shift import Direction
@@ -282,11 +284,37 @@ def _confirmed_json(confirmed: Confirmation | None) -> dict[str, Any] | None:
 
 
 def box_note_lines(notes: Sequence[BoxNote]) -> Iterator[str]:
-    """Return a line for each change of noise, and one for the shared nights of each metric."""
+    """Return a line for each cause of shared steps, change of noise, and metric with shared nights."""
+    yield from _shared_steps([note for note in notes if isinstance(note, SharedStep)])
     yield from (_noise(note) for note in notes if isinstance(note, NoiseChange))
     shared = [note for note in notes if isinstance(note, SharedNight)]
     for _, group in groupby(shared, key=lambda note: (note.environment, note.branch, note.metric)):
         yield _shared(list(group))
+
+
+def _shared_steps(steps: Sequence[SharedStep]) -> Iterator[str]:
+    """Yield a line for the steps of about one night, over all boxes and metrics that show them."""
+    left = sorted(steps, key=lambda step: step.since.started_at)
+    while left:
+        first = left[0]
+        end = first.since.started_at + timedelta(days=NEARBY + 0.5)
+        together = [step for step in left if step.since.started_at <= end and step.what == first.what]
+        left = [step for step in left if step not in together]
+        yield _together(together)
+
+
+def _together(steps: Sequence[SharedStep]) -> str:
+    boxes = list(dict.fromkeys(step.environment.box for step in steps))
+    suites = list(dict.fromkeys(step.environment.suite for step in steps if step.suites == 1))
+    within = f" ({suites[0]})" if len(suites) == 1 and all(step.suites == 1 for step in steps) else ""
+    by_box = [
+        (f"{box} " if len(boxes) > 1 else "")
+        + ", ".join(step.amounts for step in steps if step.environment.box == box)
+        for box in boxes
+    ]
+    since = f"{steps[0].since.started_at:%Y-%m-%d}"
+    where = f"{'box' if len(boxes) == 1 else 'boxes'} {', '.join(boxes)}{within}"
+    return f"{where}: {steps[0].what}, since {since}: {'; '.join(by_box)}; no issue is opened"
 
 
 def _noise(note: NoiseChange) -> str:
@@ -302,6 +330,6 @@ def _shared(notes: Sequence[SharedNight]) -> str:
     return f"{_where(notes[0])}: most series of {label_of(notes[0].metric)} moved together: {listed}{more}"
 
 
-def _where(note: BoxNote) -> str:
+def _where(note: NoiseChange | SharedNight) -> str:
     where = note.environment
     return f"box {where.box} ({where.suite}, {where.configuration}), {note.branch}"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from sqlalchemy import Connection
 
 from history.series.environment_changes import Marker, markers
 from history.series.matrix import SeriesMatrix, read_matrix
+from history.stats.shared_steps import is_as_others
 
 Array = NDArray[np.float64]
 
@@ -35,6 +37,20 @@ _MEDIAN_ERROR = 1.25
 """Standard deviation of normal values over their median deviation; that of a median over that of a mean."""
 
 
+@dataclass(frozen=True)
+class _Moves:
+    """By how much the series of a metric moved at a marker, [series]; nan where too few nights tell."""
+
+    sizes: Array
+    errors: Array
+
+    @property
+    def are_of_most(self) -> bool:
+        """Whether most of the series that tell moved, or none tells."""
+        told = np.isfinite(self.errors)
+        return not told.any() or float(np.mean(np.abs(self.sizes[told]) >= MOVED * self.errors[told])) > MAX
+
+
 class MarkerEffects:
     """The markers of a matrix, and what each of them explains."""
 
@@ -42,7 +58,7 @@ class MarkerEffects:
         self._connection, self._matrix = connection, matrix
         self._marked: Mapping[int, Marker] = markers(connection, matrix)
         self._logs = matrix.log_ratios()
-        self._shared: dict[tuple[int, str], bool] = {}
+        self._moves: dict[tuple[int, str], _Moves] = {}
         self._of_base: dict[tuple[str, str], Array] | None = None
 
     def explanation(self, row: int, first: int, last: int, size: float) -> str:
@@ -60,18 +76,20 @@ class MarkerEffects:
     def _explains(self, position: int, marker: Marker, row: int, size: float, is_within: bool) -> bool:
         if is_within and marker.work:
             return True
-        if marker.box and self._moved_most(position, row):
+        if marker.box and self._moved_with_most(position, row, size):
             return True
         return bool(is_within and marker.base) and self._is_of_base(position, row, size)
 
-    def _moved_most(self, position: int, row: int) -> bool:
-        """Return whether most series of a row's metric moved with a marker."""
+    def _moved_with_most(self, position: int, row: int, size: float) -> bool:
+        """Return whether most series of a row's metric moved with a marker, and the row by about as much."""
         metric = self._matrix.series[row][2]
-        if (position, metric) not in self._shared:
-            rows = [number for number, (_, _, other) in enumerate(self._matrix.series) if other == metric]
-            errors = _standard_errors(self._logs[rows], position)
-            self._shared[position, metric] = not len(errors) or float(np.mean(errors >= MOVED)) > MAX
-        return self._shared[position, metric]
+        rows = [number for number, (_, _, other) in enumerate(self._matrix.series) if other == metric]
+        if (position, metric) not in self._moves:
+            self._moves[position, metric] = _moves(self._logs[rows], position)
+        moves = self._moves[position, metric]
+        place = rows.index(row)
+        others = np.delete(moves.sizes, place)
+        return moves.are_of_most and is_as_others(size, float(moves.errors[place]), others)
 
     def _is_of_base(self, position: int, row: int, size: float) -> bool:
         """Return whether the base's own values moved by most of a shift, the other way."""
@@ -103,16 +121,17 @@ def _around(logs: Array, position: int) -> tuple[Array, Array]:
     return logs[:, max(0, position - BEFORE) : position], logs[:, position : position + SINCE]
 
 
-def _standard_errors(logs: Array, position: int) -> Array:
-    """Return by how many standard errors series moved at a night, [series that tell]; without a sign."""
+def _moves(logs: Array, position: int) -> _Moves:
+    """Return by how much series moved at a night."""
     before, since = _around(logs, position)
     nights_before, nights_since = np.isfinite(before).sum(axis=1), np.isfinite(since).sum(axis=1)
     told = (nights_before >= MIN_BEFORE) & (nights_since > 0)
-    before, since = before[told], since[told]
-    if not len(before):
-        return np.zeros(0)
-    level = np.nanmedian(before, axis=1)
-    spread = _DEVIATION * np.nanmedian(np.abs(before - level[:, np.newaxis]), axis=1)
-    spread = np.maximum(np.maximum(spread, np.median(spread) / 2), np.finfo(np.float64).eps)
-    error = _MEDIAN_ERROR * spread * np.sqrt(1 / nights_before[told] + 1 / nights_since[told])
-    return np.asarray(np.abs(np.nanmedian(since, axis=1) - level) / error)
+    sizes, errors = np.full(len(logs), np.nan), np.full(len(logs), np.nan)
+    if told.any():
+        before, since = before[told], since[told]
+        level = np.nanmedian(before, axis=1)
+        spread = _DEVIATION * np.nanmedian(np.abs(before - level[:, np.newaxis]), axis=1)
+        spread = np.maximum(np.maximum(spread, np.median(spread) / 2), np.finfo(np.float64).eps)
+        sizes[told] = np.nanmedian(since, axis=1) - level
+        errors[told] = _MEDIAN_ERROR * spread * np.sqrt(1 / nights_before[told] + 1 / nights_since[told])
+    return _Moves(sizes, errors)

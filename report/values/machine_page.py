@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from sqlalchemy import Connection, select
 
-from history.changes.box_notes import BoxNote
+from history.changes.boxes.notes import BoxNote
 from history.placement.pool import HandOver
 from history.series.inventory import InventoryFilter, list_hand_overs
 from history.stats.repeated_intervals import Design, Noise, smallest_visible

@@ -11,7 +11,7 @@ from pathlib import Path
 from build.home import ROOT
 from build.progress import Progress, ProgressTask
 from history.changes import repository
-from history.changes.box_notes import BoxNote, read_box_notes
+from history.changes.boxes.notes import BoxNote, read_box_notes
 from history.changes.report import ChangeReport, report_changes
 from history.series.last_nights import last_nights
 from history.store.database import Database

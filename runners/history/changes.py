@@ -9,7 +9,7 @@ from getpass import getuser
 from build.home import locate
 from history.changes import repository
 from history.changes.acknowledgements import acknowledge, withdraw
-from history.changes.box_notes import BoxNote, read_box_notes
+from history.changes.boxes.notes import BoxNote, read_box_notes
 from history.changes.detector import DetectionReport, judge
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport, report_changes

@@ -9,7 +9,7 @@ from build.home import Home
 from build.progress import Silent
 from build.version import Version
 from history.backups.rotation import renew_copies
-from history.changes.box_notes import BoxNote
+from history.changes.boxes.notes import BoxNote
 from history.changes.detector import judge
 from history.changes.report import ChangeReport, report_changes
 from history.comparison.compare import CompareOptions, compare

@@ -79,10 +79,7 @@ def _changes(report: NightReport) -> Iterator[str]:
     )
     for heading, changes in (("new", report.new), ("back", report.reopened), ("gone", report.closed)):
         yield from (md("- {}: {}", heading, _change(change)) for change in changes)
-    yield from (
-        md("- explained, not alerted: {}: {}", _change(known), known.change.reason or "")
-        for known in report.explained
-    )
+    yield from _explained(report.explained)
     yield from (md("- machine: {}", line) for line in box_note_lines(report.notes))
     delivered = report.delivered
     if delivered is not None:
@@ -91,6 +88,15 @@ def _changes(report: NightReport) -> Iterator[str]:
             f"{len(delivered.closed)} closed, {len(delivered.muted)} silenced, "
             f"{delivered.waiting} waiting."
         )
+
+
+def _explained(reports: Iterable[ChangeReport]) -> Iterator[Markdown]:
+    """What something else explains: what a box did shows in many branches and suites, and is one item."""
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for report in reports:
+        by_reason[report.change.reason or ""].append(_change(report))
+    for reason, changes in by_reason.items():
+        yield md("- explained, not alerted: {}: {}", "; ".join(changes), reason)
 
 
 def _change(report: ChangeReport) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from build.version import parse_version
 from history.changes import repository
-from history.changes.box_notes import NoiseChange
+from history.changes.boxes.notes import NoiseChange
 from history.changes.report import ChangeReport, report_changes
 from history.comparison.compare import CompareOptions, compare
 from history.open import open_reader

@@ -90,19 +90,19 @@ def _moves(logs: Array, shared: Mask, some: slice) -> tuple[Array, Array]:
     known = np.isfinite(earlier).sum(axis=1) >= MIN_REFERENCE
     if known.sum() < MIN_SERIES:
         return moves, distances
-    level = _medians(earlier[known])[:, np.newaxis]
-    spread = _DEVIATION * _medians(np.abs(earlier[known] - level))[:, np.newaxis]
+    level = row_medians(earlier[known])[:, np.newaxis]
+    spread = _DEVIATION * row_medians(np.abs(earlier[known] - level))[:, np.newaxis]
     block = logs[known, some] - level
     block[np.broadcast_to(spread <= 0, block.shape)] = np.nan
     told = np.isfinite(block).sum(axis=0) >= MIN_SERIES
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = block / spread
-    moves[told] = _medians(block[:, told].T)
-    distances[told] = _medians(relative[:, told].T)
+    moves[told] = row_medians(block[:, told].T)
+    distances[told] = row_medians(relative[:, told].T)
     return moves, distances
 
 
-def _medians(values: Array) -> Array:
+def row_medians(values: Array) -> Array:
     """Return the median of each row without its gaps; nan for a row of gaps.
 
     As numpy.nanmedian, which takes ten times as long for rows of 40 values.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from history.changes.box_notes import (
+from history.changes.boxes.notes import (
     BoxNote,
     NoiseChange,
     SharedNight,

@@ -15,7 +15,7 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
 from history.backups.backup import back_up
-from history.changes.box_notes import NoiseChange
+from history.changes.boxes.notes import NoiseChange
 from history.open import open_store
 from history.rendering.changes import box_note_lines
 from history.series.series import Night

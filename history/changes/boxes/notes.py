@@ -1,16 +1,17 @@
-"""Notes on a box: its noise changed, or on some nights most of its series moved together.
+"""Notes on a box: its noise changed, or most of its series moved together, for some nights or for good.
 
 Both are the machine's, not a version's: they are noted, and are no changes. No issue is opened for them.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from history.changes.boxes.shared_steps import SharedStep, SharedSteps
 from history.changes.detection import rule_of
 from history.series.matrix import SeriesMatrix, judged_matrices
 from history.series.series import Night
@@ -72,17 +73,22 @@ class SharedNight:
     series: int
 
 
-BoxNote = NoiseChange | SharedNight
+BoxNote = NoiseChange | SharedNight | SharedStep
 
 
 def read_box_notes(connection: Connection) -> tuple[BoxNote, ...]:
     """Return the notes on all boxes, from their latest nights."""
     metrics = [metric for metric in judged_metrics() if rule_of(metric).by_noise]
-    matrices = judged_matrices(connection, LOOKED_BACK, metrics)
-    return tuple(note for matrix in matrices for note in box_notes(matrix))
+    matrices = list(judged_matrices(connection, LOOKED_BACK, metrics))
+    return notes_on_boxes(matrices, SharedSteps(connection, matrices))
 
 
-def box_notes(matrix: SeriesMatrix) -> tuple[BoxNote, ...]:
+def notes_on_boxes(matrices: Sequence[SeriesMatrix], shared: SharedSteps) -> tuple[BoxNote, ...]:
+    """Return the notes on all boxes, with the latest of `shared` first."""
+    return (*shared.latest(SHARED_SHOWN), *(note for matrix in matrices for note in box_notes(matrix)))
+
+
+def box_notes(matrix: SeriesMatrix) -> tuple[NoiseChange | SharedNight, ...]:
     """Return the notes on the latest nights of a matrix; past commits were not measured at their dates."""
     columns = [column for column, night in enumerate(matrix.nights) if night.measured_at is None][
         -LOOKED_BACK:

@@ -1,0 +1,1 @@
+"""Simulated boxes whose series are judged together."""

@@ -1,0 +1,307 @@
+"""Histories of a small team in which a box, a base or a commit moves many series, judged as they grow.
+
+BOXES boxes measure a base and two branches, in STEPS steps each: 40 series of queries per second. What a
+machine did in a night is in the values of all three, and cancels out in the ratios, whose noise is SIGMA.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.output.figures import Figure
+from benchmarks.simulation.detection_series import SIGMA
+from history.changes.detector import DetectionReport, judge
+from history.changes.repository import Change
+from history.open import open_store
+from history.timestamps import to_text
+
+Array = NDArray[np.float64]
+
+FIRST_NIGHT = datetime(2024, 1, 1, 2, 0, tzinfo=UTC)
+VERSIONS = ("postgres@16.1", "postgres@17.1", "postgres@18.1")
+"""The base first."""
+
+BOXES, STEPS = 2, 10
+MACHINE_NOISE = 0.01
+"""Standard deviation of what a night does to everything on a box."""
+
+EARLIEST, LATEST = 100, 160
+"""The cause comes in one of these nights."""
+
+WEEKS = 14
+"""Nights that bad weeks last."""
+
+NIGHTS_AFTER = 100
+LOOKS = (20, NIGHTS_AFTER)
+"""Nights since the cause after which the history is judged."""
+
+
+@dataclass
+class Team:
+    """The values of a team, and its machines."""
+
+    logs: Array
+    """Logarithms of values, [boxes, versions, steps, nights]."""
+
+    at: int
+    """The night of the cause."""
+
+    rng: np.random.Generator
+    marked: Sequence[int] = ()
+    """The boxes whose machine has another fingerprint since the cause."""
+
+
+SEED, TEAMS = 9980, 40
+
+NEAR = (60, 60)
+"""Nights before and after a cause of which a change is counted: the team has false ones of its own, too."""
+
+MAX_LEFT = 3.0
+"""Percent of causes that may leave a change open."""
+
+MIN_FOUND = 97.0
+
+Cause = Callable[[Team], None]
+
+
+def quiet_team(seed: tuple[int, ...]) -> Team:
+    """Return a team to which nothing has happened yet."""
+    rng = np.random.default_rng(seed)
+    at = int(rng.integers(EARLIEST, LATEST))
+    nights = at + NIGHTS_AFTER
+    logs = SIGMA / np.sqrt(2) * rng.standard_normal((BOXES, len(VERSIONS), STEPS, nights))
+    logs += MACHINE_NOISE * rng.standard_normal((BOXES, 1, 1, nights))
+    logs += rng.uniform(3, 9, (BOXES, len(VERSIONS), STEPS, 1))
+    return Team(logs, at, rng)
+
+
+def judged(path: Path, team: Team, looks: Sequence[int] = LOOKS) -> list[DetectionReport]:
+    """Write a history of the team at `path`, and return its reports so many nights after the cause."""
+    with open_store(path) as store:
+        reports = []
+        done = 0
+        for look in looks:
+            until = team.at + look
+            with sqlite3.connect(path) as connection:
+                if not done:
+                    _frame(connection, team)
+                _nights(connection, team, done, until)
+            done = until
+            reports.append(judge(store.database, clock=partial(_end_of, done)))
+        return reports
+
+
+def _end_of(nights: int) -> datetime:
+    return FIRST_NIGHT + timedelta(days=nights)
+
+
+def _frame(connection: sqlite3.Connection, team: Team) -> None:
+    connection.executemany(
+        "INSERT INTO machines VALUES (?, ?, ?, 'EPYC 9454P', 48, 137438953472, ?, 'Debian 12', '{}')",
+        [
+            (2 * box + new + 1, f"machine-{box}-{new}", f"box{box}", "6.12" if new else "6.8")
+            for box in range(BOXES)
+            for new in range(2)
+        ],
+    )
+    connection.executemany(
+        "INSERT INTO builds VALUES (?, ?, 'postgres', ?, 'cache', 'sha256:0', 'gcc 13', '{}')",
+        [(number + 1, f"build-{version}", version) for number, version in enumerate(VERSIONS)],
+    )
+    connection.executemany(
+        "INSERT INTO series VALUES (?, ?, 'write-heavy', 'short relaxed', ?, ?, 'qps', ?)",
+        [
+            (number + 1, f"box{box}", _branch(version), f"step-{step:02}", step + 1)
+            for number, (box, version, step) in enumerate(
+                (box, version, step) for box in range(BOXES) for version in VERSIONS for step in range(STEPS)
+            )
+        ],
+    )
+
+
+def _nights(connection: sqlite3.Connection, team: Team, since: int, until: int) -> None:
+    options = json.dumps({"mode": "rounds", "versions": VERSIONS, "settings": {}})
+    for night in range(since, until):
+        for box in range(BOXES):
+            session = night * BOXES + box + 1
+            started = to_text(FIRST_NIGHT + timedelta(days=night, minutes=box))
+            machine = 2 * box + (box in team.marked and night >= team.at) + 1
+            connection.execute(
+                "INSERT INTO sessions VALUES (?, ?, ?, 'write-heavy', 'short', 'ab', 1, 'relaxed', 3, ?, ?,"
+                " 'finished', './tidemark nightly', '{\"generator\": \"sysbench 1.0.20\"}', ?, 1, 1, 'boot')",
+                (session, f"s{session:06}", machine, started, started, options),
+            )
+            connection.executemany(
+                "INSERT INTO nights VALUES (?, ?, ?, ?, ?, ?, 'write-heavy', 'short relaxed', ?)",
+                [
+                    (
+                        session,
+                        version.partition(".")[0],
+                        version,
+                        number + 1,
+                        int(number == 0),
+                        f"box{box}",
+                        started,
+                    )
+                    for number, version in enumerate(VERSIONS)
+                ],
+            )
+            values = np.exp(team.logs[box, ..., night]).ravel().tolist()
+            first = box * len(values) + 1
+            connection.executemany(
+                "INSERT INTO points VALUES (?, ?, ?)",
+                zip(range(first, first + len(values)), [session] * len(values), values, strict=True),
+            )
+
+
+def _branch(version: str) -> str:
+    return version.partition(".")[0]
+
+
+def kernel(least: float = 0.02, largest: float = 0.03, marked: bool = True) -> Cause:
+    """The ratios of a box move by so much each, up or down, with a new kernel."""
+
+    def cause(team: Team) -> None:
+        team.logs[0, 1:, :, team.at :] += _up_or_down(team, least, largest)
+        team.logs[0, :, :, team.at :] += 0.01
+        team.marked = (0,) if marked else ()
+
+    return cause
+
+
+def _up_or_down(team: Team, least: float, largest: float) -> Array:
+    shape = (len(VERSIONS) - 1, STEPS, 1)
+    return np.asarray(team.rng.uniform(least, largest, shape) * team.rng.choice([-1.0, 1.0], shape))
+
+
+def moves(boxes: slice, versions: slice, by: float, nights: int = NIGHTS_AFTER) -> Cause:
+    """All steps of some versions on some boxes move by as much, for so many nights."""
+
+    def cause(team: Team) -> None:
+        team.logs[boxes, versions, :, team.at : team.at + nights] += by
+
+    return cause
+
+
+def replaced_box(team: Team) -> None:
+    """Another machine: every ratio moves by up to 6 %, as its CPU likes it, and all values by 20 %."""
+    team.logs[0, 1:, :, team.at :] += team.rng.uniform(-0.06, 0.06, (len(VERSIONS) - 1, STEPS, 1))
+    team.logs[0, :, :, team.at :] += 0.2
+    team.marked = (0,)
+
+
+def noisy(factor: float, count: int) -> Cause:
+    """So many times the noise on a box, for so many nights."""
+
+    def cause(team: Team) -> None:
+        more = SIGMA * np.sqrt((factor**2 - 1) / 2)
+        team.logs[0, ..., team.at : team.at + count] += more * team.rng.standard_normal(
+            (len(VERSIONS), STEPS, count)
+        )
+
+    return cause
+
+
+def shifted_weeks(team: Team) -> None:
+    """Two weeks in which the ratios of a box are off by 2 to 3 %, up or down."""
+    team.logs[0, 1:, :, team.at : team.at + WEEKS] += _up_or_down(team, 0.02, 0.03)
+
+
+def season(by: float, days: float) -> Cause:
+    """The ratios of a box rise and fall by so much in so many nights."""
+
+    def cause(team: Team) -> None:
+        nights = np.arange(team.logs.shape[-1])
+        phase = team.rng.uniform(0, 2 * np.pi)
+        team.logs[0, 1:] += by / 2 * np.sin(2 * np.pi * nights / days + phase)
+
+    return cause
+
+
+def beside(cause: Cause) -> Cause:
+    """A step of a branch regresses by 10 % on both boxes in the night of another cause."""
+
+    def both(team: Team) -> None:
+        cause(team)
+        team.logs[:, 1, 3, team.at :] -= 0.1
+
+    return both
+
+
+NO_COMMITS: Mapping[str, Cause] = {
+    "nothing": lambda team: None,
+    "kernel": kernel(),
+    "kernel without a marker": kernel(marked=False),
+    "replaced box": replaced_box,
+    "box -3 %": moves(slice(0, 1), slice(1, None), -0.03),
+    "base -3 %": moves(slice(0, 1), slice(0, 1), -0.03),
+    "base of every box +3 %": moves(slice(None), slice(0, 1), 0.03),
+    "two weeks shifted": shifted_weeks,
+    "two weeks -3 %": moves(slice(0, 1), slice(1, None), -0.03, WEEKS),
+    "two weeks of twice the noise": noisy(2.0, WEEKS),
+    "season of 3 %": season(0.03, 365),
+}
+"""What is no commit."""
+
+NOT_TUNED_ON: Mapping[str, Cause] = {
+    "kernel of 1 to 5 %": kernel(0.01, 0.05),
+    "kernel of 4 %, no marker": kernel(0.035, 0.045, marked=False),
+    "box +2 %": moves(slice(0, 1), slice(1, None), 0.02),
+    "base +5 %": moves(slice(0, 1), slice(0, 1), 0.05),
+    "three weeks of +2.5 %": moves(slice(0, 1), slice(1, None), 0.025, 21),
+    "ten nights of 1.7 times the noise": noisy(1.7, 10),
+    "season of 4 % in 200 nights": season(0.04, 200),
+}
+"""Others, first looked at when everything was chosen."""
+
+COMMITS: Mapping[str, Cause] = {
+    "a commit slows every step by 5 %": moves(slice(None), slice(2, 3), -0.05),
+    "a step by 10 % beside a kernel": beside(kernel()),
+    "a step by 10 % beside box -3 %": beside(moves(slice(0, 1), slice(1, None), -0.03)),
+}
+"""What has to be found all the same."""
+
+
+def cause_figures(wanted: str = "") -> Iterator[Figure]:
+    """Yield how many causes leave a change open, and how many commits are found, of kinds that match."""
+    for name, cause in {**NO_COMMITS, **NOT_TUNED_ON, **COMMITS}.items():
+        if not re.search(wanted, name):
+            continue
+        found = [_open_changes(number, cause) for number in range(TEAMS)]
+        ever = 100 * sum(max(changes) > 0 for changes in found) / TEAMS
+        last = 100 * sum(changes[-1] > 0 for changes in found) / TEAMS
+        note = f"{ever:.0f} % at any look; {sum(map(max, found)) / TEAMS:.2f} issues each"
+        note += "; not tuned on" if name in NOT_TUNED_ON else ""
+        if name in COMMITS:
+            yield Figure(f"{name}: found", last, "%", at_least=MIN_FOUND, note=note)
+        else:
+            yield Figure(f"{name}: left open", last, "%", at_most=MAX_LEFT, note=note)
+
+
+def _open_changes(number: int, cause: Cause) -> list[int]:
+    """Return the changes of a box that are open at each look, of those dated near a cause."""
+    team = quiet_team((SEED, number))
+    cause(team)
+    with TemporaryDirectory(prefix="tidemark-") as folder:
+        reports = judged(Path(folder) / "history.db", team)
+    boxes = {"box0", "box1"} if cause in COMMITS.values() else {"box0"}
+    return [sum(_is_near(change, team, boxes) for change in report.open) for report in reports]
+
+
+def _is_near(change: Change, team: Team, boxes: Collection[str]) -> bool:
+    near = FIRST_NIGHT + timedelta(days=team.at - NEAR[0]), FIRST_NIGHT + timedelta(days=team.at + NEAR[1])
+    return any(
+        member.key.environment.box in boxes
+        and member.last_before.started_at < near[1]
+        and near[0] < member.first_after.started_at
+        for member in change.members
+    )

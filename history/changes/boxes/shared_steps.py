@@ -1,0 +1,267 @@
+"""Steps that most series of a box share: of every branch, or in the base's own values. No commit made them.
+
+What moves one branch alone, on however many boxes, is a commit and stays a change. What moves most series of
+most branches of a box in one night is the box, and what is in the base's own values, the other way round, is
+the base. Either is one note, however many series show it. A series that moved by more than the others, or at
+another time, is a change beside it.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from history.changes.boxes.shared_drift import drifts_with_box
+from history.changes.boxes.shared_noise import is_noise_of_box
+from history.changes.boxes.step_groups import MIN_BRANCHES, StepGroup, by_branch, day_of, step_groups
+from history.changes.level_shift import Shift
+from history.series.environment_changes import markers
+from history.series.matrix import SeriesMatrix
+from history.series.series import Night
+from history.stats.shared_steps import is_as_others
+from history.store.records import Environment
+from suites.metrics import label_of
+
+Array = NDArray[np.float64]
+
+MOVED = 1.5
+"""Standard errors by which the median series of a branch has to move."""
+
+APART = 8
+"""Nights by which two shared steps are apart at least."""
+
+MARKED_SHARE, MARKED_MOVED = 0.3, 2.5
+"""The share of the series of a branch that has to move, and by how many standard errors, for the box to be
+what moved on the night of a marker: another machine may suit most series as well as the one before."""
+
+OF_PEAK = 0.75
+"""The share of the largest step around it that a day shows if it may be the day of the step."""
+
+NEARBY = 2
+"""Nights by which a shared step may be dated wrongly, or a session of the box be before or after it."""
+
+SERIES_OF_BASE = 0.75
+"""The share of series of which most of the step has to be in the base's own values."""
+
+
+class Cause(StrEnum):
+    """What moved."""
+
+    BOX = "box"
+    BASE = "base"
+
+
+@dataclass(frozen=True)
+class SharedStep:
+    """Most series of a metric on a box moved in one night, and did not come back in the next ones."""
+
+    environment: Environment
+    """That of the first of the suites that show it."""
+
+    suites: int
+    metric: str
+    cause: Cause
+    base: str
+    since: Night
+    """The first night of the new level."""
+
+    branches: tuple[str, ...]
+    """Those that moved, in order."""
+
+    size: float
+    """The median step over all series, as a logarithm."""
+
+    typical: float
+    """The median of the steps without their signs."""
+
+    moved: int
+    """Series that moved by MOVED standard errors or more,"""
+
+    series: int
+    """of how many that tell."""
+
+    def __str__(self) -> str:
+        """Return the box, the night, and what moved by how much, as a sentence."""
+        return f"box {self.environment.box}, {self.since.started_at:%Y-%m-%d}: {self.what}, {self.amounts}"
+
+    @property
+    def what(self) -> str:
+        """What moved, as a clause."""
+        if self.cause is Cause.BASE:
+            return f"the base {self.base} moved, and most series against it"
+        return f"most series of {len(self.branches)} branches moved together"
+
+    @property
+    def amounts(self) -> str:
+        """How many series of the metric moved, and by how much."""
+        one_way = abs(self.size) > self.typical / 2
+        by = f"{math.expm1(self.size):+.1%}" if one_way else f"{math.expm1(self.typical):.1%} up or down"
+        return f"{self.moved} of {self.series} of {label_of(self.metric)} by {by} in the median"
+
+
+class SharedSteps:
+    """The shared steps in the matrices of all boxes."""
+
+    def __init__(self, connection: Connection, matrices: Iterable[SeriesMatrix]) -> None:
+        self._connection = connection
+        self._marked_days: dict[str, NDArray[np.int64]] = {}
+        self._groups: defaultdict[tuple[str, str], list[StepGroup]] = defaultdict(list)
+        for matrix in matrices:
+            for group in step_groups(connection, matrix):
+                self._groups[matrix.environment.box, group.metric].append(group)
+
+    @cached_property
+    def found(self) -> Mapping[tuple[str, str], tuple[SharedStep, ...]]:
+        """Return the shared steps of each box and metric, in order."""
+        return {key: tuple(_shared(groups, self._marked)) for key, groups in self._groups.items()}
+
+    def _marked(self, groups: Sequence[StepGroup]) -> NDArray[np.int64]:
+        """Return the days on which the machine of some groups, all of a box, or its tools changed."""
+        box = groups[0].matrix.environment.box
+        if box not in self._marked_days:
+            by_environment = {group.matrix.environment: group.matrix for group in groups}
+            self._marked_days[box] = np.array(
+                [
+                    day_of(matrix.nights[position])
+                    for matrix in by_environment.values()
+                    for position, marker in markers(self._connection, matrix).items()
+                    if marker.box
+                ],
+                dtype=np.int64,
+            )
+        return self._marked_days[box]
+
+    def latest(self, nights: int) -> Iterator[SharedStep]:
+        """Yield the shared steps of the latest nights of each box."""
+        for key, steps in self.found.items():
+            end = max(int(group.days[-1]) for group in self._groups[key])
+            yield from (step for step in steps if day_of(step.since) > end - nights)
+
+    def without_noise(self, matrix: SeriesMatrix, shifts: Iterable[Shift]) -> Iterator[Shift]:
+        """Yield the shifts of a matrix that are more than what their box's noise was, where it had grown."""
+        for shift in shifts:
+            groups = self._groups[matrix.environment.box, shift.metric]
+            group = next((group for group in groups if group.matrix is matrix), None)
+            if group is None or not is_noise_of_box(groups, group, shift):
+                yield shift
+
+    def explained(self, matrix: SeriesMatrix, shifts: Iterable[Shift]) -> Iterator[Shift]:
+        """Yield the shifts of a matrix; those that a shared step explains say so."""
+        for shift in shifts:
+            why = self._explanation(matrix, shift)
+            yield replace(shift, explained="; ".join(filter(None, (shift.explained, why)))) if why else shift
+
+    def _explanation(self, matrix: SeriesMatrix, shift: Shift) -> str:
+        key = matrix.environment.box, shift.metric
+        group = next((group for group in self._groups[key] if group.matrix is matrix), None)
+        if group is None:
+            return ""
+        for step in self.found[key]:
+            is_of_branch = shift.branch in step.branches and not shift.gradual
+            if is_of_branch and _explains(step, self._groups[key], group, shift):
+                return str(step)
+        if drifts_with_box(by_branch(self._groups[key]).values(), group, shift):
+            return f"box {matrix.environment.box}: most series of {label_of(group.metric)} drift as it does"
+        return ""
+
+
+def _shared(
+    groups: Sequence[StepGroup], marked: Callable[[Sequence[StepGroup]], NDArray[np.int64]]
+) -> Iterator[SharedStep]:
+    """Yield the steps that most series of a metric on a box share, in order.
+
+    `marked` returns the days with a marker of the box.
+    """
+    first = min(int(group.days[0]) for group in groups)
+    count = max(int(group.days[-1]) for group in groups) - first + 1
+    branches = by_branch(groups)
+    scores = np.array([of_branch.scores(first, count) for of_branch in branches.values()])
+    some = [of_branch.scores(first, count, MARKED_SHARE) for of_branch in branches.values()]
+    if ((np.array(some) >= MARKED_MOVED).sum(axis=0) >= MIN_BRANCHES).any():
+        near = np.abs(np.arange(first, first + count)[:, np.newaxis] - marked(groups)) <= NEARBY
+        at_marker = np.array(some) * (MOVED / MARKED_MOVED)
+        scores = np.where(near.any(axis=1), np.fmax(scores, at_marker), scores)
+    moved = np.array([_at_peaks(of_branch) for of_branch in scores])
+    most = moved.sum(axis=0) > np.isfinite(scores).sum(axis=0) / 2
+    strength = np.where(most, np.where(moved, scores, 0.0).sum(axis=0), 0.0)
+    for place in _peaks(strength):
+        names = [name for name, has_moved in zip(branches, moved[:, place], strict=True) if has_moved]
+        step = _described([group for group in groups if group.matrix.branch in names], first + place)
+        if step is not None and (step.cause is Cause.BASE or len(names) >= MIN_BRANCHES):
+            yield step
+
+
+def _described(groups: Sequence[StepGroup], day: int) -> SharedStep | None:
+    """Return the step of some groups on a day; None where none of them has a night then."""
+    at = [(group, column) for group in groups if (column := group.column(day)) is not None]
+    if not at:
+        return None
+    sizes = np.concatenate([group.steps.sizes[:, column] for group, column in at])
+    distances = np.concatenate([group.steps.distances[:, column] for group, column in at])
+    told = np.isfinite(distances)
+    group, column = at[0]
+    of_base = np.concatenate([group.is_of_base(column) for group, column in at])[told]
+    return SharedStep(
+        group.matrix.environment,
+        len({group.matrix.environment for group, _ in at}),
+        group.metric,
+        Cause.BASE if of_base.mean() > SERIES_OF_BASE else Cause.BOX,
+        group.matrix.base or "",
+        group.night(column),
+        tuple(dict.fromkeys(group.matrix.branch for group, _ in at)),
+        float(np.median(sizes[told])),
+        float(np.median(np.abs(sizes[told]))),
+        int((distances[told] >= MOVED).sum()),
+        int(told.sum()),
+    )
+
+
+def _at_peaks(scores: Array) -> NDArray[np.bool_]:
+    """Return the days on which a branch moved, about as much as on any near them.
+
+    A step also shows in the nights beside it, by less.
+    """
+    strength = np.where(scores >= MOVED, scores, 0.0)
+    return np.asarray((strength > 0) & (strength >= OF_PEAK * _most_around(strength)))
+
+
+def _peaks(strength: Array) -> Iterator[int]:
+    """Yield the days on which something is the strongest of those around them, and above 0."""
+    last = -APART - 1
+    for day in np.flatnonzero((strength > 0) & (strength == _most_around(strength))).tolist():
+        if day > last + APART:
+            yield day
+        last = day
+
+
+def _most_around(strength: Array) -> Array:
+    return np.asarray(sliding_window_view(np.pad(strength, APART), 2 * APART + 1).max(axis=1))
+
+
+def _explains(step: SharedStep, groups: Sequence[StepGroup], group: StepGroup, shift: Shift) -> bool:
+    """Return whether a step of the box, in `groups`, is what a shift of a series in `group` is."""
+    day = day_of(step.since)
+    column, row = group.column(day), group.row(shift.series_id)
+    if column is None or row is None:
+        return False
+    first, last = (
+        int(np.searchsorted(group.days, day_of(night))) for night in (shift.last_before, shift.first_after)
+    )
+    nights = range(max(column - NEARBY, 0), column + NEARBY + 1)
+    if not any(group.steps.can_be_at(row, night, first, last) for night in nights):
+        return False
+    others = [
+        other.steps.sizes[
+            [number for number in range(len(other.rows)) if (other, number) != (group, row)], at
+        ]
+        for other in groups
+        if other.matrix.branch in step.branches and (at := other.column(day)) is not None
+    ]
+    return is_as_others(shift.log_size, float(group.steps.errors[row, column]), np.concatenate(others))

@@ -1,0 +1,116 @@
+"""What moves most series of a box, or its base, is a note and no change; a commit is a change."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.simulation.boxes.shared_causes import COMMITS, NO_COMMITS, Team, judged, quiet_team
+from history.changes.boxes.shared_steps import MOVED, Cause, SharedStep
+from history.changes.detector import DetectionReport
+from history.rendering.changes import box_note_lines
+from history.series.series import Night
+from history.stats.shared_steps import is_as_others, step_sizes
+from history.store.records import Environment
+from tests.history.watched import night
+
+SIGMA = 0.01
+
+
+def last_report(
+    folder: Path, cause: Callable[[Team], None], looks: tuple[int, ...] = (40,), seed: int = 3
+) -> DetectionReport:
+    team = quiet_team((9970, seed))
+    cause(team)
+    return judged(folder / "history.db", team, looks)[-1]
+
+
+def shared(report: DetectionReport) -> list[SharedStep]:
+    return [note for note in report.notes if isinstance(note, SharedStep)]
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("box -3 %", "most series of 2 branches moved together"),
+        ("base -3 %", "the base postgres@16 moved, and most series against it"),
+        ("kernel", "most series of 2 branches moved together"),
+        ("kernel without a marker", "most series of 2 branches moved together"),
+    ],
+)
+def test_what_moves_a_box_or_its_base_is_one_note(name: str, what: str, tmp_path: Path) -> None:
+    report = last_report(tmp_path, NO_COMMITS[name], looks=(20,))
+    assert report.open == ()
+    assert report.explained
+    (note,) = shared(report)
+    assert (note.environment.box, note.what) == ("box0", what)
+    assert note.moved > 0.7 * note.series
+    assert all(str(note) in (change.reason or "") for change in report.explained)
+
+
+def test_the_next_nights_know_it(tmp_path: Path) -> None:
+    report = last_report(tmp_path, NO_COMMITS["box -3 %"], looks=(20, 60))
+    assert (report.open, report.new, report.explained) == ((), (), ())
+
+
+def test_a_season_of_a_box_is_no_step(tmp_path: Path) -> None:
+    assert last_report(tmp_path, NO_COMMITS["season of 3 %"], seed=1).open == ()
+
+
+def test_a_commit_that_slows_every_step_of_its_branch_is_a_change(tmp_path: Path) -> None:
+    report = last_report(tmp_path, COMMITS["a commit slows every step by 5 %"])
+    assert not shared(report)
+    assert not report.explained
+    members = [member for change in report.open for member in change.members]
+    assert {member.key.branch for member in members} == {"postgres@18"}
+    assert {member.key.environment.box for member in members} == {"box0", "box1"}
+    assert len({member.key.step for member in members}) == 10
+
+
+@pytest.mark.parametrize("name", ["a step by 10 % beside a kernel", "a step by 10 % beside box -3 %"])
+def test_a_step_of_its_own_beside_it_is_a_change(name: str, tmp_path: Path) -> None:
+    report = last_report(tmp_path, COMMITS[name])
+    (change,) = report.open
+    assert {(member.key.branch, member.key.step) for member in change.members} == {("postgres@17", "step-03")}
+    assert {member.key.environment.box for member in change.members} == {"box0", "box1"}
+
+
+def test_steps_are_measured_at_their_night_through_outliers_gaps_and_correlation() -> None:
+    logs = SIGMA * np.random.default_rng(1).standard_normal((10, 120))
+    logs[:, 80:] -= 3 * SIGMA
+    logs[2, 82] += 40 * SIGMA
+    logs[3, 70:75] = np.nan
+    steps = step_sizes(logs)
+    assert np.median(steps.sizes[:, 80]) == pytest.approx(-3 * SIGMA, rel=0.2)
+    middle = np.median(steps.distances[:, 20:110], axis=0)
+    assert int(middle.argmax()) == 60
+    assert middle[20] < MOVED
+    assert steps.can_be_at(0, 80, 76, 84)
+    assert not steps.can_be_at(0, 70, 76, 84)
+
+
+def test_one_step_among_others_is_told_from_theirs() -> None:
+    one_way = np.array([-0.03, -0.028, -0.032, -0.031, -0.029, math.nan])
+    assert is_as_others(-0.033, 0.005, one_way)
+    assert not is_as_others(-0.1, 0.005, one_way)
+    assert not is_as_others(0.03, 0.005, one_way)
+    both_ways = np.array([-0.03, 0.028, -0.022, 0.021, -0.029, 0.025])
+    assert is_as_others(-0.03, 0.005, both_ways)
+    assert not is_as_others(0.11, 0.005, both_ways)
+
+
+def test_one_night_is_one_line_whatever_shows_it() -> None:
+    where = [Environment(box, "write-heavy", "short") for box in ("db1", "db2")]
+    since = [Night(number, night(number), "postgres@18.6", 1) for number in range(3)]
+    shown = ("qps", Cause.BOX, "postgres@17")
+    seen = [
+        SharedStep(where[0], 1, *shown, since[0], ("a", "b"), -0.03, 0.03, 18, 20),
+        SharedStep(where[1], 1, *shown, since[1], ("a", "b"), 0.001, 0.025, 17, 20),
+    ]
+    assert list(box_note_lines(seen)) == [
+        f"boxes db1, db2 (write-heavy): most series of 2 branches moved together, since {night(0):%Y-%m-%d}: "
+        "db1 18 of 20 of qps by -3.0% in the median; db2 17 of 20 of qps by 2.5% up or down in the median; "
+        "no issue is opened"
+    ]
