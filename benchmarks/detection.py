@@ -25,6 +25,7 @@ import numpy as np
 
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.parts import chosen_parts
+from benchmarks.rivals import window_means
 from benchmarks.rivals.figures import RIVALS, RivalScore, Series, finished_series, rivals_found
 from benchmarks.rivals.finished_series import finished_figures
 from benchmarks.rivals.scores import (
@@ -264,10 +265,22 @@ def scale_figures() -> Iterator[Figure]:
         yield Figure(f"{name}: suspects of a quiet night of a box", a_night, "", note=note)
         quiet = kind(np.random.default_rng((SCALE_SEED, seed, 1)), (SHARES_SERIES, NIGHTS))
         raised = float(np.mean([bool(changes) for changes in watch_many(quiet, 0.5 / TEAM)]))
+        yield from _rival_at_scale(name, kind, seed, quiet, note)
         issues = a_night * TEAM / BOX_SERIES * NIGHTS * wrong + raised * TEAM
         note = f"{wrong:.2g} of sessions, {raised * TEAM:.2g} by nights alone; {note}".rstrip("; ")
         most = MAX_FALSE_ISSUES if name in KINDS else None
         yield Figure(f"{name}: false issues a year of {TEAM}", issues, "", at_most=most, note=note)
+
+
+def _rival_at_scale(name: str, kind: Kind, seed: int, quiet: Array, note: str) -> Iterator[Figure]:
+    """Yield how late and how often a simple method raises a series of a team, without a confirmation."""
+    for size in SCALE_LIMITS:
+        nights = window_means.delays(
+            kind, (SCALE_SEED, seed, round(100 * size)), SCALE_SERIES, size, 0.5 / TEAM
+        )
+        yield Figure(f"{name}: {size:g} sigma, window means", float(nights.mean()), "nights", note=note)
+    false = float(np.mean(window_means.alerts(quiet, 0.5 / TEAM).any(axis=1)))
+    yield Figure(f"{name}: false alerts a year of {TEAM}, window means", false * TEAM, "", note=note)
 
 
 def share_figures() -> Iterator[Figure]:

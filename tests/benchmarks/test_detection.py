@@ -14,6 +14,7 @@ from benchmarks import detection
 from benchmarks.rivals import figures, tools
 from benchmarks.rivals.scores import Score, delay_of, false_share, finished_score, nightly_score
 from benchmarks.rivals.tools import RivalJob, RivalsError, answers, rows_of
+from benchmarks.rivals.window_means import alerts
 from benchmarks.simulation.detection_series import (
     CENSORED,
     FIRST_STEP,
@@ -170,3 +171,15 @@ def test_the_requirements_are_locked_and_name_no_index() -> None:
     assert "--hash=sha256:" in text
     assert "://" not in text
     assert "index-url" not in text
+
+
+def test_window_means_keep_their_share_in_gaussian_noise_alone_and_see_steps() -> None:
+    rng = np.random.default_rng(4)
+    quiet, correlated = gaussian(rng, (2000, NIGHTS)), autocorrelated(rng, (500, NIGHTS))
+    assert np.mean(alerts(quiet, 0.0125).any(axis=1)) < 0.02
+    assert np.mean(alerts(correlated, 0.0125).any(axis=1)) > 0.1
+    quiet[:, 200:] += 3 * SIGMA
+    quiet[:, 210] = np.nan
+    found = alerts(quiet, 0.0125)
+    assert np.median(found[:, 200:].argmax(axis=1)) in (2, 3, 4)
+    assert not found[:, 210].any()
