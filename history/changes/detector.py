@@ -149,8 +149,7 @@ def _events(
     """Return the shifts that the watch raises and those that were confirmed, in the order of the nights."""
     shifts = confirmed_shifts(matrix, confirmed, WINDOW)
     raised = without_confirmed(shifts_of(connection, matrix, false_share, shifts.levels), shifts.events)
-    raised = with_drifts_joined(matrix, list(shared.without_noise(matrix, raised)))
-    raised = list(shared.explained(matrix, raised))
+    raised = list(shared.explained(matrix, with_drifts_joined(matrix, raised)))
     return sorted(
         [*weighed(raised, confirmed), *shifts.events], key=lambda event: event.first_after.started_at
     )

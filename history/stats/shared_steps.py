@@ -42,6 +42,15 @@ BEYOND = 1.5
 MIN_OTHERS = 4
 """Other series without which a step is not compared with theirs."""
 
+SMOOTHED = 7
+"""Nights over which the noise that series share is averaged."""
+
+LARGER = 1.3
+"""Times the usual noise that counts as larger; anything less is taken for the usual one."""
+
+_MEDIAN_SQUARE = 0.455
+"""The median of squares of normal values with variance 1."""
+
 _DEVIATION = 1.4826
 _WINDOW = 5
 
@@ -57,8 +66,8 @@ class StepSizes:
     cleaned: Array
     """The values without outliers, [series, nights]."""
 
-    relative_squares: Array
-    """The squares of the differences from the night before, over the usual ones, [series, nights]."""
+    noise: Array
+    """The noise that all series share in a night, over the usual; 1 where it has not grown, [nights]."""
 
     variance: Array
     """The variance of a night, with what correlation with the neighbours adds to that of a mean, [series]."""
@@ -100,12 +109,14 @@ def step_sizes(logs: Array) -> StepSizes:
     told = (before >= MIN_BEFORE) & (since >= MIN_SINCE)
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = (sums[:, end] - sums[:, nights]) / since - (sums[:, nights] - sums[:, first]) / before
-        share = 1 / before + 1 / since
+    noise = _shared_noise(logs, 2 * (1 - correlation) * deviation**2)
+    squares = _padded(np.where(known, noise**2, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (squares[:, nights] - squares[:, first]) / before**2
+        share += (squares[:, end] - squares[:, nights]) / since**2
     variance = deviation**2 * (1 + correlation) / (1 - correlation)
     errors = np.sqrt(variance[:, np.newaxis] * np.where(told, share, np.nan))
-    differences = np.diff(logs, axis=1, prepend=np.nan)
-    usual = 2 * (1 - correlation) * deviation[:, np.newaxis] ** 2
-    return StepSizes(np.where(told, sizes, np.nan), errors, cleaned, differences**2 / usual, variance)
+    return StepSizes(np.where(told, sizes, np.nan), errors, cleaned, noise, variance)
 
 
 def is_as_others(size: float, error: float, others: Array) -> bool:
@@ -131,6 +142,20 @@ def _noise(logs: Array) -> tuple[Array, float]:
     ratio = float(np.median((next_but / beside) ** 2)) if len(beside) else 1.0
     correlation = min(max(ratio - 1, 0.0), MAX_CORRELATION)
     return beside / np.sqrt(2 * (1 - correlation)), correlation
+
+
+def _shared_noise(logs: Array, usual: Array) -> Array:
+    """Return the noise of the nights over the usual, [nights], by the differences of neighbours.
+
+    `usual` are the variances of these, [series].
+    """
+    squares = np.diff(logs, axis=1, prepend=np.nan) ** 2 / usual[:, np.newaxis]
+    medians = row_medians(np.ascontiguousarray(squares.T)) / _MEDIAN_SQUARE
+    medians[np.isfinite(squares).sum(axis=0) < MIN_OTHERS] = np.nan
+    windows = sliding_window_view(np.pad(medians, SMOOTHED // 2, constant_values=np.nan), SMOOTHED)
+    known = np.isfinite(windows)
+    noise = np.sqrt(np.where(known, windows, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
+    return np.where(noise >= LARGER, noise, 1.0)
 
 
 def _spread(differences: Array) -> Array:

@@ -144,16 +144,8 @@ class SharedSteps:
             end = max(int(group.days[-1]) for group in self._groups[key])
             yield from (step for step in steps if day_of(step.since) > end - nights)
 
-    def without_noise(self, matrix: SeriesMatrix, shifts: Iterable[Shift]) -> Iterator[Shift]:
-        """Yield the shifts of a matrix that are more than what their box's noise was, where it had grown."""
-        for shift in shifts:
-            groups = self._groups[matrix.environment.box, shift.metric]
-            group = next((group for group in groups if group.matrix is matrix), None)
-            if group is None or not is_noise_of_box(groups, group, shift):
-                yield shift
-
     def explained(self, matrix: SeriesMatrix, shifts: Iterable[Shift]) -> Iterator[Shift]:
-        """Yield the shifts of a matrix; those that a shared step explains say so."""
+        """Yield the shifts of a matrix; those that their box explains say so."""
         for shift in shifts:
             why = self._explanation(matrix, shift)
             yield replace(shift, explained="; ".join(filter(None, (shift.explained, why)))) if why else shift
@@ -167,8 +159,13 @@ class SharedSteps:
             is_of_branch = shift.branch in step.branches and not shift.gradual
             if is_of_branch and _explains(step, self._groups[key], group, shift):
                 return str(step)
-        if drifts_with_box(by_branch(self._groups[key]).values(), group, shift):
-            return f"box {matrix.environment.box}: most series of {label_of(group.metric)} drift as it does"
+        groups = self._groups[key]
+        if drifts_with_box(by_branch(groups).values(), group, shift):
+            return f"box {key[0]}: most series of {label_of(group.metric)} drift as it does"
+        if is_noise_of_box(group, shift):
+            return (
+                f"box {matrix.environment.box}: the noise of {label_of(group.metric)} had grown in all series"
+            )
         return ""
 
 

@@ -59,6 +59,23 @@ def test_a_season_of_a_box_is_no_step(tmp_path: Path) -> None:
     assert last_report(tmp_path, NO_COMMITS["season of 3 %"], seed=1).open == ()
 
 
+def test_noise_of_a_box_that_has_grown_is_no_step(tmp_path: Path) -> None:
+    report = last_report(tmp_path, NO_COMMITS["two weeks of twice the noise"], looks=(10,), seed=0)
+    assert report.open == ()
+    assert not shared(report)
+    (change,) = report.explained
+    assert change.reason == "box box0: the noise of qps had grown in all series"
+
+
+def test_a_step_in_noise_that_has_grown_is_a_change_once_it_has_lasted(tmp_path: Path) -> None:
+    def both(team: Team) -> None:
+        NO_COMMITS["two weeks of twice the noise"](team)
+        team.logs[0, 1, 3, team.at :] -= 0.06
+
+    (change,) = last_report(tmp_path, both, looks=(5, 40), seed=3).open
+    assert {member.key.step for member in change.members} == {"step-03"}
+
+
 def test_a_commit_that_slows_every_step_of_its_branch_is_a_change(tmp_path: Path) -> None:
     report = last_report(tmp_path, COMMITS["a commit slows every step by 5 %"])
     assert not shared(report)
