@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from history.series.environment_changes import Marker, markers
 from history.series.matrix import SeriesMatrix, read_matrix
-from history.stats.shared_steps import is_as_others
+from history.stats.shared_steps import StepSizes, is_as_others, step_sizes
 
 Array = NDArray[np.float64]
 
@@ -58,6 +58,7 @@ class MarkerEffects:
         self._connection, self._matrix = connection, matrix
         self._marked: Mapping[int, Marker] = markers(connection, matrix)
         self._logs = matrix.log_ratios()
+        self._steps: dict[str, StepSizes] = {}
         self._moves: dict[tuple[int, str], _Moves] = {}
         self._of_base: dict[tuple[str, str], Array] | None = None
 
@@ -69,21 +70,38 @@ class MarkerEffects:
         return "; ".join(
             str(marker)
             for position, marker in self._marked.items()
-            if first - NEARBY < position <= last + NEARBY
-            and self._explains(position, marker, row, size, first < position <= last)
+            if self._explains(position, marker, row, size, (first, last))
         )
 
-    def _explains(self, position: int, marker: Marker, row: int, size: float, is_within: bool) -> bool:
+    def _explains(
+        self, position: int, marker: Marker, row: int, size: float, nights: tuple[int, int]
+    ) -> bool:
+        first, last = nights
+        is_within = first < position <= last
         if is_within and marker.work:
             return True
-        if marker.box and self._moved_with_most(position, row, size):
+        moved_with_box = marker.box and self._can_be_at(position, row, first, last)
+        if moved_with_box and self._moved_with_most(position, row, size):
             return True
         return bool(is_within and marker.base) and self._is_of_base(position, row, size)
+
+    def _can_be_at(self, position: int, row: int, first: int, last: int) -> bool:
+        """Return whether a shift of a row can have happened at a marker: near it, or as likely then."""
+        if first - NEARBY < position <= last + NEARBY:
+            return True
+        metric = self._matrix.series[row][2]
+        rows = self._rows(metric)
+        if metric not in self._steps:
+            self._steps[metric] = step_sizes(self._logs[rows])
+        return self._steps[metric].can_be_at(rows.index(row), position, first, last)
+
+    def _rows(self, metric: str) -> list[int]:
+        return [number for number, (_, _, other) in enumerate(self._matrix.series) if other == metric]
 
     def _moved_with_most(self, position: int, row: int, size: float) -> bool:
         """Return whether most series of a row's metric moved with a marker, and the row by about as much."""
         metric = self._matrix.series[row][2]
-        rows = [number for number, (_, _, other) in enumerate(self._matrix.series) if other == metric]
+        rows = self._rows(metric)
         if (position, metric) not in self._moves:
             self._moves[position, metric] = _moves(self._logs[rows], position)
         moves = self._moves[position, metric]

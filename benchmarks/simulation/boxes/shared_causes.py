@@ -100,6 +100,11 @@ def judged(path: Path, team: Team, looks: Sequence[int] = LOOKS) -> list[Detecti
         return reports
 
 
+def versions_of(team: Team) -> Sequence[str]:
+    """Return the versions that a team measures, the base first."""
+    return VERSIONS[: team.logs.shape[1]]
+
+
 def _end_of(nights: int) -> datetime:
     return FIRST_NIGHT + timedelta(days=nights)
 
@@ -115,21 +120,24 @@ def _frame(connection: sqlite3.Connection, team: Team) -> None:
     )
     connection.executemany(
         "INSERT INTO builds VALUES (?, ?, 'postgres', ?, 'cache', 'sha256:0', 'gcc 13', '{}')",
-        [(number + 1, f"build-{version}", version) for number, version in enumerate(VERSIONS)],
+        [(number + 1, f"build-{version}", version) for number, version in enumerate(versions_of(team))],
     )
     connection.executemany(
         "INSERT INTO series VALUES (?, ?, 'write-heavy', 'short relaxed', ?, ?, 'qps', ?)",
         [
             (number + 1, f"box{box}", _branch(version), f"step-{step:02}", step + 1)
             for number, (box, version, step) in enumerate(
-                (box, version, step) for box in range(BOXES) for version in VERSIONS for step in range(STEPS)
+                (box, version, step)
+                for box in range(BOXES)
+                for version in versions_of(team)
+                for step in range(STEPS)
             )
         ],
     )
 
 
 def _nights(connection: sqlite3.Connection, team: Team, since: int, until: int) -> None:
-    options = json.dumps({"mode": "rounds", "versions": VERSIONS, "settings": {}})
+    options = json.dumps({"mode": "rounds", "versions": versions_of(team), "settings": {}})
     for night in range(since, until):
         for box in range(BOXES):
             session = night * BOXES + box + 1
@@ -152,7 +160,7 @@ def _nights(connection: sqlite3.Connection, team: Team, since: int, until: int) 
                         f"box{box}",
                         started,
                     )
-                    for number, version in enumerate(VERSIONS)
+                    for number, version in enumerate(versions_of(team))
                 ],
             )
             values = np.exp(team.logs[box, ..., night]).ravel().tolist()
@@ -179,7 +187,7 @@ def kernel(least: float = 0.02, largest: float = 0.03, marked: bool = True) -> C
 
 
 def _up_or_down(team: Team, least: float, largest: float) -> Array:
-    shape = (len(VERSIONS) - 1, STEPS, 1)
+    shape = (team.logs.shape[1] - 1, STEPS, 1)
     return np.asarray(team.rng.uniform(least, largest, shape) * team.rng.choice([-1.0, 1.0], shape))
 
 
@@ -227,6 +235,16 @@ def season(by: float, days: float) -> Cause:
     return cause
 
 
+def one_branch(cause: Cause) -> Cause:
+    """The team measures one branch beside its base."""
+
+    def alone(team: Team) -> None:
+        team.logs = team.logs[:, :2]
+        cause(team)
+
+    return alone
+
+
 def beside(cause: Cause) -> Cause:
     """A step of a branch regresses by 10 % on both boxes in the night of another cause."""
 
@@ -241,6 +259,7 @@ NO_COMMITS: Mapping[str, Cause] = {
     "nothing": lambda team: None,
     "kernel": kernel(),
     "kernel without a marker": kernel(marked=False),
+    "kernel, one branch": one_branch(kernel()),
     "replaced box": replaced_box,
     "box -3 %": moves(slice(0, 1), slice(1, None), -0.03),
     "base -3 %": moves(slice(0, 1), slice(0, 1), -0.03),

@@ -50,6 +50,12 @@ def test_what_moves_a_box_or_its_base_is_one_note(name: str, what: str, tmp_path
     assert all(str(note) in (change.reason or "") for change in report.explained)
 
 
+def test_a_marker_explains_what_is_dated_beside_it_with_one_branch_too(tmp_path: Path) -> None:
+    report = last_report(tmp_path, NO_COMMITS["kernel, one branch"], looks=(60,), seed=4)
+    assert report.open == ()
+    assert "the machine changed" in (report.explained[0].reason or "")
+
+
 def test_the_next_nights_know_it(tmp_path: Path) -> None:
     report = last_report(tmp_path, NO_COMMITS["box -3 %"], looks=(20, 60))
     assert (report.open, report.new, report.explained) == ((), (), ())
