@@ -56,26 +56,24 @@ def run_command(
     suite: str,
     profile: str,
     *,
-    steps: Sequence[str] = (),
     options: Sequence[str] = (),
     measured: Collection[str] = (),
 ) -> str:
     """Return the command that measures the versions; empty if it would be refused.
 
-    It would be for a suite, profile or step that there is not, and for a release that is neither `measured`
+    It would be for a suite or profile that there is not, and for a release that is neither `measured`
     nor known. Whether a git source has a branch or commit is not known here.
     """
     from suites.definition import load_suite  # loaded only where something is missing
 
     try:
         chosen = load_suite(suite)
-        chosen.select(tuple(steps), profile)
+        chosen.select((), profile)
     except TidemarkError:
         return ""
     for version in versions:
         is_known = str(version) in measured or version.ref in known_releases(version.engine, locate())
         if version.engine not in chosen.engines or (version.is_release and not is_known):
             return ""
-    chosen_steps = [word for step in steps for word in ("--step", step)]
-    words = ["./tidemark", "run", *options, "--suite", suite, "--profile", profile, *chosen_steps]
+    words = ["./tidemark", "run", *options, "--suite", suite, "--profile", profile]
     return shlex.join([*words, *map(str, versions)])

@@ -128,11 +128,11 @@ def code_span(text: str) -> Markdown:
     return Markdown(f"`{one_line(text).replace('`', REPLACED)}`")
 
 
-def code_block(lines: Iterable[str], language: str = "") -> Markdown:
-    """Return lines of code in a fence that is longer than any in them; a line stays one line."""
+def code_block(lines: Iterable[str]) -> Markdown:
+    """Return lines of shell commands in a fence that is longer than any in them; a line stays one line."""
     code = "\n".join(map(unbroken, lines))
     fence = "`" * max(3, *(len(found) + 1 for found in re.findall("`+", code)), 0)
-    return Markdown(f"{fence}{language}\n{code}\n{fence}")
+    return Markdown(f"{fence}sh\n{code}\n{fence}")
 
 
 def indented(text: str, indent: str = "    ") -> Markdown:

@@ -150,12 +150,13 @@ class Journal:
             row = {"uid": uid, "last_run": last_run, "delivered_at": delivered_at}
             connection.execute(insert(_deliveries).values(row))
 
-    def send_again(self, uids: Collection[str], last_run: int | None = None) -> None:
-        """Note that the history lacks something of sessions: what is behind a run, or anything."""
-        values = {"delivered_at": None} | ({} if last_run is None else {"last_run": last_run})
+    def send_again(self, uids: Collection[str]) -> None:
+        """Note that the history lacks something of sessions."""
         if uids:
             with self.store.database.writing() as connection:
-                connection.execute(update(_deliveries).where(_deliveries.c.uid.in_(uids)).values(values))
+                connection.execute(
+                    update(_deliveries).where(_deliveries.c.uid.in_(uids)).values(delivered_at=None)
+                )
 
     def uid_of(self, session_id: int) -> str:
         """Return the uid of a session that the journal holds."""

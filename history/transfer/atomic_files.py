@@ -1,7 +1,6 @@
 """Files that are there whole or not at all."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +9,8 @@ from history.transfer.row_source import TransferError
 
 
 @contextmanager
-def written_whole(path: Path, *, folder: bool = False, replace: bool = False) -> Iterator[Path]:
-    """A name beside `path` to write a file or fill a folder under; it becomes `path` when all went well.
+def written_whole(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A name beside `path` to write a file under; it becomes `path` when all went well.
 
     Raises TransferError when something is there already that is not to be replaced, and when the file system
     has no room.
@@ -21,11 +20,8 @@ def written_whole(path: Path, *, folder: bool = False, replace: bool = False) ->
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if folder:
-            part.mkdir()
         yield part
-        for file in (*part.glob("*"), part):
-            _persist(file)
+        _persist(part)
         part.replace(path)
         _persist(path.parent)
     except OSError as error:
@@ -47,8 +43,5 @@ def _persist(path: Path) -> None:
 
 
 def _remove(part: Path) -> None:
-    if part.is_dir():
-        shutil.rmtree(part, ignore_errors=True)
-        return
     for ending in ("", "-wal", "-shm", "-journal"):
         part.with_name(part.name + ending).unlink(missing_ok=True)

@@ -40,27 +40,7 @@ _KINDS = {
         FieldKind.OBJECT,
     ),
     "warnings": FieldKind.ARRAY,
-    **dict.fromkeys(
-        (
-            "started_at",
-            "ended_at",
-            "dropped_at",
-            "found_at",
-            "created_at",
-            "updated_at",
-            "applied_at",
-            "not_before",
-            "began_at",
-            "happened_at",
-            "seen_at",
-            "left_at",
-            "missed_at",
-            "placed_at",
-            "resolved_at",
-            "unmuted_at",
-        ),
-        FieldKind.TIME,
-    ),
+    "not_before": FieldKind.TIME,
     "version": FieldKind.VERSION,
 }
 
@@ -146,7 +126,7 @@ class Portable:
             return FieldKind.TEXT
         if (self.name, name) == ("confirmations", "question"):  # that of a bisect is an object
             return FieldKind.TEXT
-        return _KINDS.get(name, FieldKind.TEXT)
+        return FieldKind.TIME if name.endswith("_at") else _KINDS.get(name, FieldKind.TEXT)
 
 
 _RUN = Reference("run_id", "runs", ("session", "version", "step", "repetition"))
@@ -335,21 +315,12 @@ PROGRESS = ("status", "ended_at")
 """Fields of a session that say how far it came: those of a copy made while it ran differ."""
 
 
-_AFTER = (
-    "changes",
-    "change_series",
-    "acknowledgements",
-    "alerts",
-    "bisects",
-    "bisect_events",
-    "pool_boxes",
-    "placements",
-)
+_BEFORE = ("metrics", "machines", "builds", "configurations", "series")
 
 
 def before_sessions() -> Iterator[Portable]:
     """The tables that sessions and their rows name."""
-    yield from (PORTABLE[name] for name in ("metrics", "machines", "builds", "configurations", "series"))
+    yield from (PORTABLE[name] for name in _BEFORE)
 
 
 def of_sessions() -> Iterator[Portable]:
@@ -359,4 +330,5 @@ def of_sessions() -> Iterator[Portable]:
 
 def after_sessions() -> Iterator[Portable]:
     """The tables that name several sessions, or none."""
-    yield from (PORTABLE[name] for name in _AFTER)
+    others = (*_BEFORE, "sessions")
+    yield from (portable for portable in _ALL if not portable.of_session and portable.name not in others)

@@ -91,11 +91,11 @@ class NightChart:
         return mark.ratio is not None and self.visible > self.threshold and abs(mark.ratio - 1) < self.visible
 
 
-def night_figure(chart: NightChart, *, caption: h.Node = None, small: bool = False) -> h.Node:
+def night_figure(chart: NightChart, *, small: bool = False) -> h.Node:
     """Return the chart of a series with its table; a small one is for rows of many."""
     return svg.figure(
         draw(chart, small=small),
-        caption or chart.title,
+        chart.title,
         _numbers(chart),
         wide=not small,
         key=None if small else chart_key(chart),

@@ -48,9 +48,9 @@ class Strip:
     better: Better
 
 
-def strip_figure(strip: Strip, caption: h.Node = None) -> h.Node:
+def strip_figure(strip: Strip) -> h.Node:
     """Return the strip with its table."""
-    return svg.figure(_draw(strip), caption or strip.title, _numbers(strip))
+    return svg.figure(_draw(strip), strip.title, _numbers(strip))
 
 
 def _draw(strip: Strip) -> Markup:

@@ -306,7 +306,7 @@ def _functions(
     ]
 
 
-def function_table(profiled: Differential, count: int = FUNCTIONS) -> h.Node:
+def function_table(profiled: Differential) -> h.Node:
     """Return the functions whose own CPU time changed most."""
     whole = profiled.contender_total - profiled.base_total
     totals = (amount(profiled.base_total), amount(profiled.contender_total), _signed(whole))
@@ -322,7 +322,7 @@ def function_table(profiled: Differential, count: int = FUNCTIONS) -> h.Node:
         )
         for function_change in [
             function for function in profiled.functions if function.base.own or function.contender.own
-        ][:count]
+        ][:FUNCTIONS]
     ]
     heads = (
         "function",

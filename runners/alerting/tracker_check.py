@@ -29,13 +29,13 @@ class TrackerCheck:
     """Why an alert would not reach it, or not for much longer; empty when all is well."""
 
 
-def check_tracker(tracker: Tracker, path: Path, moment: datetime | None = None) -> TrackerCheck:
+def check_tracker(tracker: Tracker, path: Path) -> TrackerCheck:
     """Ask the tracker whether issues can be opened, and keep the answer in the file at `path`.
 
     One request, which changes nothing. What a token may do is known as far as GitHub says so when the
     repository is read: of a fine-grained token it does not.
     """
-    moment = moment or now()
+    moment = now()
     try:
         expires_at = tracker.check()
         is_soon = expires_at is not None and expires_at - moment < timedelta(days=EXPIRY_DAYS)
@@ -52,14 +52,6 @@ def keep_check(check: TrackerCheck, path: Path) -> TrackerCheck:
     except OSError:
         path.unlink(missing_ok=True)
     return check
-
-
-def latest_check(path: Path) -> TrackerCheck | None:
-    """Return the check that was kept last; None if there is none that can be read."""
-    try:
-        return TrackerCheck(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ def require_printable(text: str, what: str) -> str:
     return text
 
 
-def require_startable(path: str, what: str) -> None:
-    """Raise InstallError when systemd cannot start a program with such a path, however it is escaped."""
+def require_startable(path: str) -> None:
+    """Raise InstallError when systemd cannot start a program of a checkout at such a path, even escaped."""
     if set(path) & set("\"'\\"):
         raise InstallError(
-            f"{what} holds a quote or a backslash, which systemd cannot start",
+            "the checkout holds a quote or a backslash, which systemd cannot start",
             where=path,
             hint="move it to another folder, such as /opt/tidemark",
         )

@@ -103,7 +103,7 @@ def site(
         require_printable(str(folder), what)
     if agent is not None:
         require_printable(str(agent), "the folder of GitHub's runner")
-    require_startable(str(checkout), "the checkout")
+    require_startable(str(checkout))
     plan_box = plan.boxes[name]
     plan_file, checkout, home = folders.values()
     return Site(

@@ -52,7 +52,7 @@ class OpeningTranscript:
         if not self.connected:
             raise LoadError("sysbench has opened no connection", hint="check the server's log")
         seconds = max(end for _, end in self.connected) - min(begin for begin, _ in self.connected)
-        require_seconds(seconds, "sysbench")
+        require_seconds(seconds)
         return seconds
 
 

@@ -31,11 +31,11 @@ def require_plausible(load: Load, program: str) -> Load:
     return load
 
 
-def require_seconds(seconds: float, program: str) -> None:
-    """Raise LoadError, which names `program`, when no run takes so long."""
+def require_seconds(seconds: float) -> None:
+    """Raise LoadError when no run takes so long."""
     if not 0 <= seconds <= MAX_SECONDS:
         raise LoadError(
-            f"{program} reports what cannot be: {seconds:g} seconds",
+            f"sysbench reports what cannot be: {seconds:g} seconds",
             hint="its output is damaged: measure again",
         )
 

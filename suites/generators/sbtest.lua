@@ -25,10 +25,14 @@ function sbtest.prepared(connection, texts)
       begin = tidemark.statement(connection, "BEGIN"),
       commit = tidemark.statement(connection, "COMMIT"),
    }
-   for name, description in pairs(texts) do
+   local names = {}
+   for name in pairs(texts) do names[#names + 1] = name end
+   table.sort(names)  -- `pairs` has another order in every process
+   for _, name in ipairs(names) do
+      local text, types = texts[name][1], texts[name][2]
       statements[name] = {}
       for t = 1, sysbench.opt.tables do
-         statements[name][t] = tidemark.statement(connection, string.format(description[1], t), description[2])
+         statements[name][t] = tidemark.statement(connection, string.format(text, t), types)
       end
    end
    return statements

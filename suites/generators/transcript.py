@@ -202,7 +202,7 @@ def _require_possible(slices: Sequence[Sequence[Slice]]) -> None:
                 f"{thread.ended:g} with {len(thread.per_second)} seconds of transactions",
                 hint="its output is damaged: measure again",
             )
-    require_seconds(sum(map(seconds_of, slices)), "sysbench")
+    require_seconds(sum(map(seconds_of, slices)))
 
 
 def seconds_of(threads: Sequence[Slice]) -> float:

@@ -7,6 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from suites.keys.profile import Profile
+from suites.keys.step import Step
 from suites.metrics import CONNECTION_KIB, PRIMARY
 
 
@@ -29,50 +31,6 @@ STREAMS = "streams"
 
 MAX_KEYS = 10_000
 """The most orders of a refresh for each unit of the scale, of which there are 15,000."""
-
-
-class StepKeys(Protocol):
-    """The keys of a step that a rule reads."""
-
-    @property
-    def name(self) -> str:
-        """The name of the step."""
-
-    @property
-    def options(self) -> Mapping[str, str | int | float | bool]:
-        """The options of the load generator."""
-
-    @property
-    def most_work_to_rows(self) -> float | None:
-        """The maximum number of transactions, relative to the loaded rows."""
-
-    @property
-    def reads_only(self) -> bool:
-        """Whether it leaves the data as they are."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether transactions arrive at a rate."""
-
-    @property
-    def background(self) -> Mapping[str, float]:
-        """The transactions a second beside the step's own, by kind."""
-
-    @property
-    def timed(self) -> bool:
-        """Whether it is one transaction, once in a round."""
-
-
-class ProfileKeys(Protocol):
-    """The keys of a profile that a rule reads."""
-
-    @property
-    def mode(self) -> str:
-        """How the runs of several versions are interleaved."""
-
-    @property
-    def clients(self) -> Sequence[int]:
-        """The levels of its steps."""
 
 
 class SuiteKeys(Protocol):
@@ -99,11 +57,11 @@ class SuiteKeys(Protocol):
         """Whether the script has a command for after the load."""
 
     @property
-    def steps(self) -> Sequence[StepKeys]:
+    def steps(self) -> Sequence[Step]:
         """All steps in order."""
 
     @property
-    def profiles(self) -> Mapping[str, ProfileKeys]:
+    def profiles(self) -> Mapping[str, Profile]:
         """All profiles by name."""
 
 
@@ -191,7 +149,7 @@ def _check_queries(suite: SuiteKeys) -> None:
             raise ValueError(f"steps.{step.name}.most_work_to_rows: not supported by queries")
 
 
-def _check_query(suite: SuiteKeys, step: StepKeys) -> None:
+def _check_query(suite: SuiteKeys, step: Step) -> None:
     where = f"steps.{step.name}"
     if not {"file"} <= step.options.keys() <= {"file", "keys"}:
         raise ValueError(
@@ -206,7 +164,7 @@ def _check_query(suite: SuiteKeys, step: StepKeys) -> None:
         raise ValueError(f"{where}.options.file: there is no file {step.options['file']} beside suite.toml")
 
 
-def _check_streams(suite: SuiteKeys, step: StepKeys) -> None:
+def _check_streams(suite: SuiteKeys, step: Step) -> None:
     """Raise ValueError unless every stream has queries, which are steps of the suite."""
     where = f"steps.{step.name}"
     if step.options.keys() != {STREAMS}:

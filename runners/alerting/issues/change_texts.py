@@ -227,7 +227,7 @@ def _by_hand(report: ChangeReport) -> Iterator[str]:
         ("To find the commit:", change_search(report)),
     ):
         if lines:
-            yield from (heading, "", code_block(lines, "sh"), "")
+            yield from (heading, "", code_block(lines), "")
 
 
 def _muting() -> Iterator[str]:

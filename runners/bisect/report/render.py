@@ -60,7 +60,7 @@ def markdown(state: BisectState) -> Markdown:
             first, _, rest = item.partition("\n")
             lines += [md("- {}", first), *(["", indented(rest, IN_AN_ITEM), ""] if rest else [])]
         lines += [""]
-    lines += [md("**To reproduce**"), "", code_block(reproduce(state), "sh"), ""]
+    lines += [md("**To reproduce**"), "", code_block(reproduce(state)), ""]
     return joined(lines)
 
 

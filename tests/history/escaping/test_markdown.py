@@ -93,5 +93,5 @@ def test_what_is_joined_is_escaped_once() -> None:
 
 def test_nothing_ends_a_block_of_code() -> None:
     assert code_span("a`b\nc") == f"`a{REPLACED}b c`"
-    assert code_block(["x", "```", "a\nb"], "sh") == "````sh\nx\n```\na b\n````"
+    assert code_block(["x", "```", "a\nb"]) == "````sh\nx\n```\na b\n````"
     assert indented("<a>\n\n# b\x1b") == f"    <a>\n\n    # b{REPLACED}"
