@@ -30,25 +30,10 @@ from history.comparison.result import (
     Comparison,
     Instructions,
 )
-from history.comparison.verdict import Verdict
-from history.rendering.plain_table import Screen, standard_output
+from history.rendering.plain_table import standard_output
 from history.rendering.terminal import render_terminal
 from history.timestamps import moment
 from suites.metrics import METRICS, PRIMARY
-
-__all__ = [
-    "CONFIDENCE",
-    "EXACT_THRESHOLD",
-    "THRESHOLD",
-    "CompareOptions",
-    "Comparison",
-    "Instructions",
-    "Screen",
-    "Verdict",
-    "main",
-    "render_terminal",
-]
-
 
 RENDERERS = {
     "summary": ("summary", "render_summary"),

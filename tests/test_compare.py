@@ -21,13 +21,15 @@ import compare as program
 from benchmarks.output.intervals import ratio_interval
 from build.home import ROOT
 from build.version import Engine, parse_version
-from compare import CompareOptions, Comparison, Verdict
-from history.comparison.compare import ComparisonError, compare, exit_code
-from history.comparison.verdict import Gap
+from history.comparison.compare import compare, exit_code
+from history.comparison.result import CompareOptions, Comparison
+from history.comparison.verdict import Gap, Verdict
+from history.errors import ComparisonError
 from history.open import open_store
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import Screen
+from history.rendering.terminal import render_terminal
 from history.store.records import RunStatus, SessionStatus
 from suites.measurement import Measurement
 from suites.metrics import METRICS, beside_verdict
@@ -109,7 +111,7 @@ def test_output(
 def test_the_table_fits_a_hundred_columns(night: Path) -> None:
     wide, narrow = io.StringIO(), io.StringIO()
     for file, width in ((wide, 200), (narrow, 100)):
-        program.render_terminal(compared(night), Screen(file, width))
+        render_terminal(compared(night), Screen(file, width))
     rows = [
         [line.rstrip() for line in file.getvalue().splitlines() if line.startswith(tuple(OUTCOMES))]
         for file in (wide, narrow)

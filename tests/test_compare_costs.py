@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 
 import compare as program
 from build.version import parse_version
-from compare import CompareOptions, Comparison, Verdict
-from history.comparison.compare import ContenderComparison, StepComparison, compare, exit_code
+from history.comparison.compare import compare, exit_code
 from history.comparison.explanation import Variation, imported_stand_ins
-from history.comparison.verdict import Judged, MetricChange
+from history.comparison.result import CompareOptions, Comparison, ContenderComparison, StepComparison
+from history.comparison.verdict import Judged, MetricChange, Verdict
 from history.open import open_store
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
 from history.rendering.numbers import amount
 from history.rendering.plain_table import Screen
+from history.rendering.terminal import render_terminal
 from history.stats.estimators import Interval
 from history.store.records import Session, SessionStatus
 from suites.metrics import CONNECTION_KIB, INSTRUCTIONS, METRICS, beside_verdict
@@ -50,7 +51,7 @@ def compared(path: Path, base: Values, contender: Values, step: str = "delete") 
 
 def terminal(comparison: Comparison, width: int = 100, *, costs: bool = False) -> str:
     file = io.StringIO()
-    program.render_terminal(comparison, Screen(file, width), costs=costs)
+    render_terminal(comparison, Screen(file, width), costs=costs)
     return file.getvalue()
 
 
@@ -278,7 +279,7 @@ def test_colours_and_signs_say_the_same(tmp_path: Path) -> None:
     }
     comparison = compared(tmp_path, FREE, dearer)
     file = io.StringIO()
-    program.render_terminal(comparison, Screen(file, colours=True))
+    render_terminal(comparison, Screen(file, colours=True))
     assert "\x1b[1;31m1.31+" in file.getvalue()
     assert "\x1b[1;32m0.85-" in file.getvalue()
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import compare as program
 from build.version import parse_version
-from compare import CompareOptions, Comparison, Instructions, Screen
 from history.comparison.compare import compare, exit_code
 from history.comparison.profile_diff import differential
+from history.comparison.result import CompareOptions, Comparison, Instructions
 from history.comparison.verdict import Gap, Verdict
 from history.open import open_store
+from history.rendering.plain_table import Screen
+from history.rendering.terminal import render_terminal
 from history.store.records import EXACT, ONLY, SessionStatus
 from history.store.writer import Store
 from runners.commands.demo import summary
@@ -70,7 +71,7 @@ def compared(
 
 def terminal(comparison: Comparison) -> str:
     file = io.StringIO()
-    program.render_terminal(comparison, Screen(file, 110))
+    render_terminal(comparison, Screen(file, 110))
     return " ".join(file.getvalue().split())
 
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import compare as program
 from build.home import ROOT
 from build.version import parse_version
-from compare import CompareOptions
 from history.comparison.compare import compare
+from history.comparison.result import CompareOptions
 from history.escaping.characters import JOINER
 from history.open import open_store
 from history.rendering.csv_text import render_csv

@@ -14,8 +14,9 @@ import pytest
 import compare as program
 from build.home import ROOT
 from build.version import parse_version
-from compare import CompareOptions, Comparison, Verdict
 from history.comparison.compare import compare, exit_code
+from history.comparison.result import CompareOptions, Comparison
+from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown

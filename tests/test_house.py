@@ -36,6 +36,7 @@ HISTORY = (
     "escaping",
     "errors",
     "timestamps",
+    "counts",
     "stats",
     "store",
     "placement",

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-import compare as program
 from build.home import ROOT
 from build.version import Engine, parse_version
-from compare import Comparison
 from history.changes.detection import RULES
 from history.changes.suspects import series_count
 from history.comparison.compare import compare
 from history.comparison.explanation import imported_stand_ins
+from history.comparison.result import Comparison
 from history.comparison.verdict import MetricChange
 from history.open import open_store
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import Screen
+from history.rendering.terminal import render_terminal
 from history.series.series import find_series
 from history.store.records import SessionStatus
 from runners.bisect.domain.question import metric_named, short_names
@@ -166,7 +166,7 @@ def compared(path: Path) -> Comparison:
 
 def terminal(comparison: Comparison, width: int = 200) -> str:
     file = io.StringIO()
-    program.render_terminal(comparison, Screen(file, width), costs=True)
+    render_terminal(comparison, Screen(file, width), costs=True)
     return file.getvalue()
 
 

@@ -13,7 +13,8 @@ from build.home import Home
 from build.make import provide
 from build.progress import Progress
 from build.version import parse_version
-from history.comparison.compare import CompareOptions, compare
+from history.comparison.compare import compare
+from history.comparison.result import CompareOptions
 from history.comparison.verdict import Verdict
 from history.open import open_store
 from runners.measuring.request import Request

@@ -20,7 +20,7 @@ from history.errors import stored_version
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import base_branch
 from history.stats.estimators import Interval
-from history.stats.repeated_intervals import Noise
+from history.stats.noise_model import Noise
 from history.store.records import Environment, Run
 from history.store.schema import confirmations, nights, sessions
 from history.store.session_reads import latest_noise, session_of

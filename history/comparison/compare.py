@@ -14,9 +14,6 @@ from history.comparison.pairs import WORK_METRICS, Failure, StepPairs, pair_step
 from history.comparison.recent_nights import trends
 from history.comparison.remedies import remedy
 from history.comparison.result import (
-    CONFIDENCE,
-    EXACT_THRESHOLD,
-    THRESHOLD,
     CompareOptions,
     Comparison,
     ContenderComparison,
@@ -26,25 +23,11 @@ from history.comparison.result import (
 from history.comparison.verdict import TRAITS, Verdict
 from history.comparison.warnings import comparison_warnings, warnings_of_lookup
 from history.errors import ComparisonError
-from history.stats.repeated_intervals import Noise
+from history.stats.noise_model import Noise
 from history.store.reader import Reader
 from history.store.records import Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
 from suites.metrics import METRICS, OVER_LIMIT, OVERLOADED, PRIMARY, beside_verdict
-
-__all__ = [
-    "CONFIDENCE",
-    "EXACT_THRESHOLD",
-    "THRESHOLD",
-    "CompareOptions",
-    "Comparison",
-    "ComparisonError",
-    "ContenderComparison",
-    "Instructions",
-    "StepComparison",
-    "compare",
-    "exit_code",
-]
 
 NAMED_FUNCTIONS = 3
 """The functions that are named for a regressed step; `./tidemark profile diff` shows all."""

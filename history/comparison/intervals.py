@@ -8,12 +8,8 @@ from history.comparison.pairs import StepPairs
 from history.comparison.priors import priors_of
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval
 from history.stats.layouts import layout_interval, layout_of
-from history.stats.repeated_intervals import (
-    Design,
-    Noise,
-    sequential_interval,
-    smallest_visible,
-)
+from history.stats.noise_model import Noise
+from history.stats.repeated_intervals import Design, sequential_interval, smallest_visible
 from history.store.records import Session
 from suites.metric import Better, Metric
 

@@ -9,7 +9,7 @@ from history.comparison.pairs import StepPairs
 from history.comparison.result import CompareOptions, StepComparison, groups_of, threshold_of
 from history.comparison.verdict import judge_beside, judge_step
 from history.errors import ComparisonError
-from history.stats.repeated_intervals import Noise
+from history.stats.noise_model import Noise
 from history.store.records import Session
 from suites.metrics import METRICS, PRIMARY, beside_verdict
 

@@ -15,6 +15,7 @@ from history.comparison.exact import (
 )
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
+from history.counts import counted
 from history.stats.contrary_evidence import LESS, MORE, SAME, Doubt
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
 from history.stats.layouts import MIN_LAYOUTS
@@ -316,8 +317,7 @@ def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Interv
     if pairs >= needed:
         return Gap.NO_RATIO, f"{metric} is not above zero in every {what.split()[-1]}"
     if pairs:
-        counted = f"1 {what}" if pairs == 1 else f"{pairs} {what}{'es' if what.endswith('s') else 's'}"
-        return Gap.TOO_FEW, f"{counted}: a verdict needs {needed}, run {needed - pairs} more"
+        return Gap.TOO_FEW, f"{counted(pairs, what)}: a verdict needs {needed}, run {needed - pairs} more"
     if METRICS[metric].at_equal_work and step.has_unequal_work:
         return Gap.MISSING, "recorded at unequal work, as older versions of Tidemark did: measure again"
     if step.pairs:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from build.version import Version
+from history.counts import counted
 from history.series.variants import definition_in
 from history.store.records import DroppedRound, Run, Session, SessionStatus
 
@@ -90,8 +91,7 @@ def _of_builds(runs: Sequence[Run], differs: bool) -> Iterator[str]:
 
 def _of_disturbed_rounds(runs: Sequence[Run]) -> Iterator[str]:
     for reason, rounds in by_reason(disturbed_rounds(runs)).items():
-        counted = "1 round" if len(rounds) == 1 else f"{len(rounds)} rounds"
-        yield f"disturbed, {counted}: {reason}: {steps_and_rounds(rounds)}"
+        yield f"disturbed, {counted(len(rounds), 'round')}: {reason}: {steps_and_rounds(rounds)}"
 
 
 def warnings_of_runs(runs: Sequence[Run]) -> Iterator[str]:

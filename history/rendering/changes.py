@@ -13,6 +13,7 @@ from history.changes.hindsight import GradualChange, LevelChange, SearchedSeries
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
+from history.counts import counted
 from history.rendering.confirmations import measurement, occasion, series_name
 from history.rendering.numbers import amount, rounded
 from history.stats.change_points import FALSE_SHARE, SHORTEST
@@ -69,12 +70,13 @@ def searched_text(searched: Sequence[SearchedSeries]) -> str:
         changes = sum(len(series.changes) for series in searched)
         changed = sum(bool(series.changes) for series in searched)
         of_them = f"{changes}, in {changed} of them" if changes else "none"
-        said.append(f"change points in {_series(long_enough)} of {SHORTEST} or more nights: {of_them}")
+        number = counted(long_enough, "series", "series")
+        said.append(f"change points in {number} of {SHORTEST} or more nights: {of_them}")
     drifting = sum(series.drift is not None for series in searched)
     if drifting:
-        said.append(f"{_series(drifting)} drifting")
+        said.append(f"{counted(drifting, 'series', 'series')} drifting")
     if short:
-        said.append(f"{_series(short)} of fewer than {SHORTEST} nights not searched")
+        said.append(f"{counted(short, 'series', 'series')} of fewer than {SHORTEST} nights not searched")
     return "; ".join(said)
 
 
@@ -153,10 +155,6 @@ def _drift(series: SearchedSeries) -> Iterator[str]:
     size = f"{drift.ratio - 1:+.1%} ({drift.low - 1:+.1%} to {drift.high - 1:+.1%})"
     yield f"{key.step} {label_of(key.metric)}, {key.branch}: drifts by {size}, {drift.direction}{relative}"
     yield f"    from {drift.first.started_at:%Y-%m-%d} to {drift.last.started_at:%Y-%m-%d}, in no step"
-
-
-def _series(count: int) -> str:
-    return "1 series" if count == 1 else f"{count} series"
 
 
 def _lines(report: ChangeReport) -> Iterator[str]:

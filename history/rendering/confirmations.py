@@ -1,6 +1,7 @@
 """Confirmations as one line of text."""
 
 from history.changes.confirmation import Confirmation
+from history.counts import counted
 from suites.metrics import label_of
 
 
@@ -23,7 +24,7 @@ def counted_rounds(confirmed: Confirmation) -> str:
     """Return what was measured: `7 interleaved rounds`, `2 counted passes of each`."""
     if confirmed.is_counted:
         return f"{confirmed.rounds} counted passes of each"
-    return f"{confirmed.rounds} interleaved round{'s' if confirmed.rounds != 1 else ''}"
+    return counted(confirmed.rounds, "interleaved round")
 
 
 def interval(confirmed: Confirmation) -> str:

@@ -15,6 +15,7 @@ from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
+from history.counts import counted
 from history.rendering.numbers import amount, bounds, percent, signed_percent
 from history.rendering.profiles import named_functions
 from history.series.variants import definition_notes
@@ -130,15 +131,15 @@ def _overhead(contender: ContenderComparison) -> Iterator[str]:
 
 def _span(nights: Nights) -> str:
     first, last = nights.started_at[0], nights.started_at[-1]
-    past = f", {_counted(nights.past, 'past commit')} among them at their dates" if nights.past else ""
-    return f"{_counted(len(nights.started_at), 'night')}, {first:%Y-%m-%d} to {last:%Y-%m-%d}{past}"
+    past = f", {counted(nights.past, 'past commit')} among them at their dates" if nights.past else ""
+    return f"{counted(len(nights.started_at), 'night')}, {first:%Y-%m-%d} to {last:%Y-%m-%d}{past}"
 
 
 def _version_changes(nights: Nights) -> Iterator[str]:
     """List the versions of base and contender, if there were several over the nights."""
     for side, versions in (("base", nights.bases), ("new", nights.contenders)):
         if len(versions) > 1:
-            counts = ", ".join(f"{name} ({_counted(count, 'night')})" for name, count in versions.items())
+            counts = ", ".join(f"{name} ({counted(count, 'night')})" for name, count in versions.items())
             yield f"{side} was {counts}"
 
 
@@ -156,10 +157,10 @@ def _night_gaps(nights: Nights) -> Iterator[str]:
 
 def _planned(contender: ContenderComparison) -> str:
     if contender.session.only_counted:
-        return _counted(contender.session.counted_passes, "pass")
+        return counted(contender.session.counted_passes, "pass")
     layouts = f" in {contender.session.layouts} layouts a side" if contender.session.layouts else ""
     if contender.looks is None:
-        return _counted(contender.session.repetitions, "round") + layouts
+        return counted(contender.session.repetitions, "round") + layouts
     return f"{contender.looks[0]} to {contender.looks[1]} rounds until decided{layouts}"
 
 
@@ -198,7 +199,7 @@ def _of_exact(contender: ContenderComparison) -> str:
 def _exact(comparison: Comparison, contender: ContenderComparison) -> str:
     """Return the note on how counted instructions are judged."""
     rule = exact_rule(contender.engines)
-    passes = _counted(contender.session.counted_passes, "pass")
+    passes = counted(contender.session.counted_passes, "pass")
     return (
         "Instructions of the client's backend in user code under callgrind, counted for fixed work in "
         f"{passes} a step, and up to {MAX_PASSES} where these show a change or disagree: intervals are from "
@@ -244,7 +245,7 @@ def _base_drift(comparison: Comparison, contender: ContenderComparison) -> Itera
 def _measured_again(contender: ContenderComparison) -> Iterator[str]:
     if contender.dropped:
         reasons = by_reason(remeasured_rounds(contender.dropped))
-        times = _counted(len(contender.dropped), "round")
+        times = counted(len(contender.dropped), "round")
         was = "was" if len(contender.dropped) == 1 else "were"
         yield f"{times} {was} disturbed and measured again: {'; '.join(reasons)}"
 
@@ -259,10 +260,6 @@ def _set_aside(contender: ContenderComparison) -> Iterator[str]:
     if stalled:
         unit = "rounds" if contender.nights is None else "nights"
         yield f"{unit} far from all others, left out as stalled: {', '.join(stalled)}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def _unexplained(step: StepComparison) -> str:

@@ -7,7 +7,7 @@ from history.comparison.beside.open_connections import connection_costs
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
 from history.rendering.notes import notes
-from history.rendering.plain_table import BOLD, PLAIN_WIDTH, PlacedField, Screen
+from history.rendering.plain_table import BOLD, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     CONNECTION_HEADS,
@@ -33,8 +33,6 @@ from history.rendering.table import (
     step_row,
     title,
 )
-
-__all__ = ["PLAIN_WIDTH", "Screen", "render_terminal"]
 
 _STYLES = {
     Tone.PLAIN: "",

@@ -28,6 +28,7 @@ from sqlalchemy import column as column_
 from sqlalchemy import table as table_
 
 from build.addresses import without_secrets
+from history.counts import counted
 from history.open import open_store
 from history.spool.copying import OF_RUNS
 from history.store.database import connect
@@ -72,8 +73,7 @@ class Waiting:
     @property
     def found(self) -> str:
         """How much it is."""
-        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        return f"{rounds} of {'1 session' if self.sessions == 1 else f'{self.sessions} sessions'}"
+        return f"{counted(self.rounds, 'round')} of {counted(self.sessions, 'session')}"
 
     def __str__(self) -> str:
         """Return it for people."""

@@ -13,9 +13,7 @@ from history.stats.contrary_evidence import objections
 from history.stats.distributions import normal_below, normal_quantile, student_quantile
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, variance
 from history.stats.group_sequential import power_boundary
-from history.stats.noise_model import MIN_VARIANCE, Noise, expected_of, pooled_noise, without_stalls
-
-__all__ = ["Design", "Noise", "pooled_noise", "sequential_interval", "smallest_visible"]
+from history.stats.noise_model import MIN_VARIANCE, Noise, expected_of, without_stalls
 
 MAX_ROUNDS = 20
 """The default cap: a step that is undecided after so many rounds stays inconclusive."""

@@ -91,8 +91,3 @@ def probability(share: float) -> str:
     if 0 < share < 0.0005:
         return "< 0.1 %"
     return f"{100 * share:.1f} %"
-
-
-def counted(number: int, what: str, plural: str = "") -> str:
-    """Return a number with its noun: `1 night`, `2 nights`."""
-    return f"{number} {what if number == 1 else plural or what + 's'}"

@@ -4,9 +4,10 @@ from collections.abc import Container, Sequence
 
 import htpy as h
 
+from history.counts import counted
 from report import addresses
 from report.charts.posterior import PositionMark, posterior_figure
-from report.markup.formats import amount, counted, moment, percent, probability
+from report.markup.formats import amount, moment, percent, probability
 from report.markup.frame import Page
 from report.markup.parts import bullets, commands, facts, note, numeric, section, table
 from report.values.bisect_page import BisectPage, BisectPosition

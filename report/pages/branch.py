@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import htpy as h
 
 from history.changes.report import ChangeReport
+from history.counts import counted
 from report import addresses
 from report.charts.nights import NightChart, NightMark, draw
 from report.charts.strip import Strip, StripCell, strip_figure
-from report.markup.formats import counted, day, metric_name, percent
+from report.markup.formats import day, metric_name, percent
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_parts
 from report.markup.parts import legend, note, numeric, section, table

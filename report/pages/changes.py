@@ -10,12 +10,13 @@ import htpy as h
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, Member
+from history.counts import counted
 from history.series.series import Night
 from history.store.records import ChangeStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import ChangeMark, NightChart, NightMark
-from report.markup.formats import SHORT_HASH, counted, day, metric_name, percent, probability, span
+from report.markup.formats import SHORT_HASH, day, metric_name, percent, probability, span
 from report.markup.frame import Page
 from report.markup.parts import note, section, stat, table
 from report.values.catalog import Catalog
@@ -126,7 +127,7 @@ def change_sentence(report: ChangeReport) -> str:
     steps = len({member.key.step for member in change.members})
     boxes = len({member.key.environment.box for member in change.members})
     against = f" against {report.base}" if report.base else ""
-    where = f"{counted(steps, 'step')} on {counted(boxes, 'box', 'boxes')}"
+    where = f"{counted(steps, 'step')} on {counted(boxes, 'box')}"
     size = f"{span(main.ratio_low, main.ratio_high)}, confidence {sure}"
     return (
         f"{change.branch}{against}: {headline(report)} ({size}) {nights}; it shows in "

@@ -7,9 +7,10 @@ import htpy as h
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.comparison.verdict import Verdict
+from history.counts import counted
 from history.store.records import ChangeStatus
 from report import addresses
-from report.markup.formats import counted, day, metric_name, moment, percent
+from report.markup.formats import day, metric_name, moment, percent
 from report.markup.frame import Page
 from report.markup.parts import Heat, commands, facts, heat_cell, legend, note, numeric, section, stat, table
 from report.pages.changes import CHANGE_HEADS, change_rows

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import htpy as h
 
+from history.counts import counted
 from report import addresses
-from report.markup.formats import amount, counted, day, metric_name, ratio_text, short_version
+from report.markup.formats import amount, day, metric_name, ratio_text, short_version
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_parts
 from report.markup.parts import (

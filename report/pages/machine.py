@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import htpy as h
 
+from history.counts import counted
 from history.rendering.changes import box_note_lines
 from history.store.records import Environment
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
-from report.markup.formats import counted, day, metric_name, moment, share
+from report.markup.formats import day, metric_name, moment, share
 from report.markup.frame import Page
 from report.markup.parts import bullets, facts, note, numeric, section, stat, table
 from report.values.catalog import Catalog

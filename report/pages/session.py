@@ -6,11 +6,12 @@ from functools import partial
 import htpy as h
 
 from history.comparison.result import Comparison, ContenderComparison
+from history.counts import counted
 from history.rendering.commands import quoted, run_again
 from history.rendering.summary import sentence
 from history.stats.estimators import geometric_mean
 from report import addresses
-from report.markup.formats import amount, counted, moment
+from report.markup.formats import amount, moment
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_parts
 from report.markup.parts import bullets, commands, facts, legend, note, numbers, numeric, section, table

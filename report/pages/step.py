@@ -8,13 +8,14 @@ import htpy as h
 from history.comparison.profile_diff import Differential
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Judged
+from history.counts import plural_of
 from history.rendering.profiles import quality
 from history.stats.estimators import mean
 from history.store.records import Run, RunStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.seconds import RoundSeconds, seconds_figure
-from report.markup.formats import amount, bounds, counted, metric_name, moment, percent, share, unit_of
+from report.markup.formats import amount, bounds, metric_name, moment, percent, share, unit_of
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_choice, metric_part
 from report.markup.parts import (
@@ -159,15 +160,11 @@ def _verdict(both: _Both, judged: Judged) -> h.Node:
             ("change", f"{percent(judged.value)} ({bounds(judged.interval)})" if judged.value else None),
             ("values", f"{amount(judged.base)} to {amount(judged.contender)} {judged.unit}"),
             ("threshold", share(judged.threshold)),
-            (counted(2, judged.observed, _plural(judged)).removeprefix("2 "), str(judged.pairs)),
+            (plural_of(judged.observed), str(judged.pairs)),
             ("smallest visible change", _visible(step, judged) if is_own else None),
             ("base's drift", percent(step.base_drift) if step.base_drift and is_timed else None),
         )
     )
-
-
-def _plural(judged: Judged) -> str:
-    return "passes" if judged.observed == "pass" else ""
 
 
 def _visible(step: StepComparison, judged: Judged) -> str:
@@ -223,7 +220,7 @@ def _rounds(step: StepRuns, both: _Both, judged: Judged) -> h.Node:
             rows.append(IntervalRow(label, ratio, note=", ".join(sorted(ended)), is_small=True))
     interval = judged.interval
     if interval is not None:
-        label = f"all {_plural(judged) or judged.observed + 's'}"
+        label = f"all {plural_of(judged.observed)}"
         ends = (interval.estimate, interval.low, interval.high)
         rows.append(IntervalRow(label, *ends, tone_of(judged.verdict), "the verdict's interval"))
     if not rows:

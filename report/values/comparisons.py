@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from build.version import Version
-from history.comparison.compare import CompareOptions, ComparisonError, as_judged, compare
-from history.comparison.result import Comparison, ContenderComparison
-from history.errors import stored_version
+from history.comparison.compare import as_judged, compare
+from history.comparison.result import CompareOptions, Comparison, ContenderComparison
+from history.errors import ComparisonError, stored_version
 from history.store.reader import Reader
 from report.values.catalog import SessionEntry
 

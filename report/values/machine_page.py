@@ -12,7 +12,8 @@ from sqlalchemy import Connection, select
 from history.changes.boxes.notes import BoxNote
 from history.placement.pool import HandOver
 from history.series.inventory import InventoryFilter, list_hand_overs
-from history.stats.repeated_intervals import Design, Noise, smallest_visible
+from history.stats.noise_model import Noise
+from history.stats.repeated_intervals import Design, smallest_visible
 from history.store.records import Machine
 from history.store.schema import calibrations, dropped_rounds, machines, sessions
 from history.store.session_reads import machine_of

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from build.addresses import without_secrets
 from build.home import locate_for_writing
-from history.comparison.compare import CONFIDENCE, THRESHOLD, CompareOptions, Comparison, compare
+from history.comparison.compare import compare
 from history.comparison.pairs import noise_of
+from history.comparison.result import CONFIDENCE, THRESHOLD, CompareOptions, Comparison
 from history.comparison.verdict import Verdict
 from history.series.variants import TWIN
 from history.spool.opening import open_recorded

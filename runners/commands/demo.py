@@ -9,12 +9,12 @@ from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from build.progress import Silent
 from build.version import parse_version
-from compare import CompareOptions, render_terminal
 from history.comparison.compare import compare, exit_code
-from history.comparison.result import Comparison, StepComparison
+from history.comparison.result import CompareOptions, Comparison, StepComparison
 from history.comparison.verdict import TRAITS, Verdict
 from history.open import open_store
 from history.rendering.plain_table import standard_output
+from history.rendering.terminal import render_terminal
 from history.store.writer import Store
 from report import addresses
 from report.writing.site import SiteOptions, write_site

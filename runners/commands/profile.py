@@ -7,9 +7,9 @@ from pathlib import Path
 from build.home import Home, locate_for_writing
 from build.inferno import provide_inferno
 from build.version import Version
-from history.comparison.compare import ComparisonError
 from history.comparison.profile_diff import Rounds, costs, differential, total
 from history.comparison.remedies import remedy
+from history.errors import ComparisonError
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader
 from history.rendering.commands import COUNTED, SAMPLED, run_again

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from build.engines import ENGINES
+from history.counts import counted
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.finding import Reading, note, ok, unfit
 from suites.accounting.disturbance import DisturbanceLimits
@@ -45,10 +46,6 @@ def databases(machine: CheckedMachine) -> Reading:
     running = Counter(process.name for process in found if process.name in DATABASES)
     if not running:
         return ok("none")
-    text = ", ".join(f"{name} ({_processes(count)})" for name, count in sorted(running.items()))
+    text = ", ".join(f"{name} ({counted(count, 'process')})" for name, count in sorted(running.items()))
     look = f"ps -o pid,user,lstart,args -C {','.join(sorted(running))}"
     return unfit(f"{text}: measure when whoever runs them does not need them", look=look)
-
-
-def _processes(count: int) -> str:
-    return "1 process" if count == 1 else f"{count} processes"

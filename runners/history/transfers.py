@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from build.home import locate, locate_for_writing
 from history.backups.backup import back_up
 from history.changes.hindsight import search_series
+from history.counts import counted
 from history.open import existing_history, open_reader, open_store
 from history.rendering.changes import searched_text
 from history.rendering.inventory import not_judged_text
@@ -163,21 +164,18 @@ def summary(merged: Merged) -> str:
         if count.added or (count.there and table != "metrics")  # every history has its own
     ]
     if merged.derived:
-        lines.append(f"nights derived from {_sessions(merged.derived)}")
+        lines.append(f"nights derived from {counted(merged.derived, 'session')}")
     lines += [f"left out: {reason}" for reason in merged.left_out]
     return "\n".join(lines)
 
 
 def _prune_text(found: Room, before: str) -> str:
     rows = ", ".join(f"{number} {table.replace('_', ' ')}" for table, number in found.rows.items())
+    sessions = counted(found.sessions, "session")
     return (
-        f"rounds of {_sessions(found.sessions)} before {before}: {rows}; about {_size(found.bytes)}\n"
+        f"rounds of {sessions} before {before}: {rows}; about {_size(found.bytes)}\n"
         "their nights, points, gaps and changes are kept"
     )
-
-
-def _sessions(count: int) -> str:
-    return "1 session" if count == 1 else f"{count} sessions"
 
 
 def _print_left_out(texts: tuple[str, ...]) -> None:

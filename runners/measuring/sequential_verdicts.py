@@ -7,7 +7,8 @@ from math import log
 from history.comparison.priors import priors_of
 from history.comparison.verdict import TRAITS, Verdict, judge
 from history.stats.layouts import layout_interval, layout_of
-from history.stats.repeated_intervals import Design, Noise, sequential_interval
+from history.stats.noise_model import Noise
+from history.stats.repeated_intervals import Design, sequential_interval
 from suites.metrics import METRICS, PRIMARY
 
 

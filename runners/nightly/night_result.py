@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from history.counts import counted
 from history.escaping.characters import one_line
 from history.placement.pool import PoolNight
 from history.series.task_states import TaskOutcome
@@ -160,11 +161,6 @@ def explained(outcome: TaskOutcome, reason: str, longest: int) -> str:
     if outcome is TaskOutcome.UNUSABLE and reason:
         return one_line(reason.partition("\n")[0], longest)
     return f"{WORDS[outcome]}: {one_line(reason, longest)}" if reason else WORDS[outcome]
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number of things, such as `2 versions`."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def concluded(target: Target, request: Request, outcome: SessionOutcome) -> Target:

@@ -12,8 +12,8 @@ from history.backups.rotation import renew_copies
 from history.changes.boxes.notes import BoxNote
 from history.changes.detector import judge
 from history.changes.report import ChangeReport, report_changes
-from history.comparison.compare import CompareOptions, compare
-from history.comparison.result import Comparison
+from history.comparison.compare import compare
+from history.comparison.result import CompareOptions, Comparison
 from history.store import alert_outbox
 from history.store.writer import Store
 from history.timestamps import now, to_text

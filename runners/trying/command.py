@@ -6,8 +6,8 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from build.version import Engine
-from history.comparison.compare import CompareOptions, compare
-from history.comparison.result import Comparison
+from history.comparison.compare import compare
+from history.comparison.result import CompareOptions, Comparison
 from history.open import open_store
 from history.store.writer import Store
 from history.timestamps import now

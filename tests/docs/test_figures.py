@@ -19,8 +19,9 @@ import pytest
 
 from benchmarks.output.intervals import ratio_interval, simultaneous_confidence
 from build.home import ROOT
-from history.comparison.compare import CONFIDENCE, THRESHOLD
-from history.stats.repeated_intervals import Design, Noise, smallest_visible
+from history.comparison.result import CONFIDENCE, THRESHOLD
+from history.stats.noise_model import Noise
+from history.stats.repeated_intervals import Design, smallest_visible
 from suites.capabilities import CapabilityError, knows_setting
 from suites.definition import load_suite, suite_names
 from tests.docs.test_docs import WRITE_HEAVY, build_of, configuration, room

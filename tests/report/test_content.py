@@ -10,7 +10,8 @@ from build.version import parse_version
 from history.changes import repository
 from history.changes.boxes.notes import NoiseChange
 from history.changes.report import ChangeReport, report_changes
-from history.comparison.compare import CompareOptions, compare
+from history.comparison.compare import compare
+from history.comparison.result import CompareOptions
 from history.open import open_reader
 from history.series.series import Night
 from history.store.records import Environment

@@ -8,6 +8,7 @@ from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change
+from history.counts import counted
 from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown, code_block, code_span, columns, document, link, md, row
 from history.rendering.commands import change_again, change_search
@@ -146,7 +147,7 @@ def _since(report: ChangeReport) -> Markdown:
     ratio = last.relative / report.main_series.level_before
     return md(
         "{} since; in the last, of {:%Y-%m-%d} ({}), it is {:.3f} times what it was.",
-        f"{nights} more {'night' if nights == 1 else 'nights'}",
+        counted(nights, "more night"),
         last.night.started_at,
         code_span(last.night.version),
         ratio,

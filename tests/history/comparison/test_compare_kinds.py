@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-import compare as program
 from build.version import parse_version
-from compare import CompareOptions, Comparison, Verdict
 from history.comparison.compare import compare, exit_code
-from history.comparison.verdict import Gap
+from history.comparison.result import CompareOptions, Comparison
+from history.comparison.verdict import Gap, Verdict
 from history.open import open_store
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
 from history.rendering.plain_table import Screen
+from history.rendering.terminal import render_terminal
 from history.store.records import SessionStatus
 from history.store.writer import Store
 from suites.measurement import Measurement
@@ -82,7 +82,7 @@ def test_each_kind_has_a_verdict_and_none_sets_the_exit_code(comparison: Compari
 
 def test_kinds_are_shown_when_asked_for(comparison: Comparison) -> None:
     file = io.StringIO()
-    program.render_terminal(comparison, Screen(file, 140), kinds=True)
+    render_terminal(comparison, Screen(file, 140), kinds=True)
     with_kinds = file.getvalue()
     assert "payment" in with_kinds
     assert "tx/s" in with_kinds

@@ -16,8 +16,8 @@ from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.priors import priors_of
 from history.comparison.verdict import Gap, MetricChange, Verdict, judge_beside, judge_step
 from history.stats.contrary_evidence import Doubt
-from history.stats.noise_model import Noise
-from history.stats.repeated_intervals import Design, pooled_noise, sequential_interval
+from history.stats.noise_model import Noise, pooled_noise
+from history.stats.repeated_intervals import Design, sequential_interval
 from history.store.records import Run, RunStatus, Session, SessionStatus, StepNoise
 from runners.cli import parser
 from runners.commands import calibrate

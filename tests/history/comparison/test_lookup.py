@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from build.version import parse_version
-from history.comparison.compare import CompareOptions, ContenderComparison, compare
+from history.comparison.compare import compare
+from history.comparison.result import CompareOptions, ContenderComparison
 from history.open import open_store
 from history.store.records import SessionStatus
 from tests.history.handmade import NIGHT, record_steps, session_start

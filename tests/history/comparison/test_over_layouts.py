@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import func, select
 
 from build.version import parse_version
-from history.comparison.compare import Comparison, compare
+from history.comparison.compare import compare
+from history.comparison.result import Comparison
 from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.rendering.json_text import render_json

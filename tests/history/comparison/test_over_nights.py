@@ -8,9 +8,11 @@ import pytest
 
 from benchmarks.output.intervals import ratio_interval
 from build.version import parse_version
-from history.comparison.compare import CompareOptions, Comparison, ComparisonError, compare, exit_code
+from history.comparison.compare import compare, exit_code
 from history.comparison.recent_nights import LAST_NIGHTS
+from history.comparison.result import CompareOptions, Comparison
 from history.comparison.verdict import Gap, Verdict
+from history.errors import ComparisonError
 from history.store.records import SessionStatus
 from history.store.writer import Store
 from tests.history.conftest import Target

@@ -8,7 +8,8 @@ import pytest
 from history.comparison.verdict import Verdict, judge
 from history.stats.estimators import variance
 from history.stats.layouts import layout_interval, layout_of
-from history.stats.repeated_intervals import Design, pooled_noise, sequential_interval
+from history.stats.noise_model import pooled_noise
+from history.stats.repeated_intervals import Design, sequential_interval
 from suites.metric import Better
 
 STEPS, SESSIONS, THRESHOLD = 10, 60, 0.02

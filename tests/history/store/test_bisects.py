@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import func, select
 
 from build.version import parse_version
-from history.comparison.compare import CompareOptions, ComparisonError, compare
-from history.errors import HistoryError
+from history.comparison.compare import compare
+from history.comparison.result import CompareOptions
+from history.errors import ComparisonError, HistoryError
 from history.open import open_store
 from history.store import bisects
 from history.store.bisects import Bisect, EventKind

@@ -11,7 +11,8 @@ from sqlalchemy import delete, func, select
 
 from build.home import ROOT
 from build.version import parse_version
-from history.comparison.compare import CompareOptions, Comparison, compare
+from history.comparison.compare import compare
+from history.comparison.result import CompareOptions, Comparison
 from history.errors import HistoryError
 from history.open import open_reader, open_store
 from history.store.reader import Reader
