@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.output.figures import Figure
 from benchmarks.real_builds.planted_bisect import LARGER, STEP, bisected
 from benchmarks.real_builds.planted_history import BY_INSTRUCTIONS, RELEASE, PlantedHistory, make_history
-from benchmarks.simulation.guided_bisect import guided_figures
+from benchmarks.simulation.bisects.guided_bisect import guided_figures
 from build.cache.store import all_builds
 from build.home import Home, locate
 from build.make import provide

@@ -10,8 +10,9 @@ from runners.variant_arguments import add_variants
 from suites.metrics import PRIMARY
 
 EXIT_CODES = (
-    "exit codes: 0 there is an answer: a commit, a range, two steps, a slope, or that good and bad do not "
-    "differ; 1 undecided: the budget or the rounds are used up, and the same command resumes; 2 trouble"
+    "exit codes: 0 there is an answer: a commit, a range, two or more steps, a slope, that levels vary from "
+    "commit to commit, or that good and bad do not differ; 1 undecided: the budget or the rounds are used "
+    "up, and the same command resumes; 2 trouble"
 )
 
 

@@ -39,7 +39,7 @@ from runners.occupancy.waiting import machine_awaited
 from runners.values import history_of
 from suites.additions.registry import kind_of
 
-ANSWERS = ("culprit", "range", "none", "two-steps", "slope")
+ANSWERS = ("culprit", "range", "none", "two-steps", "several-steps", "slope", "varying")
 """The verdicts that answer the question."""
 
 UNDECIDED = 1

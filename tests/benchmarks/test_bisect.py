@@ -9,10 +9,10 @@ import pytest
 from benchmarks import bisect
 from benchmarks.counting import exact_bisect
 from benchmarks.output.figures import Figure
-from benchmarks.simulation import bisect_ranges, guided_bisect, simulated_bisect
-from benchmarks.simulation.bisect_ranges import SimulatedRange
-from benchmarks.simulation.plain_bisect import FIXED, PLANNERS, PlainBisectPlan, fewest
-from benchmarks.simulation.simulated_bisect import (
+from benchmarks.simulation.bisects import bisect_ranges, guided_bisect, simulated_bisect
+from benchmarks.simulation.bisects.bisect_ranges import SimulatedRange
+from benchmarks.simulation.bisects.plain_bisect import FIXED, PLANNERS, PlainBisectPlan, fewest
+from benchmarks.simulation.bisects.simulated_bisect import (
     BUILD_MINUTES,
     SearchCell,
     case_figure,

@@ -8,7 +8,9 @@ from suites.metric import TIMED
 
 Direction = Literal["worse", "better", "either"]
 
-Kind = Literal["culprit", "range", "none", "two-steps", "slope", "undecided", "swapped"]
+Kind = Literal[
+    "culprit", "range", "none", "two-steps", "several-steps", "slope", "varying", "undecided", "swapped"
+]
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,9 @@ class SearchVerdict:
 
     kind: Kind
     """`culprit`: one commit. `range`: one step, in one of several commits of which all but the last do not
-    compile. `none`: bad does not differ. `two-steps`: see `steps`. `slope`: many small steps. `undecided`:
-    the rounds are used up; low to high is the likeliest range. `swapped`: bad differs in the other direction.
+    compile. `none`: bad does not differ. `two-steps`, `several-steps`: see `steps`. `slope`: many small
+    steps. `varying`: levels vary all along, so that none of these fits. `undecided`: the rounds are used up;
+    low to high is the likeliest range. `swapped`: bad differs in the other direction.
     """
 
     low: int
@@ -166,8 +169,12 @@ class SearchVerdict:
     """The number of observations that the verdict is based on."""
 
     steps: tuple[LevelStep, ...] = field(default=())
-    """One step for `culprit` and `range`, two for `two-steps`, in order."""
+    """The steps that make bad differ from good, in order: one for `culprit` and `range`."""
 
     rest: LevelStep | None = None
     """For `culprit` and `range`: a much smaller step elsewhere, if there seems to be one, with its likely
     range."""
+
+    undone: tuple[LevelStep, ...] = field(default=())
+    """The steps that cancel, in order, such as a dip and its fix. They are not located further:
+    low to high are the measured positions around them."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from runners.bisect.domain.rules import Measure, Observation, Rules, SearchVerdict
 from runners.bisect.inference.commit_prior import CommitPrior, suggested
-from runners.bisect.inference.posterior import LESSER
+from runners.bisect.inference.explanations import LESSER
 from runners.bisect.inference.search import Search
 
 TRUST = 0.8
@@ -74,7 +74,7 @@ class GuidedSearch:
 
     @property
     def alternatives(self) -> dict[str, float]:
-        """The probabilities of `single`, `none`, `two-steps` and `slope`; their sum is 1."""
+        """The probabilities of `single`, `none`, `several-steps`, `slope` and `varying`; their sum is 1."""
         return self.timed.alternatives
 
     def level(self, position: int) -> tuple[float, float, float]:
@@ -117,7 +117,7 @@ class GuidedSearch:
         verdict = counts.next()
         weights = np.zeros(self.length)
         if isinstance(verdict, SearchVerdict):
-            # Of one step, of two, or of none.
+            # Of one step, of several, or of none.
             for step in verdict.steps:
                 weights[step.low : step.high] += 1 / (step.high - step.low) / len(verdict.steps)
         else:

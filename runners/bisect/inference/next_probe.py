@@ -7,10 +7,12 @@ the entropy of the level. Measuring at the median of the posterior is Horstein's
 costs is ours.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runners.bisect.domain.rules import Measure, Rules
 from runners.bisect.inference.level_likelihood import INFORMATION, Array, Levels
@@ -25,8 +27,15 @@ MAX_AT_ONCE = 8
 MAX_INFORMATION = 0.15
 """The most information, in nats, of a batch: with more, stopping late costs more than asking again."""
 
+SHARE_AT_ONCE = 0.3
+"""The most information of a batch, as a share of the doubt that is left at its position."""
+
+ALIKE = 0.01
+"""Levels that differ by less, as log ratios, are not told apart."""
+
 LIKELY_ALTERNATIVES = 0.15
-"""Two steps and a slope influence the choice when they are likelier than this, a little above their prior."""
+"""Several steps and a slope influence the choice when they are likelier than this, a little above
+their prior."""
 
 NEGLIGIBLE = 1e-6
 """Cells with less posterior probability than this are not worth measuring."""
@@ -67,7 +76,8 @@ def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cos
     place = best[1]
     at_once = np.arange(1.0, MAX_AT_ONCE + 1)
     gains = _information(place, levels.rounds(place.position), at_once, belief.scale, rules.wobble)
-    return Measure((place.position,), int(max(at_once[gains <= MAX_INFORMATION], default=1)))
+    enough = min(MAX_INFORMATION, SHARE_AT_ONCE * place.entropy)
+    return Measure((place.position,), int(max(at_once[gains <= enough], default=1)))
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ def _information(place: ProbeCandidate, rounds: int, more: Array, scale: float, 
 
 def _places(belief: Belief, unusable: Set[int], compiled: Set[int]) -> Iterator[ProbeCandidate]:
     """Yield all measured and all compiled positions, and in every cell the one that halves the posterior."""
-    others = belief.two_steps + belief.slope
+    others = belief.several + belief.slope
     steers = others > min(LIKELY_ALTERNATIVES, SHARE_OF_DOUBT * (1 - float(belief.single.max())))
     for index, position in enumerate(belief.measured[1:], 1):
         yield _place(belief, position, index, 0.0, steers)
@@ -122,31 +132,42 @@ def nearest_usable(low: int, high: int, wanted: float, unusable: Set[int]) -> in
 
 
 def _place(belief: Belief, position: int, cell: int, share: float, steers: bool) -> ProbeCandidate:
-    """Return the candidate at `share` of the way into a cell; 0 is the measured position at its lower end."""
-    after = float(belief.single[:cell].sum()) + (share * float(belief.single[cell]) if share else 0.0)
-    before = max(float(belief.single.sum()) - after, 0.0) + belief.none
-    levels, weights = np.array([0.0, belief.after]), np.array([before, after])
-    classes = weights
+    """Return the candidate at `share` of the way into a cell; 0 is the measured position at its lower end.
+
+    What a dip does to the level there counts only as far as it tells answers apart.
+    """
+    labels: dict[tuple[tuple[int, ...], bool], int] = {}
+    levels, weights, classes = [], [], []
+
+    def add(level: float, weight: float, answer: tuple[int, ...], after: bool) -> None:
+        levels.append(level)
+        weights.append(weight)
+        classes.append(labels.setdefault((answer, after), len(labels)))
+
+    for found in belief.explanations:
+        if len(found.answer) != 1 and not steers:
+            continue
+        start = bisect_left(found.cells, cell)
+        inside = start < len(found.cells) and found.cells[start] == cell and share > 0
+        asked = inside and cell in found.answer
+        add(found.levels[start], found.weight * (1 - share if inside else 1), found.answer, False)
+        if inside:
+            add(found.levels[start + 1], found.weight * share, found.answer, asked)
+    add(0.0, belief.none, (), False)
     if steers:
-        both, middle = _of_two(belief, cell, share)
-        neither = max(belief.two_steps - both - float(middle.sum()), 0.0)
-        slope = belief.end_of_slope * position / belief.length
-        levels = np.concatenate([levels, [0.0, belief.after_two, slope], belief.between.ravel()])
-        weights = np.concatenate([weights, [neither, both, belief.slope], middle.ravel()])
-        classes = np.array([before + neither, after, both, belief.slope, float(middle.sum())])
+        add(belief.end_of_slope * position / belief.length, belief.slope, (), True)
+    return _candidate(position, np.array(levels), np.array(weights), np.array(classes))
+
+
+def _candidate(position: int, levels: Array, weights: Array, classes: NDArray[np.intp]) -> ProbeCandidate:
+    """Return the candidate whose level says which of the classes, (levels,), it belongs to."""
     weights = weights / weights.sum()
-    mean = weights @ levels
-    return ProbeCandidate(position, float(weights @ (levels - mean) ** 2), entropy(classes / classes.sum()))
-
-
-def _of_two(belief: Belief, cell: int, share: float) -> tuple[float, Array]:
-    """Return the probability that a position is after two steps, and (c, c) that it is between them."""
-    passed = np.where(np.arange(len(belief.single)) < cell, 1.0, 0.0)
-    if share:
-        passed[cell] = share
-    both = passed[:, None] * passed[None, :]
-    middle = np.maximum(passed[:, None] - both, 0.0)
-    return float((belief.pairs * both).sum()), belief.pairs * middle
+    shares = np.bincount(classes, weights)
+    means = np.bincount(classes, weights * levels) / np.maximum(shares, 1e-300)
+    # Classes whose levels are alike are not told apart there.
+    groups = np.unique(np.rint(means / ALIKE), return_inverse=True)[1]
+    variance = float(shares @ (means - shares @ means) ** 2)
+    return ProbeCandidate(position, variance, entropy(np.bincount(groups, weights=shares).astype(np.float64)))
 
 
 def entropy(weights: Array) -> float:

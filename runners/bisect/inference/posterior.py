@@ -1,34 +1,39 @@
 """The posterior probability of every hypothesis about where and how the metric changed.
 
-Hypotheses: no change at all; one step at commit k; two steps with a level of their own between them; a slope
-from good to bad. Two steps of which one is much smaller count as one, where the larger one lies. Levels,
-noise and the wobble of positions are integrated out on the grids of level_likelihood.py. All commits between
-two neighbouring measured positions explain the rounds equally well, so that probabilities are computed for
-cells: cell c lies between the measured positions c and c + 1, good being the first.
+Hypotheses: no change at all; one step at commit k; several steps with levels of their own between them; a
+slope from good to bad; levels that vary all along, which none of these fits. What counts is which steps make
+bad differ from good: see explanations.py. Levels, noise and the wobble of positions are integrated out on the
+grids of level_likelihood.py. All commits between two neighbouring measured positions explain the rounds
+equally well, so that probabilities are computed for cells: cell c lies between the measured positions c and
+c + 1, good being the first.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import astuple, dataclass
+from functools import cached_property
 
 import numpy as np
 
 from runners.bisect.domain.rules import Rules
 from runners.bisect.inference.commit_prior import CommitPrior
+from runners.bisect.inference.explanations import MAX_STEPS, RunEvidence, StepExplanation, Weighed, explain
 from runners.bisect.inference.level_likelihood import Array, Grid, Levels, total
+from runners.bisect.inference.varying_levels import COARSE, varying_evidence
 
 PRIOR_CHANGE = 0.5
 PRIOR_TWO_STEPS = 0.03
-PRIOR_SLOPE = 0.01
-"""The prior probability of any change, and of two steps and a slope given a change."""
+PRIOR_SLOPE = 0.003
+PRIOR_VARYING = 0.003
+"""The prior probability of any change, and of two steps, a slope and varying levels given a change."""
+
+PRIOR_FURTHER = 0.3
+"""The prior odds of each further step."""
 
 SHAPES = (0.6, 1.0, 1.6)
 """The exponents of slopes: the level at a share x of the way is the last level times x to this power."""
 
 SLOPE_SPREAD = 0.05
 """The deviation of commits on a slope from its line, as a share of the whole change."""
-
-LESSER = 0.25
-"""A step of at most this share of the other one, in logarithms, does not delay the verdict: a long range
-nearly always has one, and locating it takes many times the rounds."""
 
 NEVER = -1e30
 
@@ -77,27 +82,16 @@ class Belief:
     measured: tuple[int, ...]
     """The measured positions, (c + 1,) ascending, with good and bad."""
 
-    single: Array
-    """(c,): one step in that cell, possibly with a much smaller one elsewhere."""
-
-    lesser: Array
-    """(c, c): the step in the cell of the row, and a much smaller one in the cell of the column."""
-
-    pairs: Array
-    """(c, c): two steps, none much smaller than the other, the first in the cell of the row, the second in
-    the cell of the column."""
-
-    between: Array
-    """(c, c): the estimated level between these two steps."""
+    explanations: tuple[StepExplanation, ...]
+    """By one step or several, with their probabilities."""
 
     none: float
     slope: float
+    varying: float
+    """That levels vary all along: see varying_levels.py."""
 
     after: float
     """The estimated level after a single step."""
-
-    after_two: float
-    """The estimated level after the second of two steps."""
 
     end_of_slope: float
     """The estimated level of bad at the end of a slope."""
@@ -105,10 +99,41 @@ class Belief:
     scale: float
     """The estimated scale of the noise."""
 
-    @property
-    def two_steps(self) -> float:
-        """The probability of two steps, neither much smaller than the other."""
-        return float(self.pairs.sum())
+    @cached_property
+    def answers(self) -> dict[tuple[int, ...], float]:
+        """Cells of the steps that make bad differ from good -> probability, likeliest first."""
+        found: dict[tuple[int, ...], float] = {}
+        for explanation in self.explanations:
+            found[explanation.answer] = found.get(explanation.answer, 0.0) + explanation.weight
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    @cached_property
+    def single(self) -> Array:
+        """(c,): that one step in that cell makes bad differ, whatever dips and small steps there are."""
+        masses = np.zeros(len(self.measured) - 1)
+        for answer, weight in self.answers.items():
+            if len(answer) == 1:
+                masses[answer[0]] += weight
+        return masses
+
+    @cached_property
+    def several(self) -> float:
+        """The probability that two or more steps, none much smaller than the others, make bad differ."""
+        return sum(weight for answer, weight in self.answers.items() if len(answer) != 1)
+
+    def lesser(self, cell: int) -> Array:
+        """Return (c,) probabilities of a much smaller step in that cell beside the one in `cell`."""
+        masses = np.zeros(len(self.measured) - 1)
+        for explanation in self.explanations:
+            if explanation.answer == (cell,):
+                for small in explanation.lesser:
+                    masses[small] += explanation.weight
+        return masses
+
+    def likeliest(self, answer: tuple[int, ...]) -> StepExplanation:
+        """Return the likeliest explanation with that answer. Raises ValueError when there is none."""
+        alike = (found for found in self.explanations if found.answer == answer)
+        return max(alike, key=lambda found: found.weight)
 
 
 def believe(levels: Levels, rules: Rules, prior: CommitPrior) -> Belief:
@@ -136,35 +161,66 @@ class Evidence:
     def belief(self) -> Belief:
         """Return the normalised probabilities of all hypotheses."""
         prior = self.levels.scale_prior
-        alone = 1 - PRIOR_TWO_STEPS - PRIOR_SLOPE
+        alone = 1 - PRIOR_TWO_STEPS / (1 - PRIOR_FURTHER) - PRIOR_SLOPE - PRIOR_VARYING
         shares = self.commits.shares(self.measured)
         single = np.log(PRIOR_CHANGE * alone * shares)[:, None] + self.before[:-1] + self.after[:-1] + prior
         last = self._last_level(single)
         none = np.log(1 - PRIOR_CHANGE) + self.before[-1] + prior
         slope, end = self._slope(abs(last))
         slope = np.log(PRIOR_CHANGE * PRIOR_SLOPE) + slope + prior
-        pairs, between = self._pairs(last)
-        pairs = pairs + prior + np.log(PRIOR_CHANGE * PRIOR_TWO_STEPS)
-        second, scale = np.unravel_index(int(np.argmax(pairs)), pairs.shape)[1:]
-        whole = total(np.concatenate([single.ravel(), pairs.ravel(), none, slope]))
-        scales = total(single, axis=0)
-        two = np.exp(total(pairs, axis=2) - whole)
-        lesser = self._lesser(two, between, int(scale))
+        varying = np.log(PRIOR_CHANGE * PRIOR_VARYING) + varying_evidence(self.levels, self.measured) + prior
+        weighed = self._explanations(single)
+        whole = total(np.concatenate([weighed.logs.ravel(), none, slope, varying]))
+        scales = total(weighed.logs, axis=0)
         return Belief(
             self.length,
             self.commits,
             self.measured,
-            np.exp(total(single, axis=1) - whole) + lesser.sum(axis=1),
-            lesser,
-            two - np.triu(lesser + lesser.T, 1),
-            between,
+            tuple(weighed.normalised(float(whole))),
             float(np.exp(total(none) - whole)),
             float(np.exp(total(slope) - whole)),
+            float(np.exp(total(varying) - whole)),
             last,
-            self._level_after(int(second), int(scale)),
             end,
             float(np.exp(np.exp(scales - total(scales)) @ np.log(self.levels.scales))),
         )
+
+    def _explanations(self, single: Array) -> Weighed:
+        """Return the explanations by one step and by several; `single`: (c, scales) log-weights of one step.
+
+        The level after the first step is another than good's, in both directions; later ones may be good's.
+        """
+        cells, scales = single.shape
+        back, other = self._between_priors()
+        scale = int(np.argmax(single.max(axis=0)))
+        opening, between = np.full((cells, cells, scales), NEVER), np.full((cells, cells, scales), NEVER)
+        opening_means, means = np.zeros((cells, cells)), np.zeros((cells, cells))
+        values, logs = self.grid.values[::COARSE], self.logs[:, :, ::COARSE]
+        for first in range(cells - 1):
+            runs = forward(logs[first:-1])[1:]
+            good, away = (total(runs + prior, axis=2) for prior in (back, other))
+            place = first, slice(first + 1, None)
+            opening[place], opening_means[place] = away - total(other), _means(runs[:, scale] + other, values)
+            between[place] = np.logaddexp(good, away)
+            returned = _means(runs[:, scale] + back, values)
+            # A mean over both would be a level that neither has.
+            means[place] = np.where(good[:, scale] > away[:, scale], returned, opening_means[place])
+        ends = np.array([self._level_after(cell, scale) for cell in range(cells)])
+        counts = PRIOR_CHANGE * PRIOR_TWO_STEPS * PRIOR_FURTHER ** np.arange(MAX_STEPS - 1)
+        return explain(
+            RunEvidence(self.before, opening, between, self.after, opening_means, means, ends),
+            np.diff(self.measured) / self.length,
+            single,
+            np.log(counts)[:, None] + self.levels.scale_prior,
+            math.log1p(self.rules.threshold),
+        )
+
+    def _between_priors(self) -> tuple[Array, Array]:
+        """Return (levels,) log-priors, on the coarse grid, of good's level again and of any other."""
+        back, asked, opposite = (np.exp(prior[::COARSE]) for prior in astuple(self.priors))
+        shares = np.stack([back / back.sum(), asked + opposite])
+        logs = np.log(np.maximum(shares / shares.sum(), np.exp(-700.0)))
+        return logs[0], logs[1]
 
     def _last_level(self, single: Array) -> float:
         """Return the mean of the level after the likeliest single step."""
@@ -176,15 +232,6 @@ class Evidence:
         logs = self.logs[cell:, scale].sum(axis=0) + self.priors.after
         weights = np.exp(logs - logs.max())
         return float(weights @ self.grid.values / weights.sum())
-
-    def _lesser(self, two: Array, between: Array, scale: int) -> Array:
-        """Return (c, c) probabilities of two steps; the one in the cell of the column is much smaller."""
-        ends = np.array([self._level_after(cell, scale) for cell in range(len(two))])
-        first, second = np.abs(between), np.abs(ends[None, :] - between)
-        apart = np.triu(two, 1)
-        behind = np.where(second <= LESSER * first, apart, 0.0)
-        ahead = np.where((first <= LESSER * second) & (behind == 0), apart, 0.0)
-        return np.asarray(behind + ahead.T)
 
     def _slope(self, size: float) -> tuple[Array, float]:
         """Return (scales,) log-evidence of a slope, averaged over shapes, and the mean level at its end."""
@@ -203,41 +250,11 @@ class Evidence:
         end = float(densities @ self.grid.values[far] / densities.sum())
         return total(total(everything, axis=2), axis=0) - np.log(len(SHAPES)), end
 
-    def _pairs(self, last: float) -> tuple[Array, Array]:
-        """Return (c, c, scales) log-evidence of two steps, prior included, and (c, c) the level between them.
 
-        The level between has to differ from both others by the threshold; otherwise it would be one step.
-        """
-        cells = len(self.logs)
-        values, logs = self.grid.values[::2], self.logs[:, :, ::2]
-        prior = self._prior_between(values, last)
-        weights = np.full((cells, cells, self.logs.shape[1]), NEVER)
-        between = np.full((cells, cells), last / 2)
-        for first in range(cells):
-            runs = forward(logs[first : cells - 1]) + prior
-            highest = runs.max(axis=2, keepdims=True)
-            densities = np.exp(runs - highest)
-            sums = densities.sum(axis=2)
-            evidence = np.log(sums) + highest[:, :, 0]
-            weights[first, first:] = evidence + self.before[first] + self.after[first:cells]
-            best = np.argmax(weights[first, first:], axis=1)
-            rows = np.arange(cells - first)
-            means = densities[rows, best] @ values / sums[rows, best]
-            between[first, first + 1 :] = means[1:]
-        return weights + self._prior_pairs()[:, :, None], between
-
-    def _prior_between(self, values: Array, last: float) -> Array:
-        least = np.log1p(self.rules.threshold)
-        reach = max(abs(last), 2 * self.rules.threshold)
-        allowed = (np.abs(values) >= least) & (np.abs(values - last) >= least)
-        return normalised(np.where(allowed, -np.abs(values - last / 2) / reach, NEVER))
-
-    def _prior_pairs(self) -> Array:
-        """Return (c, c) log-probabilities: every pair of commits is equally likely."""
-        sizes = np.diff(self.measured).astype(float)
-        pairs = np.triu(np.outer(sizes, sizes), 1) + np.diag(sizes * (sizes - 1) / 2)
-        possible = max(self.length * (self.length - 1) / 2, 1.0)
-        return np.log(np.maximum(pairs / possible, np.exp(-700.0)))
+def _means(logs: Array, values: Array) -> Array:
+    """Return the mean levels of (runs, levels) log-weights."""
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(weights @ values / weights.sum(axis=1))
 
 
 def forward(logs: Array) -> Array:

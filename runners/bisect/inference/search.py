@@ -87,7 +87,7 @@ class Search:
         """The posterior probabilities, (length + 1,), with a sum of 1.
 
         At index k >= 1 that there is one change, which first appears at position k; at index 0 that there is
-        no single culprit but none, two steps or a slope. Before bad has a round it is the prior.
+        no single culprit but none, several steps or a slope. Before bad has a round it is the prior.
         """
         belief = self._believed()
         single = self._prior.of_commits(belief.single, belief.measured)
@@ -95,10 +95,15 @@ class Search:
 
     @property
     def alternatives(self) -> dict[str, float]:
-        """The probabilities of `single`, `none`, `two-steps` and `slope`; their sum is 1."""
+        """The probabilities of `single`, `none`, `several-steps`, `slope` and `varying`; their sum is 1."""
         belief = self._believed()
-        single = float(belief.single.sum())
-        return {"single": single, "none": belief.none, "two-steps": belief.two_steps, "slope": belief.slope}
+        return {
+            "single": float(belief.single.sum()),
+            "none": belief.none,
+            "several-steps": belief.several,
+            "slope": belief.slope,
+            "varying": belief.varying,
+        }
 
     def level(self, position: int) -> tuple[float, float, float]:
         """Return the ratio of a measured position to good: median and interval, by the rules.
@@ -138,7 +143,8 @@ class Search:
         The median of the posterior, then the medians of the halves that its answer would leave, and so on.
         """
         posterior = self.posterior[1:]
-        sums = np.cumsum(posterior) / max(float(posterior.sum()), 1e-300)
+        # Rounding must not decide between neighbours.
+        sums = np.cumsum(posterior) / max(float(posterior.sum()), 1e-300) + 1e-9
         positions: list[int] = []
         parts = 2
         while len(positions) < count and parts <= 2 * self.length:

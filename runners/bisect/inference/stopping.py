@@ -1,20 +1,22 @@
 """When a search stops, and with which verdict."""
 
 import math
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runners.bisect.domain.rules import Kind, LevelStep, Measure, Rules, SearchVerdict
+from runners.bisect.inference.explanations import StepExplanation
 from runners.bisect.inference.level_likelihood import Array, Levels, total
-from runners.bisect.inference.next_probe import nearest_usable, widest
+from runners.bisect.inference.next_probe import LIKELY_ALTERNATIVES, nearest_usable, widest
 from runners.bisect.inference.posterior import Belief, priors
 from runners.bisect.inference.sequential_test import SequentialResult
 
 SLOPE_POSITIONS = 8
-"""The positions to measure between good and bad before a slope is reported: fewer also fit two steps."""
+"""The positions to measure between good and bad before a slope is reported: fewer also fit a few steps."""
 
 LEFT_OVER_SHARE = 0.25
 """The share of the change by which bad may deviate from it before bad is measured again; at least the
@@ -26,23 +28,35 @@ def decide(
 ) -> SearchVerdict | Measure | None:
     """Return the verdict that the probabilities allow, the measurement it still needs, or None to go on."""
     closed = closed_cells(belief, unusable)
-    masses = np.where(closed, belief.single + np.diag(belief.pairs), 0.0)  # two in one cell are one range
-    cell = int(np.argmax(masses))
-    if masses[cell] >= rules.stop:
-        if left_over(belief, levels, rules, cell):
-            return _once_more(belief, levels, cell)
-        return _single(belief, levels, rules, cell, float(masses[cell]))
+    answer, mass = next(
+        ((cells, mass) for cells, mass in belief.answers.items() if all(closed[list(cells)])), ((), 0.0)
+    )
+    if len(answer) == 1 and mass >= rules.stop:
+        if left_over(belief, levels, rules, answer[0]):
+            return _once_more(belief, levels, answer[0])
+        return _single(belief, levels, rules, answer[0], mass)
     if belief.none >= rules.stop:
         return of_bad("none", belief.none, levels, rules, belief.length)
-    if belief.slope >= rules.stop:
+    if belief.slope + belief.varying >= rules.stop:
         more = widest(belief, unusable) if len(belief.measured) < SLOPE_POSITIONS + 2 else None
         if more is not None:
             return Measure((more,))
-        return of_bad("slope", belief.slope, levels, rules, belief.length)
-    places = np.where(closed[:, None] & closed[None, :], belief.pairs, 0.0)
-    if places.max() >= rules.stop:
-        return _two_steps(belief, levels, rules)
+        kind: Kind = "slope" if belief.slope > belief.varying else "varying"
+        return of_bad(kind, belief.slope + belief.varying, levels, rules, belief.length)
+    if mass >= rules.stop:
+        return _several(belief, levels, rules, answer)
+    if belief.varying > LIKELY_ALTERNATIVES:
+        return _anywhere(belief, levels, unusable)
     return None
+
+
+def _anywhere(belief: Belief, levels: Levels, unusable: Set[int]) -> Measure | None:
+    """Return what tells levels that vary from steps: second rounds, then positions between others."""
+    for position in belief.measured[1:]:
+        if levels.rounds(position) < 2:
+            return Measure((position,))
+    more = widest(belief, unusable)
+    return None if more is None else Measure((more,))
 
 
 def left_over(belief: Belief, levels: Levels, rules: Rules, cell: int) -> bool:
@@ -50,11 +64,11 @@ def left_over(belief: Belief, levels: Levels, rules: Rules, cell: int) -> bool:
 
     Bad is seldom measured once it is confirmed, so that a small second step would be missed otherwise.
     """
-    others = range(cell, len(belief.single) - 1)
+    others = range(belief.likeliest((cell,)).last_large, len(belief.single) - 1)
     if not others:
         return False
     values = levels.grid.values
-    shared = _shared(belief, levels, rules, others, near_good=False)
+    shared = _shared(belief, levels, rules, [others], near_good=False)
     after = float(shared @ values / shared.sum())
     bad = float(levels.distribution(belief.length) @ values)
     return abs(bad - after) >= max(math.log1p(rules.threshold), LEFT_OVER_SHARE * abs(after))
@@ -62,7 +76,7 @@ def left_over(belief: Belief, levels: Levels, rules: Rules, cell: int) -> bool:
 
 def _once_more(belief: Belief, levels: Levels, cell: int) -> Measure:
     """Return rounds of bad, or of the culprit while the positions after the change have fewer than bad."""
-    after = belief.measured[cell + 1 : -1]
+    after = belief.measured[belief.likeliest((cell,)).last_large + 1 : -1]
     place = belief.length
     if sum(levels.rounds(position) for position in after) < levels.rounds(place):
         place = after[0]
@@ -71,8 +85,9 @@ def _once_more(belief: Belief, levels: Levels, cell: int) -> Measure:
 
 def give_up(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:
     """Return the verdict when the rounds are used up."""
-    if belief.two_steps >= rules.confidence:
-        return _two_steps(belief, levels, rules)
+    if belief.several >= rules.confidence:
+        answer = next(cells for cells in belief.answers if len(cells) > 1)
+        return _several(belief, levels, rules, answer)
     low, high = likeliest_cells(belief.single, rules.confidence * float(belief.single.sum()))
     verdict = of_bad("undecided", float(belief.single[low:high].sum()), levels, rules, belief.length)
     ends = belief.measured[low], belief.measured[high]
@@ -111,12 +126,6 @@ def likeliest_cells(masses: Array, wanted: float) -> tuple[int, int]:
     return 0, len(masses)
 
 
-def heavier_side(masses: Array, cell: int) -> Array:
-    """Return the masses on the heavier side of a cell; the masses of the other side are zero."""
-    before = np.arange(len(masses)) < cell
-    return np.where(before == (masses[:cell].sum() >= masses[cell:].sum()), masses, 0.0)
-
-
 def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, float, float]:
     """Return median and ends of the central interval of a distribution on ascending values."""
     sums: Array = np.cumsum(weights) - weights / 2
@@ -127,43 +136,85 @@ def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, 
 
 
 def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float) -> SearchVerdict:
-    lesser, rest = belief.lesser[cell], None
-    if 2 * lesser.sum() > belief.single[cell]:
-        masses = heavier_side(lesser, cell)
-        other = int(np.argmax(masses))
-        steps = _steps(belief, levels, rules, min(cell, other), max(cell, other))
-        main, small = steps if cell < other else steps[::-1]
-        step, rest = replace(main, confidence=mass), _about(belief, rules, small, masses)
-    else:
-        step = _step(belief, levels, rules, cell, mass, range(cell), range(cell, len(belief.single)))
+    found = belief.likeliest((cell,))
+    small = belief.lesser(cell)
+    if 2 * small.sum() > mass:
+        with_rest = [other for other in belief.explanations if other.answer == (cell,) and other.lesser]
+        found = max(with_rest, key=lambda other: other.weight)
+    steps = _net(belief, levels, rules, found)
+    step, rest = replace(steps.pop(cell), confidence=mass), None
+    if steps:
+        place = max(steps, key=lambda other: abs(math.log(steps[other].size)))
+        rest = _about(belief, rules, steps[place], heavier_side(small, cell))
     kind: Kind = "culprit" if step.high == step.low + 1 else "range"
     _, _, seen = _difference(levels, belief.length, rules)
     return SearchVerdict(
-        kind, step.low, step.high, mass, step.size, step.interval, seen, levels.total, (step,), rest
-    )
+        kind, step.low, step.high, mass, step.size, step.interval, seen, levels.total, (step,), rest,
+        _undone(belief, levels, rules, found),
+    )  # fmt: skip
 
 
-def _two_steps(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:
-    """Return both steps, each within the fewest neighbouring cells that hold the confidence of the rules."""
-    first, second = np.unravel_index(int(np.argmax(belief.pairs)), belief.pairs.shape)
-    both = _steps(belief, levels, rules, int(first), int(second))
-    steps = [_about(belief, rules, step, belief.pairs.sum(axis=1 - which)) for which, step in enumerate(both)]
+def heavier_side(masses: Array, cell: int) -> Array:
+    """Return the masses on the heavier side of a cell; the masses of the other side are zero."""
+    before = np.arange(len(masses)) < cell
+    return np.where(before == (masses[:cell].sum() >= masses[cell:].sum()), masses, 0.0)
+
+
+def _several(belief: Belief, levels: Levels, rules: Rules, answer: tuple[int, ...]) -> SearchVerdict:
+    """Return the steps of an answer, each within the fewest neighbouring cells that hold the confidence."""
+    found = belief.likeliest(answer)
+    net = _net(belief, levels, rules, found)
+    steps = []
+    for which, cell in enumerate(answer):
+        masses = np.zeros(len(belief.measured) - 1)
+        for cells, weight in belief.answers.items():
+            if len(cells) == len(answer):
+                masses[cells[which]] += weight
+        steps.append(_about(belief, rules, net[cell], masses))
     size, interval, seen = _difference(levels, belief.length, rules)
+    kind: Kind = "two-steps" if len(answer) == 2 else "several-steps"
     return SearchVerdict(
-        "two-steps", 0, belief.length, belief.two_steps, size, interval, seen, levels.total, tuple(steps)
-    )
+        kind, 0, belief.length, belief.several, size, interval, seen, levels.total, tuple(steps),
+        undone=_undone(belief, levels, rules, found),
+    )  # fmt: skip
 
 
-def _steps(
-    belief: Belief, levels: Levels, rules: Rules, first: int, second: int
-) -> tuple[LevelStep, LevelStep]:
-    """Return the two steps that lie in these cells."""
-    before, between = range(first), range(first, second)
-    after = range(second, len(belief.single))
-    return (
-        _step(belief, levels, rules, first, 1.0, before, between),
-        _step(belief, levels, rules, second, 1.0, between, after),
-    )
+def _net(belief: Belief, levels: Levels, rules: Rules, found: StepExplanation) -> dict[int, LevelStep]:
+    """Return cell -> step for the steps of an explanation that are not undone.
+
+    The runs before a dip and after it have one level, so that the sizes add up to the whole difference.
+    """
+    runs = _runs(found.cells, len(belief.measured) - 1)
+    cancelled = {cell for cells in found.undone for cell in cells}
+    pooled, cells = [[runs[0]]], []
+    for place, cell in enumerate(found.cells):
+        if cell not in cancelled:
+            pooled.append([runs[place + 1]])
+            cells.append(cell)
+        elif any(group[-1] == cell for group in found.undone):
+            pooled[-1].append(runs[place + 1])
+    return {
+        cell: _step(belief, levels, rules, cell, 1.0, pooled[place], pooled[place + 1])
+        for place, cell in enumerate(cells)
+    }
+
+
+def _undone(belief: Belief, levels: Levels, rules: Rules, found: StepExplanation) -> tuple[LevelStep, ...]:
+    """Return the steps of an explanation that later ones undo, in order, each with its likely range."""
+    runs = _runs(found.cells, len(belief.measured) - 1)
+    alike = [other for other in belief.explanations if other.answer == found.answer]
+    steps = []
+    for cell in (cell for cells in found.undone for cell in cells):
+        place = found.cells.index(cell)
+        step = _step(belief, levels, rules, cell, 1.0, [runs[place]], [runs[place + 1]])
+        here = sum(other.weight for other in alike if any(cell in cells for cells in other.undone))
+        steps.append(replace(step, confidence=here / sum(other.weight for other in alike)))
+    return tuple(steps)
+
+
+def _runs(cells: Sequence[int], count: int) -> list[range]:
+    """Return the runs of measured positions, counted from the first after good, between these cells."""
+    return [range(low, high) for low, high in pairwise((0, *cells, count))]
 
 
 def _about(belief: Belief, rules: Rules, step: LevelStep, masses: Array) -> LevelStep:
@@ -174,10 +225,16 @@ def _about(belief: Belief, rules: Rules, step: LevelStep, masses: Array) -> Leve
 
 
 def _step(
-    belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float, before: range, after: range
+    belief: Belief,
+    levels: Levels,
+    rules: Rules,
+    cell: int,
+    mass: float,
+    before: Sequence[range],
+    after: Sequence[range],
 ) -> LevelStep:
-    """Return the change between the levels of two runs of measured positions; both may be empty."""
-    low = _shared(belief, levels, rules, before, near_good=before.start == 0)
+    """Return the change between the levels of runs of measured positions; runs may be empty."""
+    low = _shared(belief, levels, rules, before, near_good=before[0].start == 0)
     high = _shared(belief, levels, rules, after, near_good=False)
     values = levels.grid.values
     spacing = levels.grid.spacing
@@ -188,13 +245,13 @@ def _step(
     return LevelStep(belief.measured[cell], belief.measured[cell + 1], mass, float(np.exp(middle)), interval)
 
 
-def _shared(belief: Belief, levels: Levels, rules: Rules, run: range, near_good: bool) -> Array:
-    """Return the distribution, (levels,), of the level that the measured positions `run` + 1 share.
+def _shared(belief: Belief, levels: Levels, rules: Rules, runs: Sequence[range], near_good: bool) -> Array:
+    """Return the distribution, (levels,), of the level that the measured positions `runs` + 1 share.
 
     `near_good`: it is the level of good, zero except for its wobble.
     """
     logs = levels.scale_prior[:, None] + np.zeros(len(levels.grid.values))
-    for index in run:
+    for index in chain(*runs):
         logs = logs + levels.likelihood(belief.measured[index + 1])
     if near_good:
         logs = logs + priors(levels.grid, rules).before

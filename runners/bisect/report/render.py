@@ -7,7 +7,7 @@ from history.escaping.markdown import Markdown, code_block, columns, indented, j
 from history.rendering.profiles import shortened
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.report.state import BisectState, MeasuredPosition
-from runners.bisect.report.wording import headline, merge_hint, reproduce, smaller_step_hint
+from runners.bisect.report.wording import headline, merge_hint, reproduce, smaller_step_hint, undone_hint
 
 MAX_ROWS = 12
 """The most rows of the table of probabilities."""
@@ -36,7 +36,7 @@ def text(state: BisectState) -> str:
     lines = [_head(state), headline(state), ""]
     for point in state.blamed():
         lines += [*_about(point), *_indented("\n".join(point.message.splitlines()[1:])), ""]
-    lines += [line for hint in (merge_hint(state), smaller_step_hint(state)) if hint for line in (hint, "")]
+    lines += [line for hint in _hints(state) for line in (hint, "")]
     for title, table in _tables(state):
         lines += [f"{title}:", *_aligned(table), ""]
     for title, items in _lists(state):
@@ -50,8 +50,8 @@ def markdown(state: BisectState) -> Markdown:
     lines: list[str] = [md("### {}", headline(state)), "", _head(state), ""]
     for point in state.blamed():
         lines += [*(md("- {}", line) for line in _about(point)), "", indented(point.message, IN_AN_ITEM), ""]
-    for hint in (merge_hint(state), smaller_step_hint(state)):
-        lines += [hint, ""] if hint else []
+    for hint in _hints(state):
+        lines += [hint, ""]
     for title, (heads, rows) in _tables(state):
         lines += [md("**{}**", title), "", columns(heads, _LEFT), *map(row, rows), ""]
     for title, items in _lists(state):
@@ -69,11 +69,17 @@ def result(state: BisectState) -> Markdown:
     lines: list[str] = [md("**Bisected** ({}): {}.", state.log.bisect.uid, headline(state)), ""]
     for point in state.blamed():
         lines += [*(md("- {}", line) for line in _about(point)), ""]
-    lines += [smaller_step_hint(state), ""] if smaller_step_hint(state) else []
+    for hint in (undone_hint(state), smaller_step_hint(state)):
+        lines += [hint, ""] if hint else []
     return joined(lines)
 
 
 # --- parts
+
+
+def _hints(state: BisectState) -> Iterator[str]:
+    """Yield what else is to be said of the answer."""
+    yield from filter(None, (merge_hint(state), undone_hint(state), smaller_step_hint(state)))
 
 
 def _head(state: BisectState) -> str:

@@ -119,11 +119,11 @@ class BisectState:
         return self.log.span.points[position]
 
     def blamed(self) -> Sequence[BisectPoint]:
-        """Return the commits that the verdict names: one, those of a range, both of two steps, or none."""
+        """Return the commits that the verdict names: one, those of a range, of several steps, or none."""
         verdict = self.verdict
         if verdict is None:
             return ()
-        if verdict.kind == "two-steps":
+        if verdict.kind in ("two-steps", "several-steps"):
             return [self.point(step.high) for step in verdict.steps]
         if verdict.kind in ("culprit", "range"):
             return self.log.span.points[verdict.low + 1 : verdict.high + 1]
@@ -182,6 +182,7 @@ def verdict_of(kept: Mapping[str, Any]) -> SearchVerdict:
         "interval": tuple(kept["interval"]),
         "steps": tuple(map(_step_of, kept["steps"])),
         "rest": None if rest is None else _step_of(rest),
+        "undone": tuple(map(_step_of, kept.get("undone", ()))),
     }
     return SearchVerdict(**{**kept, **read})
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from history.rendering.commands import COUNTED, DECIDED, patch_notes, quoted
 from history.rendering.numbers import percent
 from history.series.variants import option_words
-from runners.bisect.domain.rules import SearchVerdict
+from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.report.state import BisectState
 
 
@@ -19,8 +19,10 @@ def headline(state: BisectState) -> str:
         "culprit": _culprit,
         "range": _range,
         "none": _none,
-        "two-steps": _two_steps,
+        "two-steps": _several_steps,
+        "several-steps": _several_steps,
         "slope": _slope,
+        "varying": _varying,
         "undecided": _undecided,
         "swapped": _swapped,
     }[verdict.kind](state, verdict)
@@ -75,6 +77,22 @@ def smaller_step_hint(state: BisectState) -> str:
     )
 
 
+def undone_hint(state: BisectState) -> str:
+    """Return which changes on the way were undone again, and are no reason why bad differs; or empty."""
+    undone = state.verdict.undone if state.verdict else ()
+    if not undone:
+        return ""
+    steps = ", and ".join(f"by {changed(step.size, step.interval)} {_where(state, step)}" for step in undone)
+    return f"On the way {_what(state)} changed {steps}: these cancel, and are not why bad differs from good"
+
+
+def _where(state: BisectState, step: LevelStep) -> str:
+    """Return the commit of a step, or the commits between which it lies."""
+    if step.high == step.low + 1:
+        return f"at {state.point(step.high).short}"
+    return f"between {state.point(step.low).short} and {state.point(step.high).short}"
+
+
 def _culprit(state: BisectState, verdict: SearchVerdict) -> str:
     point = state.point(verdict.high)
     name = f"{point.short} ({point.subject})" if point.subject else point.short
@@ -97,17 +115,25 @@ def _none(state: BisectState, verdict: SearchVerdict) -> str:
     )
 
 
-def _two_steps(state: BisectState, verdict: SearchVerdict) -> str:
+def _several_steps(state: BisectState, verdict: SearchVerdict) -> str:
     steps = ", and ".join(
-        f"{state.point(step.high).short} by {changed(step.size, step.interval)}" for step in verdict.steps
+        f"{_where(state, step)} by {changed(step.size, step.interval)}" for step in verdict.steps
     )
-    return f"two steps: {_what(state)} changes at {steps}"
+    count = "two" if len(verdict.steps) == 2 else str(len(verdict.steps))
+    return f"{count} steps: {_what(state)} changes {steps}"
 
 
 def _slope(state: BisectState, verdict: SearchVerdict) -> str:
     return (
         f"a slope and no single culprit: many small changes add up to a change of {_what(state)} of "
         f"{changed(verdict.size, verdict.interval)}"
+    )
+
+
+def _varying(state: BisectState, verdict: SearchVerdict) -> str:
+    return (
+        f"no commit is named: {_what(state)} varies from commit to commit all along the range, more than a "
+        f"few steps explain; bad differs from good by {changed(verdict.size, verdict.interval)}"
     )
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.simulation.bisect_ranges import SimulatedRange, no_step, normal, one_step, search, wobbling
+from benchmarks.simulation.bisects.bisect_ranges import (
+    SimulatedRange,
+    no_step,
+    normal,
+    one_step,
+    search,
+    wobbling,
+)
 from history.store.bisects import EventKind
 from runners.bisect.domain.rules import Measure, Observation, SearchVerdict
 from runners.bisect.inference.commit_prior import suggested, uniform

@@ -17,7 +17,7 @@ from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.report.render import markdown, result, text
 from runners.bisect.report.replay import LogError, read_file, replay
 from runners.bisect.report.state import BisectState, export, verdict_of
-from runners.bisect.report.wording import headline, merge_hint, smaller_step_hint
+from runners.bisect.report.wording import headline, merge_hint, smaller_step_hint, undone_hint
 from runners.bisect.run.event_log import Log
 from runners.cli import main
 from tests.history.profiled import profile
@@ -124,7 +124,15 @@ STEPS = (LevelStep(3, 4, 0.97, 0.9, (0.88, 0.92)), LevelStep(10, 12, 0.96, 0.8, 
         (verdict("range", 3, 6), "one of 3 neighbouring commits"),
         (verdict("none", 0, 16), "a change of 1.3% or more would have been detected"),
         (verdict("two-steps", 0, 16, steps=STEPS), "two steps: qps of update-nonindex changes at"),
+        (
+            verdict("several-steps", 0, 16, steps=(*STEPS, STEPS[0])),
+            "3 steps: qps of update-nonindex changes at",
+        ),
         (verdict("slope", 0, 16), "a slope and no single culprit"),
+        (
+            verdict("varying", 0, 16),
+            "no commit is named: qps of update-nonindex varies from commit to commit",
+        ),
         (verdict("undecided", 3, 9), "undecided after"),
         (verdict("swapped", 0, 16, size=1.1), "bad is better, not worse"),
     ],
@@ -137,7 +145,7 @@ def test_every_verdict_is_told_in_every_way(log: Log, given: SearchVerdict, want
     told = text(state)
     assert wanted in told
     assert wanted.partition(" (")[0].replace("-", "") in markdown(state).replace("-", "")
-    places = {"two-steps": 2, "culprit": 1, "range": 3}.get(given.kind, 0)
+    places = {"two-steps": 2, "several-steps": 3, "culprit": 1, "range": 3}.get(given.kind, 0)
     assert len(state.blamed()) == places
     assert told.count("./tidemark run") == 1
 
@@ -157,12 +165,29 @@ def test_what_changes_much_less_elsewhere_is_told_with_how_to_find_it(log: Log) 
         assert "too little for the same search to locate" in told
 
 
+def test_what_was_undone_on_the_way_is_told_wherever_the_answer_is(log: Log) -> None:
+    state = BisectState(log)
+    assert undone_hint(state) == ""
+    dip = LevelStep(2, 5, 0.9, 0.85, (0.83, 0.87)), LevelStep(5, 6, 0.9, 1.18, (1.15, 1.2))
+    state.__dict__["verdict"] = verdict("culprit", 10, 11, undone=dip)
+    low, high, fix = (state.point(place).short for place in (2, 5, 6))
+    told = (
+        f"qps of update-nonindex changed by -15.0% (-17.0% to -13.0%) between {low} and {high}, and by "
+        f"+18.0% (+15.0% to +20.0%) at {fix}: these cancel"
+    )
+    assert told in undone_hint(state)
+    for where in (text(state), markdown(state), result(state)):
+        assert "these cancel, and are not why bad differs from good" in where
+
+
 def test_a_verdict_is_read_as_it_was_written() -> None:
-    given = verdict("culprit", 10, 11, steps=STEPS[:1], rest=STEPS[1])
+    given = verdict("culprit", 10, 11, steps=STEPS[:1], rest=STEPS[1], undone=STEPS)
     kept = json.loads(json.dumps(asdict(given)))
     assert verdict_of(kept) == given
+    del kept["undone"]  # as versions before several steps wrote it
+    assert verdict_of(kept) == replace(given, undone=())
     del kept["rest"]  # as the first Tidemarks wrote it
-    assert verdict_of(kept) == replace(given, rest=None)
+    assert verdict_of(kept) == replace(given, undone=(), rest=None)
 
 
 def test_profiles_are_part_of_the_report(log: Log) -> None:

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.output.figures import Figure
-from benchmarks.simulation.bisect_ranges import BUILD_ROUNDS, SimulatedRange, mean, normal, one_step, wobbling
+from benchmarks.simulation.bisects.bisect_ranges import (
+    BUILD_ROUNDS,
+    SimulatedRange,
+    mean,
+    normal,
+    one_step,
+    wobbling,
+)
 from runners.bisect.domain.question import MAX_CONFIRMING_PASSES, MAX_PASSES
 from runners.bisect.domain.rules import Observation, Rules, SearchVerdict
 from runners.bisect.inference.guided_search import GuidedSearch

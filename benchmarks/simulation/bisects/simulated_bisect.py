@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.output.figures import Figure
-from benchmarks.simulation.bisect_ranges import (
+from benchmarks.simulation.bisects.bisect_ranges import (
     BUILD_ROUNDS,
     Noise,
     SearchOutcome,
@@ -28,7 +28,7 @@ from benchmarks.simulation.bisect_ranges import (
     two_steps,
     wobbling,
 )
-from benchmarks.simulation.plain_bisect import PLANNERS, Planner
+from benchmarks.simulation.bisects.plain_bisect import PLANNERS, Planner
 
 LENGTHS = (16, 64, 256, 1024, 4096)
 SIZES = (0.03, 0.05, 0.10, 0.20)
