@@ -14,9 +14,10 @@ from history.changes.acknowledgements import settle
 from history.changes.boxes.notes import Array, BoxNote, notes_on_boxes, without_shared
 from history.changes.boxes.shared_steps import SharedSteps
 from history.changes.confirmation import Confirmation, latest_by_nights
+from history.changes.courses import with_courses_joined
 from history.changes.detection import rule_of, watched
-from history.changes.drifts import with_drifts_joined
 from history.changes.level_shift import (
+    Course,
     Direction,
     LevelReturn,
     Shift,
@@ -46,6 +47,13 @@ thousands of series, one would be reported every third day."""
 WHOLE_NIGHTS = 60
 """The nights at the beginning of a full WINDOW in which the watch may miss changes that it has raised before.
 There stored changes are used, and confirmations are not."""
+
+
+COURSES = {
+    Course.DRIFT: "the series moves gradually",
+    Course.ALTERNATION: "the series alternates between two levels",
+}
+"""What a person is told of a step that turned out to be part of more."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +157,7 @@ def _events(
     """Return the shifts that the watch raises and those that were confirmed, in the order of the nights."""
     shifts = confirmed_shifts(matrix, confirmed, WINDOW)
     raised = without_confirmed(shifts_of(connection, matrix, false_share, shifts.levels), shifts.events)
-    raised = list(shared.explained(matrix, with_drifts_joined(matrix, raised)))
+    raised = list(shared.explained(matrix, with_courses_joined(matrix, raised)))
     return sorted(
         [*weighed(raised, confirmed), *shifts.events], key=lambda event: event.first_after.started_at
     )
@@ -305,6 +313,29 @@ def _reconcile(
         repository.update_change(connection, same.id, direction, status, reason, when)
     repository.replace_members(connection, same.id, cluster, refuted)
     unmatched.remove(same)
+    _close_parts(connection, same, cluster, unmatched, when)
+
+
+def _close_parts(
+    connection: Connection,
+    whole: Change,
+    cluster: Sequence[ShiftOutcome],
+    unmatched: Iterable[Change],
+    when: datetime,
+) -> None:
+    """Close the steps that were stored before their series were seen to drift or alternate."""
+    joined = {
+        outcome.shift.series_id: outcome.shift
+        for outcome in cluster
+        if outcome.shift.course is not Course.STEP
+    }
+    for change in unmatched if joined else ():
+        members = {member.series_id for member in change.members}
+        if change.status is ChangeStatus.OPEN and members <= joined.keys() and _is_same(change, cluster):
+            reason = f"part of change {whole.fingerprint}: {COURSES[cluster[0].shift.course]}"
+            repository.update_change(
+                connection, change.id, change.direction, ChangeStatus.CLOSED, reason, when
+            )
 
 
 def _status_and_reason(

@@ -18,8 +18,10 @@ from history.series.inventory import InventoryFilter
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import Night, SeriesKey, base_beside, find_series
 from history.series.timeline import Timeline
-from history.stats.change_points import SHORTEST, ChangePoint, find_changes, find_changes_many
-from history.stats.change_points.gradual_drift import Drift, find_drift
+from history.stats.change_points import SHORTEST, ChangePoint, find_changes_many
+from history.stats.courses.alternation import Alternation
+from history.stats.courses.course import course_beside, find_course
+from history.stats.courses.gradual_drift import Drift
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,23 @@ class GradualChange:
 
 
 @dataclass(frozen=True)
+class AlternatingLevels:
+    """Two levels between which a finished series switched again and again: no change of a branch."""
+
+    first: Night
+    """The last night before the first switch."""
+
+    last: Night
+    """The first night after the last switch."""
+
+    before: float
+    """The level before the first switch, in values as those of LevelChange."""
+
+    after: float
+    switches: int
+
+
+@dataclass(frozen=True)
 class SearchedSeries:
     """A series in which changes were searched for."""
 
@@ -76,6 +95,7 @@ class SearchedSeries:
 
     changes: tuple[LevelChange, ...]
     drift: GradualChange | None = None
+    alternation: "AlternatingLevels | None" = None
 
     @property
     def is_long_enough(self) -> bool:
@@ -109,7 +129,7 @@ def changes_of(timeline: Timeline) -> tuple[LevelChange, ...]:
     values = [point.relative if timeline.base else point.value for point in points]
     logs = np.array([math.log(value) if value is not None and value > 0 else math.nan for value in values])
     nights = [point.night for point in points]
-    return tuple(_level_change(nights, timeline.key.metric, change) for change in find_changes(logs))
+    return tuple(_level_change(nights, timeline.key.metric, change) for change in find_course(logs).steps)
 
 
 def _searched(
@@ -124,10 +144,11 @@ def _searched(
     counts = np.isfinite(logs).sum(axis=1)
     for row, values, found, count in zip(rows, logs, find_changes_many(logs), counts, strict=True):
         _, step, metric = matrix.series[row]
-        changes = tuple(_level_change(nights, metric, point) for point in found)
-        drift = find_drift(values, [point.index for point in found])
-        gradual = None if drift is None else _gradual_change(nights, metric, drift)
-        yield SearchedSeries(keys[step, metric], matrix.base, int(count), changes, gradual)
+        course = course_beside(values, found)
+        changes = tuple(_level_change(nights, metric, point) for point in course.steps)
+        gradual = None if course.drift is None else _gradual_change(nights, metric, course.drift)
+        between = None if course.alternation is None else _alternating(nights, course.alternation)
+        yield SearchedSeries(keys[step, metric], matrix.base, int(count), changes, gradual, between)
 
 
 def _gradual_change(nights: Sequence[Night], metric: str, drift: Drift) -> GradualChange:
@@ -139,6 +160,16 @@ def _gradual_change(nights: Sequence[Night], metric: str, drift: Drift) -> Gradu
         math.exp(drift.low),
         math.exp(drift.high),
         direction_between(metric, 1.0, ratio),
+    )
+
+
+def _alternating(nights: Sequence[Night], found: Alternation) -> AlternatingLevels:
+    return AlternatingLevels(
+        nights[found.first],
+        nights[found.last],
+        math.exp(found.before),
+        math.exp(found.after),
+        len(found.switches),
     )
 
 

@@ -27,7 +27,18 @@ class Direction(StrEnum):
     """Some series of a change regressed, others improved."""
 
     SHIFT = "shift"
-    """The metric has no better direction."""
+    """The metric has no better direction, or the series alternates between two levels."""
+
+
+class Course(StrEnum):
+    """What a series does where it changes."""
+
+    STEP = "step"
+    DRIFT = "drift"
+    """It moves gradually all the way between the two nights."""
+
+    ALTERNATION = "alternation"
+    """It switches between two levels again and again."""
 
 
 def direction_between(metric: str, before: float, after: float) -> Direction:
@@ -80,8 +91,8 @@ class Shift:
     refuted: str = ""
     """The measurement side by side that leaves it no commits to have happened between; empty without one."""
 
-    gradual: bool = False
-    """Whether the series drifted all the way between the two nights, with no step in between."""
+    course: Course = Course.STEP
+    """What the series did between the two nights."""
 
     @property
     def log_size(self) -> float:
@@ -90,7 +101,9 @@ class Shift:
 
     @property
     def direction(self) -> Direction:
-        """Whether the shift is a regression or an improvement, by the better direction of its metric."""
+        """Whether it is for the worse or for the better; an alternation between two levels is neither."""
+        if self.course is Course.ALTERNATION:
+            return Direction.SHIFT
         return direction_between(self.metric, self.before, self.after)
 
     def overlaps(self, other: "Shift") -> bool:
@@ -143,6 +156,8 @@ def _add_shift(outcomes: list[ShiftOutcome], shift: Shift) -> None:
         earlier = outcomes[number]
         if shift.first_after.started_at <= earlier.shift.first_after.started_at:
             continue
+        if _is_switch(shift, earlier.shift):
+            return
         if earlier.gone is None and _undoes(shift, earlier.shift):
             outcomes[number] = ShiftOutcome(earlier.shift, shift.first_after)
             return
@@ -165,6 +180,12 @@ def _add_return(outcomes: list[ShiftOutcome], back: LevelReturn) -> None:
 
 def _is_before(night: Night, shift: Shift) -> bool:
     return night.started_at <= shift.last_before.started_at
+
+
+def _is_switch(later: Shift, earlier: Shift) -> bool:
+    """Return whether a shift is one more switch of a series that alternates."""
+    is_between = _undoes(later, earlier) or (_comes_back(later, earlier) and _begins_alike(later, earlier))
+    return earlier.course is Course.ALTERNATION and is_between
 
 
 def _undoes(later: Shift, earlier: Shift) -> bool:
@@ -202,10 +223,11 @@ def group_shifts(outcomes: Iterable[ShiftOutcome]) -> tuple[tuple[ShiftOutcome, 
     greedily from the most certain shift, so that a wide range which overlaps two changes joins the more
     certain one instead of merging both.
     """
-    groups: defaultdict[tuple[bool, bool, str, str], list[ShiftOutcome]] = defaultdict(list)
+    groups: defaultdict[tuple[bool, Course, bool, str, str], list[ShiftOutcome]] = defaultdict(list)
     for outcome in outcomes:
         shift = outcome.shift
-        groups[shift.gradual, not shift.explained, shift.branch, shift.environment.suite].append(outcome)
+        key = (shift.course is not Course.STEP, shift.course, not shift.explained, shift.branch)
+        groups[*key, shift.environment.suite].append(outcome)
     # What something else explains is in no change with what nothing does.
     # A drift lasts longer than most steps are apart: it belongs to none of them, and comes after them.
     return tuple(cluster for key in sorted(groups) for cluster in _clusters(groups[key]))

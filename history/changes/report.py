@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 
 from history.changes import confirmation, repository
 from history.changes.confirmation import Confirmation
-from history.changes.drifts import drift_since
+from history.changes.courses import course_between
+from history.changes.level_shift import Course
 from history.changes.repository import Change, Member
 from history.comparison.profile_diff import FunctionChange, differential
 from history.series.environment_changes import changes_between
@@ -75,8 +76,14 @@ class ChangeReport:
     session: Session
     """The session of the first night with it."""
 
-    drift_nights: int = 0
-    """The nights over which the main series drifted, with no step among them; 0 for a change of level."""
+    course: Course = Course.STEP
+    """What the main series did: a step, or more than a step, in which no bisect finds one commit."""
+
+    nights: int = 0
+    """The nights over which it drifted or alternated; 0 for a step."""
+
+    switches: int = 0
+    """How often it switched between its two levels; 0 if it does not alternate."""
 
     @property
     def main_series(self) -> Member:
@@ -89,9 +96,12 @@ class ChangeReport:
 
         Of a trade what got worse, then what got better: `reset of insert 29.0% slower; insert 12.0% faster`.
         """
+        if self.course is Course.ALTERNATION:
+            subject, size = _subject(self.change.members), abs(self.main_series.ratio - 1)
+            return f"{subject}: {self.switches} switches between two levels {size:.1%} apart"
         parts = (self.change.leading, self.change.opposite)
         told = "; ".join(_moved(members) for members in parts if members)
-        return f"{told}, gradually over {self.drift_nights} nights" if self.drift_nights else told
+        return f"{told}, gradually over {self.nights} nights" if self.course is Course.DRIFT else told
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -131,10 +141,14 @@ def _prominence(member: Member) -> tuple[bool, float]:
 def _moved(members: Sequence[Member]) -> str:
     """Return how some series moved that moved alike, by the most prominent one."""
     main = max(members, key=_prominence)
+    return f"{_subject(members)} {abs(main.ratio - 1):.1%} {moved_by(main.key.metric, main.ratio)}"
+
+
+def _subject(members: Sequence[Member]) -> str:
+    """Return of what some series are, by the most prominent one: `insert and 3 more`."""
+    main = max(members, key=_prominence)
     more = len({member.key.step for member in members}) - 1
-    steps = f"{main.key.step} and {more} more" if more > 0 else main.key.step
-    metric = main.key.metric
-    return f"{subject_of(metric, steps)} {abs(main.ratio - 1):.1%} {moved_by(metric, main.ratio)}"
+    return subject_of(main.key.metric, f"{main.key.step} and {more} more" if more > 0 else main.key.step)
 
 
 def report_changes(connection: Connection, changes: Iterable[Change]) -> tuple[ChangeReport, ...]:
@@ -146,6 +160,7 @@ def _report(connection: Connection, change: Change) -> ChangeReport:
     main = main_series(change)
     base = base_branch(connection, main.key.environment)
     session = session_of(connection, change.first_after.session_id)
+    course, nights, switches = _course(connection, main, base)
     return ChangeReport(
         change,
         base,
@@ -158,7 +173,9 @@ def _report(connection: Connection, change: Change) -> ChangeReport:
         gained=_gained(connection, change, main),
         environment=tuple(_environment(connection, change)),
         bisect=next(iter(of_change(connection, change.fingerprint)), None),
-        drift_nights=_drift_nights(connection, main, base),
+        course=course,
+        nights=nights,
+        switches=switches,
         session=session,
     )
 
@@ -168,10 +185,21 @@ def _later(connection: Connection, member: Member, base: str | None) -> tuple[Po
     return tuple(point for point in since if point.relative is not None and point.night != member.first_after)
 
 
-def _drift_nights(connection: Connection, member: Member, base: str | None) -> int:
-    since = read_series(connection, member.key, base, member.last_before.started_at)
-    inside = [point for point in since if point.night.started_at <= member.first_after.started_at]
-    return len(inside) if drift_since(inside, len(inside)) else 0
+def _course(connection: Connection, member: Member, base: str | None) -> tuple[Course, int, int]:
+    """Return what a series did between the nights of its change, over how many, and the switches."""
+    points = read_series(connection, member.key, base)
+    at = [
+        number
+        for number, point in enumerate(points)
+        if point.night in (member.last_before, member.first_after)
+    ]
+    found = course_between(points, at[0], at[-1]) if at else None
+    if found is None:
+        return Course.STEP, 0, 0
+    nights = at[-1] - at[0] + 1
+    if found.alternation is not None:
+        return Course.ALTERNATION, nights, len(found.alternation.switches)
+    return Course.DRIFT, nights, 0
 
 
 def _gained(connection: Connection, change: Change, member: Member) -> tuple[FunctionChange, ...]:

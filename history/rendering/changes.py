@@ -9,8 +9,8 @@ from history.changes.acknowledgements import Acknowledgement
 from history.changes.boxes.notes import BoxNote, NoiseChange, SharedNight
 from history.changes.boxes.shared_steps import NEARBY, SharedStep
 from history.changes.confirmation import Confirmation
-from history.changes.hindsight import GradualChange, LevelChange, SearchedSeries
-from history.changes.level_shift import Direction
+from history.changes.hindsight import AlternatingLevels, GradualChange, LevelChange, SearchedSeries
+from history.changes.level_shift import Course, Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
 from history.counts import counted
@@ -49,12 +49,12 @@ def changes_json(reports: Sequence[ChangeReport]) -> list[dict[str, Any]]:
 
 def render_change_points(searched: Sequence[SearchedSeries]) -> Iterator[str]:
     """Yield two lines for each change, by environment, and how many series there are."""
-    changed = [series for series in searched if series.changes or series.drift]
+    changed = [series for series in searched if series.changes or series.drift or series.alternation]
     for environment, group in groupby(changed, key=lambda series: series.key.environment):
         yield f"{environment.box}: {environment.suite}, {environment.configuration}"
         for series in group:
             yield from (f"    {line}" for change in series.changes for line in _change_point(series, change))
-            yield from (f"    {line}" for line in _drift(series))
+            yield from (f"    {line}" for line in (*_drift(series), *_alternation(series)))
         yield ""
     yield searched_text(searched)
     if changed:
@@ -75,6 +75,9 @@ def searched_text(searched: Sequence[SearchedSeries]) -> str:
     drifting = sum(series.drift is not None for series in searched)
     if drifting:
         said.append(f"{counted(drifting, 'series', 'series')} drifting")
+    alternating = sum(series.alternation is not None for series in searched)
+    if alternating:
+        said.append(f"{counted(alternating, 'series', 'series')} alternating between two levels")
     if short:
         said.append(f"{counted(short, 'series', 'series')} of fewer than {SHORTEST} nights not searched")
     return "; ".join(said)
@@ -93,6 +96,7 @@ def change_points_json(searched: Sequence[SearchedSeries]) -> list[dict[str, Any
             "nights": series.nights,
             "changes": [level_change_json(change) for change in series.changes],
             "drift": _drift_json(series.drift),
+            "alternation": _alternation_json(series.alternation),
         }
         for series in searched
     ]
@@ -128,6 +132,18 @@ def _drift_json(drift: GradualChange | None) -> dict[str, Any] | None:
     }
 
 
+def _alternation_json(found: AlternatingLevels | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "level_before": rounded(found.before),
+        "level_after": rounded(found.after),
+        "switches": found.switches,
+        "first": found.first.started_at.isoformat(),
+        "last": found.last.started_at.isoformat(),
+    }
+
+
 def level_change(change: LevelChange) -> str:
     """Return size and direction: `-9.1% (-9.8% to -8.3%), regression`."""
     size = f"{change.after / change.before - 1:+.1%} ({change.low - 1:+.1%} to {change.high - 1:+.1%})"
@@ -157,12 +173,24 @@ def _drift(series: SearchedSeries) -> Iterator[str]:
     yield f"    from {drift.first.started_at:%Y-%m-%d} to {drift.last.started_at:%Y-%m-%d}, in no step"
 
 
+def _alternation(series: SearchedSeries) -> Iterator[str]:
+    """Return that a series alternates, between which levels, how often, and from when to when."""
+    if series.alternation is None:
+        return
+    key, found = series.key, series.alternation
+    unit = f"times {series.base}" if series.base else METRICS[key.metric].unit
+    levels = f"{amount(found.before)} and {amount(found.after)} {unit}"
+    yield f"{key.step} {label_of(key.metric)}, {key.branch}: alternates between {levels}"
+    nights = f"{found.first.started_at:%Y-%m-%d} and {found.last.started_at:%Y-%m-%d}"
+    yield f"    {found.switches} switches between {nights}, which is no change of the branch"
+
+
 def _lines(report: ChangeReport) -> Iterator[str]:
     change = report.change
     against = f" against {report.base}" if report.base else ""
     head = f"{change.fingerprint}  {change.status} {change.direction}, {change.branch}{against}"
     yield f"{head}, {change.suite}"
-    if change.direction is Direction.MIXED or report.drift_nights:
+    if change.direction is Direction.MIXED or report.course is not Course.STEP:
         yield f"    {report.headline}"
     yield f"    {_range(report)}; found {change.found_at:%Y-%m-%d}"
     if change.reason and not (change.status is ChangeStatus.ACKNOWLEDGED and change.acknowledgements):

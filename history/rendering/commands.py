@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from build.errors import TidemarkError
 from build.version import Version
-from history.changes.level_shift import Direction, direction_between
+from history.changes.level_shift import Course, Direction, direction_between
 from history.changes.report import ChangeReport
 from history.comparison.beside.curves import LEVELS
 from history.errors import stored_version
@@ -80,8 +80,29 @@ def change_again(report: ChangeReport) -> list[str]:
     return [*run_again(report.session, names, [step], COUNTED if is_counted else DECIDED), quoted(words)]
 
 
+WITHOUT_COMMIT = {
+    Course.DRIFT: (
+        "No bisect is offered: the series moved gradually, and no single commit made the difference.",
+        "Measure both ends side by side, as above.",
+        "If they do not differ, the machine, its data or the base has changed.",
+        "If they do, measure versions in between to see which part of the time brought most of it.",
+    ),
+    Course.ALTERNATION: (
+        "No bisect is offered: the series switches between two levels, which no single commit explains.",
+        "Look for what differs between nights at the two levels: the layout of the program in memory",
+        "(--layouts measures how much that is), the kernel, the plan of a query, other work on the machine.",
+    ),
+}
+"""Why no bisect is offered for a change that is no step, and what to do instead."""
+
+
 def change_search(report: ChangeReport) -> list[str]:
-    """Return lines for a shell that search for the commit behind a change; none within one version."""
+    """Return lines for a shell that search for the commit behind a change; none within one version.
+
+    A comment says what to do about a change that is no step.
+    """
+    if report.course in WITHOUT_COMMIT:
+        return [f"# {sentence}" for sentence in WITHOUT_COMMIT[report.course]]
     change, member, session = report.change, report.main_series, report.session
     old, new = (stored_version(night.version) for night in (change.last_before, change.first_after))
     try:

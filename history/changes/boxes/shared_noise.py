@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from history.changes.boxes.shared_drift import WINDOW
 from history.changes.boxes.step_groups import StepGroup, day_of
-from history.changes.level_shift import Shift
+from history.changes.level_shift import Course, Shift
 
 Array = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ def is_noise_of_box(group: StepGroup, shift: Shift) -> bool:
     A shift that persists is more, after some nights.
     """
     row = group.row(shift.series_id)
-    if row is None or shift.gradual:
+    if row is None or shift.course is not Course.STEP:
         return False
     noise = group.steps.noise
     first, last, raised = (day_of(night) for night in (shift.last_before, shift.first_after, shift.raised))

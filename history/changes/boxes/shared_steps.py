@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 from history.changes.boxes.shared_drift import drifts_with_box
 from history.changes.boxes.shared_noise import is_noise_of_box
 from history.changes.boxes.step_groups import MIN_BRANCHES, StepGroup, by_branch, day_of, step_groups
-from history.changes.level_shift import Shift
+from history.changes.level_shift import Course, Shift
 from history.series.environment_changes import markers
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
@@ -156,7 +156,7 @@ class SharedSteps:
         if group is None:
             return ""
         for step in self.found[key]:
-            is_of_branch = shift.branch in step.branches and not shift.gradual
+            is_of_branch = shift.branch in step.branches and shift.course is Course.STEP
             if is_of_branch and _explains(step, self._groups[key], group, shift):
                 return str(step)
         groups = self._groups[key]

@@ -11,7 +11,7 @@ from history.changes.repository import Change
 from history.counts import counted
 from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown, code_block, code_span, columns, document, link, md, row
-from history.rendering.commands import change_again, change_search
+from history.rendering.commands import WITHOUT_COMMIT, change_again, change_search
 from history.rendering.confirmations import counted_rounds, interval, occasion, series_name
 from history.rendering.profiles import named_functions
 from history.series.series import Night
@@ -225,10 +225,12 @@ def _bisect(report: ChangeReport) -> Iterator[str]:
 def _by_hand(report: ChangeReport) -> Iterator[str]:
     for heading, lines in (
         ("By hand:", change_again(report)),
-        ("To find the commit:", change_search(report)),
+        ("To find the commit:", [] if report.course in WITHOUT_COMMIT else change_search(report)),
     ):
         if lines:
             yield from (heading, "", code_block(lines), "")
+    if report.course in WITHOUT_COMMIT:
+        yield from (*WITHOUT_COMMIT[report.course], "")
 
 
 def _muting() -> Iterator[str]:

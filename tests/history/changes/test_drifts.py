@@ -8,8 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from history.stats.change_points import find_changes
-from history.stats.change_points.gradual_drift import find_drift
+from history.changes import repository
+from history.changes.report import report_changes
+from history.open import open_store
+from history.rendering.commands import change_search
+from history.stats.change_points import find_changes, watch_many
+from history.stats.courses.course import find_course
+from history.stats.courses.gradual_drift import RAISED_WORSE_BY, find_drift
+from runners.alerting.issues.change_issues import issue_of_changes
 from runners.cli import main
 from tests.history.handmade import NIGHT
 
@@ -24,14 +30,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def nights() -> list[list[str]]:
-    """The rows of each night: one step drifts, another has a step down in the middle."""
+def nights(before: int = 0) -> list[list[str]]:
+    """The rows of each night: one step drifts, another has a step down in the middle.
+
+    The drift begins after `before` nights.
+    """
     rng, found = random.Random(2), []
-    for night in range(NIGHTS):
+    for night in range(-before, NIGHTS):
         when = (NIGHT + timedelta(days=night)).strftime("%Y-%m-%d")
         rows = []
         for step, level in (
-            ("insert", 1 + DRIFT * night / (NIGHTS - 1)),
+            ("insert", 1 + DRIFT * max(night, 0) / (NIGHTS - 1)),
             ("delete", 0.93 if night >= NIGHTS // 2 else 1.0),
         ):
             shared = rng.gauss(1, 0.04)
@@ -72,6 +81,48 @@ def test_a_drift_is_one_change_whenever_it_is_judged(
     assert series["ratio_low"] < 1 + DRIFT < series["ratio_high"]
     assert "gradually" not in by_step["delete"]["headline"]
     assert history(capsys, "judge").endswith("2 series: 0 new, 0 back, 0 gone; 2 open\n")
+
+
+def test_a_drift_that_begins_late_is_one_change(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was three to six steps, in `judge` and with hindsight alike, and its issue offered a bisect."""
+    rows, begin = nights(120), 0
+    for end in range(120, len(rows) + 1, 20):
+        imported(capsys, rows[begin:end])
+        history(capsys, "judge")
+        begin = end
+    by_status = {
+        status: [
+            change
+            for change in json.loads(history(capsys, "changes", "--status", status, "--format", "json"))
+            if change["series"][0]["step"] == "insert"
+        ]
+        for status in ("open", "closed")
+    }
+    (drift,) = by_status["open"]
+    assert by_status["closed"] == []
+    assert ", gradually over 2" in drift["headline"]
+    with open_store(home / "history.db") as store, store.database.reading() as connection:
+        (report,) = report_changes(connection, repository.load(connection, fingerprint=drift["fingerprint"]))
+    assert not any(line.startswith("./tidemark bisect") for line in change_search(report))
+    body = issue_of_changes("f", [report]).body
+    assert "tidemark bisect" not in body
+    assert "No bisect is offered: the series moved gradually" in body
+    out = history(capsys, "change-points", "--branch", "postgres@master", "--step", "insert")
+    assert "none; 1 series drifting" in out
+
+
+@pytest.mark.parametrize("size", [1.5, 2.0, 3.0])
+def test_a_step_is_no_drift_on_the_night_it_is_raised(size: float) -> None:
+    """A line is asked for less where a step was raised, and one step still never looks like one."""
+    rng = np.random.default_rng(11)
+    values = 0.01 * (rng.normal(size=(20, 160)) - size * (np.arange(160) >= 110))
+    raised = [
+        (row, change) for row, found in zip(values, watch_many(values), strict=True) for change in found
+    ]
+    assert len(raised) >= 18
+    for row, change in raised:
+        assert change.raised is not None
+        assert find_course(row[: change.raised + 1], -RAISED_WORSE_BY).drift is None
 
 
 def test_a_drift_is_found_with_hindsight(capsys: pytest.CaptureFixture[str]) -> None:
