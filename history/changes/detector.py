@@ -1,6 +1,5 @@
 """The nightly detector: change points of all series, grouped, and reconciled with the stored changes."""
 
-import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +15,7 @@ from history.changes.boxes.shared_steps import SharedSteps
 from history.changes.confirmation import Confirmation, latest_by_nights
 from history.changes.courses import with_courses_joined
 from history.changes.detection import rule_of, watched
+from history.changes.fingerprints import free_fingerprint
 from history.changes.level_shift import (
     Course,
     Direction,
@@ -304,7 +304,7 @@ def _reconcile(
     status, reason = _status_and_reason(cluster, direction)
     same = next((change for change in unmatched if _is_same(change, cluster)), None)
     if same is None:
-        name = _free_fingerprint(connection, cluster)
+        name = free_fingerprint(connection, cluster)
         repository.insert_change(connection, name, cluster, direction, status, reason, when)
         return
     if same.status is ChangeStatus.ACKNOWLEDGED:
@@ -363,34 +363,6 @@ def _is_same(change: Change, cluster: Iterable[ShiftOutcome]) -> bool:
         for member in change.members
         if member.series_id in shifts
     )
-
-
-def fingerprint(shift: Shift) -> str:
-    """Return the fingerprint of a change: a digest of its first shift's branch, suite, box and night."""
-    parts = (
-        shift.branch,
-        shift.environment.suite,
-        shift.environment.box,
-        shift.first_after.started_at.isoformat(),
-    )
-    return _digest(*parts)
-
-
-def _free_fingerprint(connection: Connection, cluster: Sequence[ShiftOutcome]) -> str:
-    """Return the fingerprint of a new change that no stored one has.
-
-    Two changes can begin in one night: as more nights come, a change is dated elsewhere, and what is raised
-    then begins where it seemed to. The series tell them apart.
-    """
-    taken = repository.load_fingerprints(connection)
-    name = fingerprint(cluster[0].shift)
-    while name in taken:
-        name = _digest(name, *sorted(str(outcome.shift.series_id) for outcome in cluster))
-    return name
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def _confirmed_shift(confirmed: Confirmation) -> Shift:
