@@ -112,10 +112,11 @@ class SharedSteps:
     def __init__(self, connection: Connection, matrices: Iterable[SeriesMatrix]) -> None:
         self._connection = connection
         self._marked_days: dict[str, NDArray[np.int64]] = {}
-        self._groups: defaultdict[tuple[str, str], list[StepGroup]] = defaultdict(list)
+        groups: defaultdict[tuple[str, str], list[StepGroup]] = defaultdict(list)
         for matrix in matrices:
             for group in step_groups(connection, matrix):
-                self._groups[matrix.environment.box, group.metric].append(group)
+                groups[matrix.environment.box, group.metric].append(group)
+        self._groups = dict(groups)
 
     @cached_property
     def found(self) -> Mapping[tuple[str, str], tuple[SharedStep, ...]]:
@@ -152,14 +153,14 @@ class SharedSteps:
 
     def _explanation(self, matrix: SeriesMatrix, shift: Shift) -> str:
         key = matrix.environment.box, shift.metric
-        group = next((group for group in self._groups[key] if group.matrix is matrix), None)
+        groups = self._groups.get(key, [])
+        group = next((group for group in groups if group.matrix is matrix), None)
         if group is None:
             return ""
         for step in self.found[key]:
             is_of_branch = shift.branch in step.branches and shift.course is Course.STEP
-            if is_of_branch and _explains(step, self._groups[key], group, shift):
+            if is_of_branch and _explains(step, groups, group, shift):
                 return str(step)
-        groups = self._groups[key]
         if drifts_with_box(by_branch(groups).values(), group, shift):
             return f"box {key[0]}: most series of {label_of(group.metric)} drift as it does"
         if is_noise_of_box(group, shift):
