@@ -46,7 +46,8 @@ class Turn:
         self._checked: Mapping[str, float] = {}
         self._warnings: list[str] = []
         self._before = self._ask(server.counters)
-        self._after = self._debt = self._before
+        self._after = self._before
+        self._debt: Mapping[str, float] = {}
 
     def hold_transaction(self, until: contextlib.ExitStack) -> None:
         """Begin the transaction, if the step has one, that stays open until the stack ends."""
