@@ -1,7 +1,7 @@
 """The metric registry: one row for each quantity that a step can record, and lists derived from the rows.
 
 A new metric is one row of METRICS and one producer, which records a value under the row's name: a module of
-`suites/accounting/`, `suites/step.py`, or the counters or the reset of an engine. Only the rows say which
+`suites/accounting/`, `suites/turns/`, or the counters or the reset of an engine. Only the rows say which
 metrics have a series over nights, are searched for changes, and are shown beside a verdict.
 """
 

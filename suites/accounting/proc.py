@@ -128,6 +128,33 @@ def processes(proc: Path) -> Mapping[int, ProcessTicks]:
     return by_pid
 
 
+def lists_children() -> bool:
+    """Return whether the kernel lists the children of processes: it does with CONFIG_PROC_CHILDREN."""
+    return Path("/proc/thread-self/children").exists()
+
+
+def with_children(root: int, proc: Path = Path("/proc")) -> list[int]:
+    """Return the process ids of a process and of its main thread's children, if the kernel `lists_children`.
+
+    These are all processes of a server: a postmaster forks in its only thread, and mysqld has no children.
+    Only one file is read, not those of all processes.
+    """
+    with contextlib.suppress(OSError):
+        return [root, *map(int, (proc / f"{root}/task/{root}/children").read_bytes().split())]
+    return [root]
+
+
+def storage_bytes(pid: int, proc: Path = Path("/proc")) -> tuple[int, int]:
+    """Return the bytes that a process, with the children it waited for, has read from storage and sent to it.
+
+    0 when it is gone.
+    """
+    with contextlib.suppress(OSError):
+        counted = dict(line.split(": ") for line in _read(f"{proc}/{pid}/io").splitlines())
+        return int(counted["read_bytes"]), int(counted["write_bytes"])
+    return 0, 0
+
+
 def _listed(proc: Path) -> set[str]:
     """Return the names of the folders of processes."""
     with contextlib.suppress(OSError):

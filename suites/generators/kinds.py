@@ -10,7 +10,7 @@ from itertools import zip_longest
 from suites.generators.load import COUNT, NUMBER, BackgroundLoad, KindLoad, LoadError, histogram_percentiles
 
 BUCKET_WIDTH = 1.02
-"""How much wider a bucket of latencies is than the one before, as in suites/generators/transactions.lua."""
+"""How much wider a bucket is than the one before, as in suites/generators/tidemark/transactions.lua."""
 
 BUCKETS = 1600
 """The buckets of a histogram, from 1 µs up."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from suites.accounting.counters import instructions_of
-from suites.accounting.work_curve import READINGS, ReadMeanwhile
+from suites.accounting.work_curve import ReadMeanwhile
 from suites.checking.data_checks import DataChecks
 from suites.generators.load import Generator, LoadError, OverLimitError, Share
 from suites.keys.step import Step
@@ -43,12 +43,14 @@ def run_slices(
     with contextlib.ExitStack() as beside, instructions_of([server.pid for server in servers]) as counters:
         for turn in turns:
             turn.hold_transaction(beside)
-        readers = [
-            turn.watch(counter, len(turns) == 1, beside)
-            for turn, counter in zip(turns, counters, strict=True)
-        ]
-        with ReadMeanwhile(readers, share.schedule.seconds / READINGS) as watched:
-            _load(turns, generator, step, share, profiling)
+        # Its connections are closed before the debt is read, which waits until all clients have disconnected.
+        with contextlib.ExitStack() as meanwhile:
+            readers = [
+                turn.watch(counter, len(turns) == 1, meanwhile)
+                for turn, counter in zip(turns, counters, strict=True)
+            ]
+            with ReadMeanwhile(readers, share.schedule.seconds) as watched:
+                _load(turns, generator, step, share, profiling)
         if watched.failed is not None:
             place, error = watched.failed
             raise ServerDiedError(str(error), place) from error

@@ -74,10 +74,7 @@ class Turn:
 
     def reset(self) -> None:
         """Reset the server. A reset that fails is only a warning."""
-        try:
-            self._reset = self._ask(self.server.reset, passing=ResetError)
-        except ResetError as error:
-            self._reset, self._warnings = error.metrics, [f"not reset: {error}"]
+        self._reset = self._ask(self._reset_or_warn)
 
     def check(self, checks: DataChecks) -> None:
         """Ask the checks of the data."""
@@ -97,6 +94,13 @@ class Turn:
             self.curve,
         )
 
+    def _reset_or_warn(self) -> Mapping[str, float]:
+        try:
+            return self.server.reset()
+        except ResetError as error:
+            self._warnings = [f"not reset: {error}"]
+            return error.metrics
+
     def _costs(self) -> dict[str, float]:
         values = dict(load_values(self.load)) | dict(self.meter.per_query(self.load.watched_queries))
         # Both the observed queries and the server's counters include the warm-up.
@@ -106,10 +110,8 @@ class Turn:
     def _timed(self) -> dict[str, float]:
         return {"statement_seconds": self.load.seconds} if self._step.timed else {}
 
-    def _ask(self, question: Callable[[], Answer], passing: type[TidemarkError] | tuple[()] = ()) -> Answer:
+    def _ask(self, question: Callable[[], Answer]) -> Answer:
         try:
             return question()
-        except passing:
-            raise
         except TidemarkError as error:
             raise ServerDiedError(str(error), self._place) from error

@@ -80,6 +80,6 @@ def test_neither_order_nor_scale_matters(level: float, change: float, wobble: li
 
 
 def test_versions_of_two_engines_are_judged_as_the_one_that_agrees_less() -> None:
-    both, one = exact_rule(list(Engine)), exact_rule([Engine.POSTGRES])
-    assert both.allowance > one.allowance
-    assert exact_interval([0.0, 1.0], [1.0, 1.0], one) is None, "nothing has no ratio"
+    both, postgres = exact_rule(list(Engine)), exact_rule([Engine.POSTGRES])
+    assert both.allowance > postgres.allowance
+    assert exact_interval([0.0, 1.0], [1.0, 1.0], postgres) is None, "nothing has no ratio"

@@ -1,13 +1,24 @@
 """Reading what the kernel counts: every name and number that may stand there."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.accounting.proc import KERNEL_THREAD, MachineTicks, machine_ticks, process_ticks, processes
+from suites.accounting.proc import (
+    KERNEL_THREAD,
+    MachineTicks,
+    machine_ticks,
+    process_ticks,
+    processes,
+    storage_bytes,
+    with_children,
+)
 
 ticks = st.integers(0, 10**12)
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=15)
@@ -70,3 +81,19 @@ def test_what_the_kernel_never_prints_is_no_count(word: str) -> None:
         machine_ticks(f"cpu  1 2 {word} 4 5 6 7 8\n")
     with pytest.raises(ValueError, match="no "):
         process_ticks(f"{word} (x) R 12 1 1 0 -1 64 1 1 1 1 1 2 3 4 20 0 1 0 5 55 66\n")
+
+
+def test_a_server_and_its_storage_are_read_as_psutil_does() -> None:
+    asked = "import subprocess, time; subprocess.Popen(['sleep', '60']); print(1, flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", asked], stdout=subprocess.PIPE) as root:
+        assert root.stdout is not None
+        root.stdout.readline()
+        process = psutil.Process(root.pid)
+        children = process.children(recursive=True)
+        assert with_children(root.pid) == [root.pid, *(child.pid for child in children)]
+        assert len(children) == 1
+        io = process.io_counters()
+        assert storage_bytes(root.pid) == (io.read_bytes, io.write_bytes)
+        for ended in (*children, process):
+            ended.kill()
+    assert (with_children(root.pid), storage_bytes(root.pid)) == ([root.pid], (0, 0))

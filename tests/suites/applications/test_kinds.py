@@ -20,7 +20,7 @@ SLICES = "sysbench-slices.txt"
 def kind_line(
     latencies_us: list[float], name: str = "payment", thread: int = 0, deadlocks: int = 0, refused: int = 0
 ) -> str:
-    """What suites/generators/transactions.lua prints of one thread."""
+    """What suites/generators/tidemark/transactions.lua prints of one thread."""
     buckets: dict[int, int] = {}
     for latency in latencies_us:
         bucket = min(math.floor(math.log(max(latency, 1)) / math.log(BUCKET_WIDTH)), BUCKETS - 1)

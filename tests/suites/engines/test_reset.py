@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psycopg
@@ -139,6 +139,25 @@ class Updating:
         del addresses, step, share, observers
         ask(self.server, "UPDATE debt SET n = n + 1")
         return [Load(1, 1.0, 1.0, 0, (), {}, 0.0, 0.0)]
+
+
+def test_the_debt_waits_for_no_connection_of_tidemark(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for clients that are about to disconnect, which what reads totals meanwhile was not."""
+    waited, read = [], server.debt
+
+    def timed() -> Mapping[str, float]:
+        began = time.monotonic()
+        found = read()
+        waited.append(time.monotonic() - began)
+        return found
+
+    monkeypatch.setattr(server, "debt", timed)
+    run_slices(
+        [server], Updating(server), Step(name="update", title="Update"), Share(Schedule(1.0, (0,)), 1), 0
+    )
+    assert max(waited) < reset.STATISTICS_SECONDS / 2
 
 
 def test_a_transaction_that_still_sees_dead_rows_is_named(
