@@ -6,11 +6,12 @@ far. Years of noise that changes or has odd tails (simulation/odd_noise.py) are 
 `$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), odd, scale (teams of up to 3,000 series whose
 suspects are confirmed, simulation/many_series.py), speed, finished (short and drifting ones,
 rivals/finished_series.py), and `$TIDEMARK_BENCH_KINDS`, a pattern, the kinds of odd and causes by their
-names. The part shares, false changes at smaller shares, and causes, what moves most series of a box in
-histories that are judged (simulation/boxes/shared_causes.py), run only when they are named. Seeds are fixed:
+names. The parts shares, false changes at smaller shares, unpromised, those of kinds beyond the promise, and
+causes, what moves most series of a box in histories that are judged (simulation/boxes/shared_causes.py), run
+only when they are named. Seeds are fixed:
 (kind, 0) without steps, (kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the index of
 the kind, (ODD_SEED, kind) for odd noise, (SCALE_SEED, kind) and more for scale, (SHARES_SEED, kind) for
-shares, and those of shared_causes for causes.
+shares, (UNPROMISED_SEED, kind) for unpromised, and those of shared_causes for causes.
 """
 
 import math
@@ -43,6 +44,7 @@ from benchmarks.simulation.detection_series import (
     KINDS,
     NIGHTS,
     OTHER_KINDS,
+    UNPROMISED,
     Array,
     Kind,
     one_step,
@@ -94,6 +96,8 @@ SHARES = (FALSE_SHARE, 0.005, 0.001)
 SHARES_SERIES = 20_000
 """Quiet years of each kind at each of the SHARES."""
 
+UNPROMISED_SEED = 9960
+
 SHARES_OF_BOUND = {"gaussian": 1.3, "t3": 1.6}
 
 SCALE_SEED = 9950
@@ -134,20 +138,17 @@ class Own:
 
 def main() -> int:
     """Print the figures with their targets; return 0 if all are met, else 1."""
-    parts = chosen_parts("detection", PARTS, ("shares", "causes"))
-    figures: list[Figure] = []
-    if "speed" in parts:
-        figures += speed_figures()
-    if "finished" in parts:
-        figures += finished_figures()
-    if "odd" in parts:
-        figures += odd_figures()
-    if "scale" in parts:
-        figures += scale_figures()
-    if "shares" in parts:
-        figures += share_figures()
-    if "causes" in parts:
-        figures += cause_figures(os.environ.get("TIDEMARK_BENCH_KINDS", ""))
+    parts = chosen_parts("detection", PARTS, ("shares", "unpromised", "causes"))
+    alone: Mapping[str, Callable[[], Iterator[Figure]]] = {
+        "speed": speed_figures,
+        "finished": finished_figures,
+        "odd": odd_figures,
+        "scale": scale_figures,
+        "shares": share_figures,
+        "unpromised": unpromised_figures,
+        "causes": lambda: cause_figures(os.environ.get("TIDEMARK_BENCH_KINDS", "")),
+    }
+    figures = [figure for part, shown in alone.items() if part in parts for figure in shown()]
     if {"own", "rivals"} & set(parts):
         series: dict[str, Series] = {}
         own = {}
@@ -290,6 +291,14 @@ def share_figures() -> Iterator[Figure]:
         for asked in SHARES:
             share = 100 * float(np.mean([bool(changes) for changes in watch_many(values, asked)]))
             yield Figure(f"{name}: false, nightly, at {asked:g}", share, "% of years", at_most=100 * asked)
+
+
+def unpromised_figures() -> Iterator[Figure]:
+    """Yield how many quiet years have a change, nightly and finished, in kinds beyond the promise."""
+    for seed, (name, kind) in enumerate(UNPROMISED.items()):
+        quiet = kind(np.random.default_rng((UNPROMISED_SEED, seed)), (QUIET_SERIES, NIGHTS))
+        yield Figure(f"{name}: false, nightly", false_share(_nightly(quiet)), "% of years")
+        yield Figure(f"{name}: false, finished", false_share(_finished(quiet)), "% of years")
 
 
 def _rival_figures(own: Mapping[str, Own], series: Mapping[str, Series]) -> Iterator[Figure]:

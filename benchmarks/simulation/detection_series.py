@@ -8,6 +8,7 @@ Generator and the shape (series, nights), and gives an array of that shape, nan 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,6 +143,25 @@ OTHER_KINDS: dict[str, Kind] = {
     "AR(1) of 0.6": _strongly_autocorrelated,
 }
 """Kinds that nothing was tuned for: shown, without a target."""
+
+
+UNPROMISED_CORRELATIONS = (0.2, 0.5, 0.6, 0.7)
+UNPROMISED_TRENDS = (1.5, 2.0, 4.0)
+"""Standard deviations a year."""
+
+
+def _straight_line(strength: float, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    years = np.arange(shape[1]) / NIGHTS
+    return np.asarray(
+        gaussian(rng, shape) + SIGMA * strength * rng.choice([-1.0, 1.0], (shape[0], 1)) * years
+    )
+
+
+UNPROMISED: dict[str, Kind] = {
+    **{f"AR(1) of {rho:g}": partial(autocorrelated, rho=rho) for rho in UNPROMISED_CORRELATIONS},
+    **{f"a line of {trend:g} sigma": partial(_straight_line, trend) for trend in UNPROMISED_TRENDS},
+}
+"""Kinds of which more quiet years than promised have a change."""
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,15 @@
 
 tests/docs/figures/NAME.txt has the sentences of docs/NAME.md whose numbers come from the code, a line each,
 or as much of them as finds them. In place of a number a line has {NAME}, which is what it has to be:
-`module.CONSTANT` (attributes and indexes below it after further dots), `SUITE.key`, `SUITE.profile.key`,
-`SUITE.step.key` or one of its options, `lua.NAME` of the write-heavy script, or `computed.NAME` of
-COMPUTED below; then perhaps `*N` or `/N`. White space in a document does not matter.
+`module.CONSTANT` (attributes, indexes and keys below it after further dots), `SUITE.key`,
+`SUITE.profile.key`, `SUITE.step.key` or one of its options, `lua.NAME` of the write-heavy script, or
+`computed.NAME` of COMPUTED below; then perhaps `*N` or `/N`. White space in a document does not matter.
 """
 
 import contextlib
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,10 @@ def _of_module(parts: list[str]) -> Any:
     length = next(n for n in lengths if (ROOT / "/".join(parts[:n])).with_suffix(".py").exists())
     value: Any = import_module(".".join(parts[:length]))
     for part in parts[length:]:
-        value = value[int(part)] if part.isdigit() else getattr(value, part)
+        if isinstance(value, Mapping):
+            value = value[part]
+        else:
+            value = value[int(part)] if part.isdigit() else getattr(value, part)
     return value
 
 
