@@ -113,6 +113,9 @@ class EngineDescription:
     compare_page: str
     """URL of upstream's web page for a range of commits; `old...new` is appended to it."""
 
+    commit_page: str
+    """URL of upstream's web page for one commit; its name is appended to it."""
+
     short_names: ShortNames
 
     server_program: str
@@ -154,6 +157,7 @@ ENGINES = EngineRegistry(
                 ),
             ),
             compare_page="https://github.com/postgres/postgres/compare/",
+            commit_page="https://github.com/postgres/postgres/commit/",
             short_names=ShortNames(
                 prefix="pg",
                 # A leading 9 belongs to a release with three numbers: 9.6.24, not 96.24.
@@ -177,6 +181,7 @@ ENGINES = EngineRegistry(
                 pools=("pool/main/m/mysql-{series}/mysql-{series}_{release}.orig.tar.gz",),
             ),
             compare_page="https://github.com/mysql/mysql-server/compare/",
+            commit_page="https://github.com/mysql/mysql-server/commit/",
             short_names=ShortNames(
                 prefix="my",
                 digits="([0-9])([0-9])([0-9]+)",
@@ -199,6 +204,7 @@ ENGINES = EngineRegistry(
                 ),
             ),
             compare_page="https://github.com/MariaDB/server/compare/",
+            commit_page="https://github.com/MariaDB/server/commit/",
             short_names=ShortNames(
                 prefix="ma",
                 digits="([0-9]{2})([0-9]{2})([0-9]{2})",

@@ -186,7 +186,7 @@ def test_every_engine_can_be_bisected_by_a_workflow() -> None:
 
 def test_descriptions_do_not_contradict_each_other() -> None:
     descriptions = ENGINES.values()
-    for name in ("title", "server_program", "compare_page", "upstream"):
+    for name in ("title", "server_program", "compare_page", "commit_page", "upstream"):
         assert len({getattr(description, name) for description in descriptions}) == len(ENGINES)
     prefixes = [description.short_names.prefix for description in descriptions]
     assert len(set(prefixes)) == len(ENGINES)

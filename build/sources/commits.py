@@ -21,6 +21,9 @@ SHORT = 12
 MAX_NAMED_PATHS = 3
 """The most paths of a commit that a reason names."""
 
+_MISSING = re.compile(r"nvalid revision range|bad (object|revision)|unknown revision")
+"""What git says of commits that a repository does not have."""
+
 _FIELDS = ("%H", "%P", "%an", "%aI", "%s", "%B")
 
 
@@ -100,6 +103,46 @@ def commit_range(
     return CommitRange(ends[0], ends[1], tuple(candidates), tuple(collapsed))
 
 
+@dataclass(frozen=True)
+class RecentCommits:
+    """The commits that one commit has and another has not, as a mirror knows them."""
+
+    newest: tuple[CommitInfo, ...]
+    """The newest ones along first parents, newest first."""
+
+    total: int
+    """All of them along first parents."""
+
+    is_one_line: bool
+    """Whether the other commit is among the first parents; otherwise the branch left its line."""
+
+
+def recent_commits(mirror: Mirror, good: str, bad: str, most: int, seconds: float) -> RecentCommits | None:
+    """Return at most `most` of the commits after `good` up to `bad`, both 40 hex digits, without fetching.
+
+    Return None if the mirror lacks either. Raises GitError if git fails, or a command takes longer than
+    `seconds`.
+    """
+    span = f"{good}..{bad}"
+    try:
+        listed = mirror.query("rev-list", "--first-parent", "--parents", span, "--", seconds=seconds)
+    except GitError as error:
+        if _MISSING.search(error.where):
+            return None
+        raise
+    lines = [line.split() for line in listed.splitlines()]
+    if not lines:
+        return RecentCommits((), 0, is_one_line=False)
+    newest = read_commits(mirror, f"--max-count={most} {span}", seconds)
+    return RecentCommits(tuple(reversed(newest)), len(lines), lines[-1][1:2] == [good])
+
+
+def collapsed_reason(commit: CommitInfo, engine: Engine) -> str:
+    """Return why a commit cannot change the server of an engine; empty for one that can."""
+    _, collapsed = collapse([commit], immaterial(engine))
+    return collapsed[0].reason if collapsed else ""
+
+
 def merge_base(
     mirror: Mirror, engine: Engine, tip: str, other: str, *, is_published: bool = False
 ) -> tuple[str, str]:
@@ -154,11 +197,15 @@ def immaterial(engine: Engine) -> tuple[str, ...]:
     return tuple(tomllib.loads(IMMATERIAL.read_text(encoding="utf-8"))[engine]["paths"])
 
 
-def read_commits(mirror: Mirror, span: str) -> list[CommitInfo]:
-    """Return the commits of a span along first parents, oldest first; `span` is arguments of git log."""
+def read_commits(mirror: Mirror, span: str, seconds: float | None = None) -> list[CommitInfo]:
+    """Return the commits of a span along first parents, oldest first; `span` is arguments of git log.
+
+    Raises GitError as `Mirror.query` does.
+    """
     walk = ("--first-parent", "-m", "--reverse", "--no-renames", "--encoding=UTF-8", *span.split(), "--")
-    fields = mirror.query("log", "-z", f"--format={'%x00'.join(_FIELDS)}", *walk).split("\0")
-    path_lists = mirror.query("log", "--format=%x00%H", "--name-only", *walk).split("\0")[1:]
+    texts = mirror.query("log", "-z", f"--format={'%x00'.join(_FIELDS)}", *walk, seconds=seconds)
+    names = mirror.query("log", "--format=%x00%H", "--name-only", *walk, seconds=seconds)
+    fields, path_lists = texts.split("\0"), names.split("\0")[1:]
     paths_by_commit = dict(map(_parse_paths, path_lists))
     width = len(_FIELDS)
     commits = []

@@ -146,9 +146,12 @@ class Mirror:
         """Return the text of the file `name` in a commit. Raises GitError if there is no such file."""
         return _git("cat-file", "blob", f"{commit.commit}:{name}", mirror=self.path)
 
-    def query(self, *arguments: str) -> str:
-        """Return the output of a git command that only reads. Raises GitError with git's message."""
-        return _git(*arguments, mirror=self.path)
+    def query(self, *arguments: str, seconds: float | None = None) -> str:
+        """Return the output of a git command that only reads.
+
+        Raises GitError with git's message, and when it takes longer than `seconds`, by default LOCAL_SECONDS.
+        """
+        return _git(*arguments, mirror=self.path, seconds=seconds)
 
     def _create(self) -> None:
         if not (self.path / "HEAD").exists():
@@ -195,6 +198,19 @@ def mirror(url: str, engine: Engine, home: Home) -> Mirror:
         url = str(Path(url).resolve())
     name = f"{engine}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.git"
     return Mirror(url, home.sources / "git" / name)
+
+
+def local_mirrors(engine: Engine, home: Home, first: str) -> tuple[Mirror, ...]:
+    """Return the mirrors of an engine that are in the source cache, that of the address `first` first.
+
+    Nothing is fetched. The addresses of the others are not known; their paths stand for them.
+    """
+    preferred = mirror(first, engine, home)
+    others = sorted((home.sources / "git").glob(f"{engine}-*.git"))
+    return (
+        *([preferred] if preferred.path.is_dir() else []),
+        *(Mirror(str(path), path) for path in others if path != preferred.path),
+    )
 
 
 def require_address(url: str) -> None:

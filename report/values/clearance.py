@@ -11,6 +11,7 @@ from build.version import Engine
 from history.changes.acknowledgements import Acknowledgement
 from history.store.records import Environment, Machine
 from report.addresses import digest
+from report.values.commits import Commits, NoCommits
 
 WITHHELD = "withheld on a public site"
 """What stands for a text that may not leave the house."""
@@ -116,6 +117,23 @@ class Clearance:
     def acknowledgement(self, event: Acknowledgement) -> Acknowledgement:
         """Return what was decided about a change; of a public site without who it was, and why."""
         return replace(event, who="", reason=WITHHELD) if self.is_public else event
+
+    def commits(self, commits: Commits) -> Commits:
+        """Return the commits of a change; of a public one's own repository only names and subjects."""
+        if not self.is_public or isinstance(commits, NoCommits) or commits.is_upstream:
+            return commits
+        named = (
+            replace(
+                commit,
+                author="",
+                files=(),
+                file_count=0,
+                immaterial="it touches nothing that the server is built from" if commit.immaterial else "",
+                address="",
+            )
+            for commit in commits.newest
+        )
+        return replace(commits, newest=tuple(named))
 
     def settings(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Return a server's settings; of a public one numbers, switches and WORDS, and no made-up names."""

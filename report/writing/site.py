@@ -10,20 +10,19 @@ from pathlib import Path
 
 from build.home import ROOT
 from build.progress import Progress, ProgressTask
+from build.sources.commits import IMMATERIAL
 from history.changes import repository
 from history.changes.boxes.notes import BoxNote, read_box_notes
 from history.changes.report import ChangeReport, report_changes
 from history.series.last_nights import last_nights
 from history.store.database import Database
 from history.store.reader import Reader
-from history.store.records import ChangeStatus
 from history.timestamps import now
 from report import addresses
 from report.markup.frame import Page, rendered
 from report.pages.bisect import bisect_page, bisects_page
 from report.pages.branch import branch_page, branches_page
 from report.pages.changes import changes_page
-from report.pages.dossier import dossier_page
 from report.pages.help import help_page, subjects_of
 from report.pages.index import index_page
 from report.pages.ladder import ladder_index, ladder_page
@@ -33,16 +32,17 @@ from report.pages.sessions import older_years, sessions_page, year_page
 from report.values.bisect_page import BisectPage
 from report.values.branch_page import NIGHTS, Sights, read_branch
 from report.values.catalog import USUAL_CHANGE, Catalog, read_catalog
+from report.values.commits import CommitsOf, no_commits
 from report.values.comparisons import Comparisons
-from report.values.dossier import issue_of, read_dossier
 from report.values.ladder import read_ladders
 from report.values.machine_page import read_machine
 from report.values.overview import BoxState, LatestComparison, latest_comparisons
+from report.writing.change_pages import ChangePages
 from report.writing.parallel import InParallel
 from report.writing.profile_data import profile_index
 from report.writing.series_data import call, series_index
 from report.writing.series_files import SeriesFiles
-from report.writing.session_files import DrawGraphs, intervals_of, no_graphs, write_sessions
+from report.writing.session_files import DrawGraphs, no_graphs, write_sessions
 from report.writing.tree import SiteTree, renewed
 
 STATIC = Path(__file__).parent.parent / "static"
@@ -66,6 +66,9 @@ class SiteOptions:
 
     draw: DrawGraphs = no_graphs
     """Draws flame graphs."""
+
+    commits: CommitsOf = no_commits
+    """Gives the commits between the nights of a change."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ def write_site(
                 "sessions": partial(_sessions, task=task),
                 "data of the series": _series,
                 "overview": _overview,
-                "changes": _changes,
+                "changes": partial(_changes, pages=_change_pages(site)),
                 "branches": partial(_branches, pages=pages),
                 "versions": _ladders,
                 "machines": partial(_machines, notes=notes),
@@ -172,39 +175,17 @@ def _boxes(site: _Site) -> list[BoxState]:
     return states
 
 
-def _changes(site: _Site) -> None:
-    catalog, options = site.catalog, site.options
-    site.write(changes_page(site.reports, catalog.clearance, catalog.data_until))
-    bisects = {shown.change: shown for shown in reversed(options.bisects) if shown.change}
+def _change_pages(site: _Site) -> ChangePages:
+    options = site.options
+    return ChangePages(
+        site.history, site.catalog, site.tree, site.prefix, options.bisects, options.tracker, options.commits
+    )
+
+
+def _changes(site: _Site, pages: ChangePages) -> None:
+    site.write(changes_page(site.reports, site.catalog.clearance, site.catalog.data_until))
     for report in site.reports:
-        change = report.change
-        bisect = bisects.get(change.fingerprint)
-        with site.tree.made_of(
-            f"change {change.fingerprint}", _change_signature(site, report, bisect)
-        ) as fresh:
-            if fresh:
-                dossier = read_dossier(site.history, catalog, report, partial(intervals_of, site.tree))
-                site.write(dossier_page(dossier, catalog, bisect, tracker=options.tracker))
-
-
-def _change_signature(site: _Site, report: ChangeReport, bisect: BisectPage | None) -> str:
-    """Return what a change's page is made of: an open one follows the nights, one that is closed does not."""
-    change = report.change
-    parts = [
-        site.prefix,
-        str(change.updated_at),
-        str(change.status),
-        str(change.reason),
-        site.options.tracker,
-    ]
-    with site.history.database.reading() as connection:
-        issue = issue_of(connection, change.fingerprint)
-    parts += [f"{bisect.uid} {bisect.updated_at}" if bisect else "", str(issue)]
-    if change.status is ChangeStatus.OPEN:
-        places = {member.key.environment for member in change.members}
-        found = [site.catalog.place_named(place) for place in sorted(places, key=str)]
-        parts += [place_nights.nights[-1].uid for place_nights in found if place_nights is not None]
-    return addresses.digest(*parts)
+        pages.write(report, site.write)
 
 
 def _changed_branches(site: _Site) -> Mapping[str, str]:
@@ -372,6 +353,6 @@ def code_digest() -> str:
     """Return the digest of the code that pages are made by: with other code, all pages are made again."""
     digest = hashlib.sha256()
     rooms = (path for room in ("history", "report") for path in (ROOT / room).rglob("*.py"))
-    for file in sorted([*rooms, ROOT / "suites/metrics.py"]):
+    for file in sorted([*rooms, ROOT / "suites/metrics.py", IMMATERIAL]):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]

@@ -12,6 +12,7 @@ from runners.console import progress
 from runners.nightly.site_options import of_last_plan
 from runners.occupancy.waiting import quiet_machine
 from runners.reporting.bisects import read_bisects
+from runners.reporting.commits import commits_in
 from runners.reporting.graphs import drawer
 
 
@@ -25,13 +26,16 @@ def main(arguments: argparse.Namespace) -> int:
 
         kind, name = arguments.page
         with open_delivered(existing_history(arguments.history), locate()) as store:
-            sys.stdout.write(page_alone(store, kind, name, is_public=arguments.public))
+            commits = commits_in(locate())
+            sys.stdout.write(page_alone(store, kind, name, is_public=arguments.public, commits_of=commits))
         return 0
     home = locate() if arguments.out else locate_for_writing()
     folder = Path(arguments.out) if arguments.out else home.site
     history = existing_history(arguments.history)
     with progress() as shown, quiet_machine(home, shown), open_delivered(history, locate()) as store:
-        options = SiteOptions(folder, arguments.public, bisects=read_bisects(store), draw=drawer(home))
+        options = SiteOptions(
+            folder, arguments.public, bisects=read_bisects(store), draw=drawer(home), commits=commits_in(home)
+        )
         if arguments.history is None:
             options = of_last_plan(options, home)
         summary = write_site(store, options, shown)

@@ -78,7 +78,7 @@ def _positions(state: BisectState) -> Iterator[BisectPosition]:
     excluded = {point.version: reason for point, reason in state.excluded()}
     for place, point in enumerate(state.log.span.points):
         found = measured.get(place)
-        page = ENGINES[point.parsed.engine].compare_page
+        page = ENGINES[point.parsed.engine].commit_page
         yield BisectPosition(
             position=place,
             commit=point.short,
@@ -91,7 +91,7 @@ def _positions(state: BisectState) -> Iterator[BisectPosition]:
             high=found.high if found else None,
             rounds=found.rounds if found else 0,
             excluded=excluded.get(point.version, ""),
-            address=f"{page}{point.commit[:12]}%5E...{point.commit[:12]}" if point.commit and page else "",
+            address=f"{page}{point.commit}" if point.commit else "",
         )
 
 

@@ -1,5 +1,8 @@
 """One page alone, with its style sheet inside: to mail, or to attach to an issue."""
 
+from collections.abc import Callable
+from functools import partial
+
 from build.errors import TidemarkError
 from history.changes import repository
 from history.changes.report import report_changes
@@ -7,10 +10,11 @@ from history.store.bisects import load
 from history.store.reader import Reader
 from report.markup.frame import Page
 from report.pages.bisect import bisect_page
-from report.pages.dossier import dossier_page
+from report.pages.change.dossier import dossier_page
 from report.pages.session import session_page
 from report.values.catalog import Catalog, read_catalog
 from report.values.clearance import Clearance
+from report.values.commits import CommitsOf, no_commits
 from report.values.comparisons import Comparisons
 from report.values.dossier import read_dossier
 from report.values.session_page import read_session
@@ -25,9 +29,15 @@ class PageError(TidemarkError):
     """There is no such page."""
 
 
-def page_alone(store: Reader, kind: str, name: str, *, is_public: bool = False) -> str:
-    """Return one page as HTML. Raises PageError when there is no such kind or name."""
-    makers = {"change": _change, "session": _session, "bisect": _bisect}
+def page_alone(
+    store: Reader, kind: str, name: str, *, is_public: bool = False, commits_of: CommitsOf = no_commits
+) -> str:
+    """Return one page as HTML. Raises PageError if there is no such kind or name."""
+    makers: dict[str, Callable[[Reader, Catalog, str], Page]] = {
+        "change": partial(_change, commits_of=commits_of),
+        "session": _session,
+        "bisect": _bisect,
+    }
     if kind not in makers:
         raise PageError(f"there is no page of the kind '{kind}'", hint=f"the kinds are: {', '.join(KINDS)}")
     with store.database.reading() as connection:
@@ -40,7 +50,7 @@ def bisect_alone(state: BisectState) -> str:
     return alone(bisect_page(bisect_values(state), Clearance(), linked=False))
 
 
-def _change(store: Reader, catalog: Catalog, name: str) -> Page:
+def _change(store: Reader, catalog: Catalog, name: str, *, commits_of: CommitsOf) -> Page:
     with store.database.reading() as connection:
         found = repository.load(connection, fingerprint=name)
         reports = report_changes(connection, found)
@@ -49,7 +59,8 @@ def _change(store: Reader, catalog: Catalog, name: str) -> Page:
             f"there is no change {name}", where=store.where, hint="./tidemark history changes lists them"
         )
     bisect = next((read_bisect for read_bisect in read_bisects(store) if read_bisect.change == name), None)
-    return dossier_page(read_dossier(store, catalog, reports[0]), catalog, bisect, linked=False)
+    commits = catalog.clearance.commits(commits_of(reports[0]))
+    return dossier_page(read_dossier(store, catalog, reports[0]), catalog, bisect, commits, linked=False)
 
 
 def _session(store: Reader, catalog: Catalog, name: str) -> Page:

@@ -84,6 +84,24 @@ def every_change(store: Store) -> Sequence[Change]:
         return repository.load(connection)
 
 
+def name_commits(store: Store, old: str, new: str) -> Change:
+    """Let the nights before and after the only change have measured two commits, 40 hex digits each."""
+    (change,) = every_change(store)
+    nights = ((old, change.last_before), (new, change.first_after))
+    with store.database.writing() as connection:
+        for name, measured in nights:
+            connection.exec_driver_sql(
+                "INSERT INTO builds (key, engine, release, source_kind, source_digest, compiler, manifest)"
+                f" VALUES ('c{name}', 'postgres', '18', 'git', 'git:{name}:aa', 'gcc', '{{}}')"
+            )
+            connection.exec_driver_sql(
+                f"UPDATE nights SET version = 'postgres@git:{name[:12]}',"
+                f" build_id = (SELECT id FROM builds WHERE key = 'c{name}')"
+                f" WHERE session_id = {measured.session_id} AND branch = '{NEW}'"
+            )
+    return every_change(store)[0]
+
+
 def record_regression(path: Path, *, judged: bool = False) -> None:
     """A history in which one step of two regresses by 7 % and stays so for eight nights."""
     path.parent.mkdir(parents=True, exist_ok=True)

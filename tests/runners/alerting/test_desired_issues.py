@@ -19,7 +19,7 @@ from runners.alerting.outbox import desired_issues
 from tests.history.commits import Commits, commit
 from tests.history.handmade import record_steps, run_record, session_start
 from tests.history.profiled import profile
-from tests.history.watched import NEW, dated, night
+from tests.history.watched import NEW, dated, name_commits, night
 from tests.suites.golden import require_golden
 
 GOLDEN = ROOT / "tests/golden/runners"
@@ -79,21 +79,7 @@ def test_the_issue_of_a_change_between_commits(tmp_path: Path, regressed: Path) 
     path = tmp_path / "history.db"
     path.write_bytes(regressed.read_bytes())
     with open_store(path) as store:
-        with store.database.writing() as connection:
-            (change,) = repository.load(connection)
-            before, after = change.last_before.session_id, change.first_after.session_id
-            for number, session in enumerate((before, after), start=1):
-                digest = f"git:{str(number) * 40}:aa"
-                connection.exec_driver_sql(
-                    "INSERT INTO builds"
-                    " (key, engine, release, source_kind, source_digest, compiler, manifest)"
-                    f" VALUES ('c{number}', 'postgres', '18', 'git', '{digest}', 'gcc', '{{}}')"
-                )
-                connection.exec_driver_sql(
-                    f"UPDATE nights SET version = 'postgres@git:{str(number) * 12}',"
-                    f" build_id = (SELECT id FROM builds WHERE key = 'c{number}')"
-                    f" WHERE session_id = {session} AND branch = '{NEW}'"
-                )
+        name_commits(store, "1" * 40, "2" * 40)
         (issue,) = desired(store)
     require_golden("issue-commits.md", f"# {issue.title}\n\n{issue.body}", GOLDEN)
 

@@ -18,6 +18,7 @@ from report.markup.formats import amount, day, metric_name, moment, percent, sha
 from report.markup.frame import Page
 from report.markup.parts import commands, facts, note, numeric, section, table, tone_of
 from report.pages.bisect import posterior_section
+from report.pages.change.commits import commits_section
 from report.pages.changes import (
     change_sentence,
     chart_of,
@@ -32,6 +33,7 @@ from report.pages.verdicts import COST_HEADS, cost_rows
 from report.values.bisect_page import BisectPage
 from report.values.catalog import Catalog
 from report.values.clearance import Clearance
+from report.values.commits import Commits
 from report.values.dossier import Dossier
 from suites.metric import Role
 from suites.metrics import METRICS
@@ -40,11 +42,18 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 
 def dossier_page(
-    dossier: Dossier, catalog: Catalog, bisect: BisectPage | None, *, linked: bool = True, tracker: str = ""
+    dossier: Dossier,
+    catalog: Catalog,
+    bisect: BisectPage | None,
+    commits: Commits,
+    *,
+    linked: bool = True,
+    tracker: str = "",
 ) -> Page:
     """Return the page of a change; `linked` is False for one to mail, which links to nothing of the site.
 
-    `tracker` is the address of the issue tracker's server, such as https://github.com.
+    `commits` are those between its nights, as the site may show them. `tracker` is the address of the issue
+    tracker's server, such as https://github.com.
     """
     report = dossier.report
     change = report.change
@@ -52,6 +61,7 @@ def dossier_page(
     root = addresses.way_to_root(path) if linked else ""
     body = [
         h.p(".sentence")[change_sentence(report)],
+        commits_section(commits, bisect),
         _facts(dossier, catalog, root, tracker, linked),
         _main_chart(dossier, catalog, root, linked),
         replication(dossier, catalog, root, linked),

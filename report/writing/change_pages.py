@@ -1,0 +1,83 @@
+"""The pages of changes, of which only those are made again whose content changed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from history.changes.report import ChangeReport
+from history.store.reader import Reader
+from history.store.records import ChangeStatus
+from report import addresses
+from report.markup.frame import Page
+from report.pages.change.dossier import dossier_page
+from report.values.bisect_page import BisectPage
+from report.values.catalog import Catalog
+from report.values.commits import Commits, CommitsOf, as_text, from_json, to_json
+from report.values.dossier import issue_of, read_dossier
+from report.writing.session_files import intervals_of
+from report.writing.tree import SiteTree
+
+
+@dataclass
+class ChangePages:
+    """Writes the pages of changes, and knows the commits between the nights of each."""
+
+    history: Reader
+    catalog: Catalog
+    tree: SiteTree
+    prefix: str
+    """What the signature of every page begins with."""
+
+    bisects: Sequence[BisectPage]
+    """Latest first."""
+
+    tracker: str
+    """The address of the issue tracker's pages."""
+
+    commits_of: CommitsOf
+    _commits: dict[str, Commits] = field(default_factory=dict)
+
+    def commits(self, report: ChangeReport) -> Commits:
+        """Return the commits between the nights of a change, as the site may show them.
+
+        Git is asked once for a range: what it said is kept with the page.
+        """
+        fingerprint = report.change.fingerprint
+        if fingerprint not in self._commits:
+            kept = self.tree.value_before(_source(report))
+            same = isinstance(kept, dict) and kept.get("range") == self._range(report)
+            known = from_json(kept["commits"]) if same else None
+            self._commits[fingerprint] = known or self.catalog.clearance.commits(self.commits_of(report))
+        return self._commits[fingerprint]
+
+    def write(self, report: ChangeReport, write: Callable[[Page], None]) -> None:
+        """Write the page of a change, unless the old site has the same one."""
+        bisect = next((shown for shown in self.bisects if shown.change == report.change.fingerprint), None)
+        with self.tree.made_of(_source(report), self._signature(report, bisect)) as fresh:
+            if fresh:
+                intervals = partial(intervals_of, self.tree)
+                dossier = read_dossier(self.history, self.catalog, report, intervals)
+                commits = self.commits(report)
+                write(dossier_page(dossier, self.catalog, bisect, commits, tracker=self.tracker))
+                self.tree.remember({"range": self._range(report), "commits": to_json(commits)})
+
+    def _range(self, report: ChangeReport) -> str:
+        return addresses.digest(self.prefix, *map(str, report.commits))
+
+    def _signature(self, report: ChangeReport, bisect: BisectPage | None) -> str:
+        """Return what a page is made of: an open change follows the nights, one that is closed does not."""
+        change = report.change
+        parts = [self.prefix, str(change.updated_at), str(change.status), str(change.reason), self.tracker]
+        with self.history.database.reading() as connection:
+            issue = issue_of(connection, change.fingerprint)
+        parts += [f"{bisect.uid} {bisect.updated_at}" if bisect else "", str(issue)]
+        parts.append(as_text(self.commits(report)))
+        if change.status is ChangeStatus.OPEN:
+            places = {member.key.environment for member in change.members}
+            found = [self.catalog.place_named(place) for place in sorted(places, key=str)]
+            parts += [place_nights.nights[-1].uid for place_nights in found if place_nights is not None]
+        return addresses.digest(*parts)
+
+
+def _source(report: ChangeReport) -> str:
+    return f"change {report.change.fingerprint}"
