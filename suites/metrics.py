@@ -30,6 +30,9 @@ The other versions' runs of that step failed with it, because they cannot be com
 INSTRUCTIONS = "instructions_per_op"
 """The metric of counted passes."""
 
+COUNTED_TRANSACTIONS = "counted_transactions"
+"""The metric with the transactions that a counted pass counts: as many in all passes of a session's step."""
+
 OVERLOADED = "overload"
 """The metric that says whether a server did not keep up with the rate of its step: then it is not judged."""
 
@@ -67,6 +70,8 @@ _ROWS = (
            "transactions finished per second over the whole step", followed=True, judged=True,
            followed_without=QPS, evidence=INSTRUCTIONS, most=_RATE),
     Metric(TRANSACTIONS, "transactions", _NEITHER, _CONTEXT, "transactions finished: the work of the step"),
+    Metric(COUNTED_TRANSACTIONS, "transactions", _NEITHER, _CONTEXT,
+           "transactions whose instructions a counted pass counts"),
     Metric(EQUAL_WORK, "queries", _NEITHER, _CONTEXT,
            "the first queries of the round, warm-up included, over which log and storage were counted: each"
            " version finished as many"),

@@ -1,7 +1,8 @@
 """Counted passes of a session: which rounds have one, and what their servers executed for fixed work."""
 
+import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -12,12 +13,12 @@ from history.comparison.verdict import needs_more_passes
 from history.store.resume import Recorded
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
-from suites.counting.counted_pass import CountedPass, count
+from suites.counting.counted_pass import CountedPass, PassTerms, count
 from suites.counting.tool import Callgrind
-from suites.generators.load import Generator
+from suites.generators.load import Generator, LongPassError
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.sizing import Sizes, fit_together, this_machine
 
 
@@ -36,6 +37,17 @@ class CountedPasses:
     callgrind: Callgrind
     _values: defaultdict[tuple[str, str], dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
     """The instructions per query of the passes so far, by version and step, then by round."""
+
+    _transactions: dict[str, int] = field(default_factory=dict)
+    """How many transactions passes count by step, as the first one that asked could afford."""
+
+    _too_long: dict[tuple[str, str], LongPassError] = field(default_factory=dict)
+    """By version and step: the error of a pass that reached its limit, as another one would."""
+
+    tell: Callable[[str], None] = lambda message: None
+    """Shows how far a pass is that takes long."""
+
+    _telling: threading.Lock = field(default_factory=threading.Lock)
 
     chosen: set[int] = field(default_factory=set)
     """The numbers of the rounds that a driver chose to be counted."""
@@ -101,17 +113,37 @@ class CountedPasses:
     def _count_one(self, number: int, step: Step, version: MeasuredVersion) -> CountedPass | TidemarkError:
         # One profile is enough, and a pass without one is faster.
         stacks = number == 1 and not self.request.bisect
-        server, generator = version.server, self.generator
+        key = (version.name, step.name)
+        if key in self._too_long:
+            return self._too_long[key]
+        server, generator, terms = version.server, self.generator, self._terms(step, version)
         try:
-            result = count(server, generator, step, self.sizes, self.callgrind, stacks=stacks)
+            result = count(server, generator, step, self.sizes, self.callgrind, terms, stacks=stacks)
+        except LongPassError as error:
+            self._too_long[key] = error
+            return error
         except TidemarkError as error:
             return error
-        self.note(version.name, step.name, number, result.values[INSTRUCTIONS])
+        self.note(version.name, step.name, number, result.values)
         return result
 
-    def note(self, version: str, step: str, number: int, instructions: float) -> None:
-        """Take in the instructions per query of a round's pass, which decide whether there is another."""
-        self._values[version, step][number] = instructions
+    def _terms(self, step: Step, version: MeasuredVersion) -> PassTerms:
+        def tell(done: int, total: int, seconds: float) -> None:
+            left = seconds / max(1, done) * (total - done)
+            with self._telling:  # versions are counted by threads
+                self.tell(
+                    f"{step.name}: {version.name} has run {done} of {total} transactions under callgrind, "
+                    f"about {left:.0f} s left"
+                )
+
+        # The first one to ask decides for all: setdefault is atomic.
+        return PassTerms(lambda affordable: self._transactions.setdefault(step.name, affordable), tell)
+
+    def note(self, version: str, step: str, number: int, values: Mapping[str, float]) -> None:
+        """Take in the values of a round's pass: its instructions decide whether there is another."""
+        self._values[version, step][number] = values[INSTRUCTIONS]
+        if COUNTED_TRANSACTIONS in values:
+            self._transactions.setdefault(step, int(values[COUNTED_TRANSACTIONS]))
 
 
 def session_passes(
@@ -132,7 +164,7 @@ def session_passes(
     for (step, number), runs in recorded.items():
         for version, run in runs.items():
             if INSTRUCTIONS in run.values:
-                passes.note(version, step, number, run.values[INSTRUCTIONS])
+                passes.note(version, step, number, run.values)
     return passes
 
 

@@ -71,6 +71,7 @@ class Rounds:
         self.policy.resume(versions)
         try:
             with self.progress.task("measuring", self.request.least_rounds * len(self.request.steps)) as task:
+                self.tell_passes_in(task)
                 for version in versions:
                     megabytes = self.measurement.sizes.data_bytes / 1e6
                     task.rename(f"{version.name}: initdb, then loading {megabytes:.0f} MB")
@@ -92,6 +93,11 @@ class Rounds:
         kept = make_folder(logs) / name
         if keep_log(folder, kept):
             self.progress.note(f"{version.name}: the log of its server is kept: {kept}")
+
+    def tell_passes_in(self, task: ProgressTask) -> None:
+        """Let the label of a task say how far a counted pass is that takes long."""
+        if self.passes is not None:
+            self.passes.tell = task.rename
 
     # --- for a session whose rounds are chosen by a driver
 

@@ -3,7 +3,7 @@
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from build.errors import TidemarkError
 from suites.counting.callgrind import CallgrindError, InstructionProfile, parsed
 from suites.counting.engines import COUNTED, CountedEngine
 from suites.counting.tool import LOG, Callgrind
-from suites.generators.load import CountedWork, Generator
+from suites.generators.load import CountedWork, Generator, LongPassError, PassLength
 from suites.keys.step import Step
-from suites.metrics import INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.processes import own, tail_of
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from suites.server import Instrument, Server, ServerError
@@ -28,8 +28,15 @@ MAX_WARM = 1000
 MAX_WARM_SHARE = 2
 """At most so many times the counted transactions, which are few where a transaction has many statements."""
 
-PASS_SECONDS = 900.0
-"""Time limit of the client of one pass; some seconds are usual."""
+MIN_WARM = 6
+"""Even where transactions are expensive: Postgres plans the first five executions of a statement anew. A
+script runs no more before it asks for the length (`SAMPLED` of suites/generators/tidemark/slices.lua)."""
+
+BUDGET_SECONDS = 60.0
+"""What the transactions of a pass may take, by the cost of the first ones; some seconds are usual."""
+
+LIMIT_SECONDS = 600.0
+"""Time limit of the client of a pass whose transactions take longer than the first ones did."""
 
 _PART = re.compile(r"counts\.[0-9]+\.([0-9]{1,9})(?:-[0-9]+)?")
 
@@ -51,19 +58,61 @@ class CountedPass:
     """Which settings of the session stood in place of those of a pass."""
 
 
+@dataclass(frozen=True)
+class PassTerms:
+    """What a pass has in common with the others of its step, how long it may take, and who is told of it."""
+
+    agree: Callable[[int], int] = lambda affordable: affordable
+    """Returns how many transactions all passes of the step count, from what one of them can afford."""
+    tell: Callable[[int, int, float], None] = lambda done, total, seconds: None
+    """Called every few seconds with the transactions so far, all of them, and the seconds since the first."""
+    budget_seconds: float = BUDGET_SECONDS
+    limit_seconds: float = LIMIT_SECONDS
+
+
+def pass_length(counted: int, tables: int) -> PassLength:
+    """Return the length of a pass that counts so many transactions on so many tables."""
+    warm = min(MAX_WARM, MAX_WARM_SHARE * counted, WARM_PER_TABLE * tables)
+    return PassLength(max(MIN_WARM, warm), counted)
+
+
+def affordable(most: int, tables: int, seconds: float, budget: float = BUDGET_SECONDS) -> int:
+    """Return how many transactions of so many `seconds` a pass counts within its budget: `most`, at least 1.
+
+    They are halved until they fit, so that sessions in which a transaction takes about as long count as many.
+    """
+    counted = most
+    while counted > 1 and pass_length(counted, tables).transactions * seconds > budget:
+        counted //= 2
+    return counted
+
+
 def count(
-    server: Server, generator: Generator, step: Step, sizes: Sizes, callgrind: Callgrind, *, stacks: bool
+    server: Server,
+    generator: Generator,
+    step: Step,
+    sizes: Sizes,
+    callgrind: Callgrind,
+    terms: PassTerms | None = None,
+    *,
+    stacks: bool,
 ) -> CountedPass:
     """Count the instructions of a step on a server, from its loaded data; the server is down afterwards.
 
-    With `stacks` the pass has a profile. Raises TidemarkError when the server dies or does not start, when
-    the load fails or takes longer than PASS_SECONDS, and when what was counted is incomplete.
+    It counts the step's `counted` transactions, or fewer if these would take longer than the budget. With
+    `stacks` the pass has a profile. Raises TidemarkError when the server dies or does not start, when the
+    load fails, and when what was counted is incomplete; LongPassError when the load reaches its limit.
     """
+    terms = terms or PassTerms()
     engine = COUNTED[server.build.version.engine]
     folder = server.address.socket.parent / "counts"
     tables = sizes.data.options.get("tables", 1)
-    warm = min(MAX_WARM, MAX_WARM_SHARE * step.counted, WARM_PER_TABLE * tables)
-    work = CountedWork(step.counted, warm, engine.mark, PASS_SECONDS)
+
+    def choose(seconds: float) -> PassLength:
+        own = affordable(step.counted, tables, seconds, terms.budget_seconds)
+        return pass_length(terms.agree(own), tables)
+
+    work = CountedWork(engine.mark, terms.limit_seconds, choose, terms.tell)
     command = callgrind.command(folder, engine.mark_function, engine.options, stacks=stacks)
     instrument = Instrument(command, engine.settings)
     try:
@@ -72,19 +121,20 @@ def count(
         try:
             server.start(instrument)
             with server.keeping_row_versions():
-                queries = generator.count(server.address, step, work)
+                load = generator.count(server.address, step, work)
         except TidemarkError as error:
             raise _explained(error, server, step, folder) from error
         between, whole = _parts(folder, engine)
     finally:
         server.abandon()
         shutil.rmtree(folder, ignore_errors=True)
-    operations = step.counted * queries
+    operations = load.transactions * load.queries
     instructions = counted(whole, engine.waits) - counted(between, engine.waits)
     if instructions <= 0:
         raise CallgrindError(f"callgrind counted no instruction of {step.name} beyond those of a mark")
     profile = _profile(between, whole, engine, operations) if stacks else None
-    return CountedPass({INSTRUCTIONS: instructions / operations}, profile, _notes(instrument, server.chosen))
+    values = {INSTRUCTIONS: instructions / operations, COUNTED_TRANSACTIONS: float(load.transactions)}
+    return CountedPass(values, profile, _notes(instrument, server.chosen))
 
 
 def _notes(instrument: Instrument, chosen: Mapping[str, str]) -> list[str]:
@@ -169,7 +219,7 @@ def _explained(error: TidemarkError, server: Server, step: Step, folder: Path) -
     died = ended is not None and not isinstance(error, ServerError)
     what = f"{server.build.version} died under callgrind during {step.name}: {ended}" if died else error.what
     said = "\n".join(tail_of(log) for log in sorted(folder.glob(f"{LOG}.*")) if log.stat().st_size)
-    if not died and not said:
+    if isinstance(error, LongPassError) or (not died and not said):
         return error
     hint = "an unknown instruction or debug format needs a newer valgrind" if said else error.hint
     return CallgrindError(f"{what}\nvalgrind said: {said}" if said else what, where=error.where, hint=hint)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
 
-from suites.generators.load import COUNT, NUMBER, CountedWork, Load, LoadError, Observer, Share
+from suites.generators.load import COUNT, NUMBER, CountedLoad, CountedWork, Load, LoadError, Observer, Share
 from suites.generators.placement import placement
 from suites.generators.plausibility import require_seconds
 from suites.generators.programs import lines_of_all
@@ -118,7 +118,7 @@ class Connections(Sysbench):
         """Raise LoadError: connections that idle do no work in slices."""
         raise _idle()
 
-    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         """Raise LoadError: connections that idle do no work that could be counted."""
         raise _idle()
 

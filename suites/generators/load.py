@@ -1,7 +1,7 @@
 """The interface of load generators, and functions for running their programs."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,6 +28,10 @@ class LoadError(TidemarkError):
     def __init__(self, what: str, *, where: str = "", hint: str = "", place: int | None = None) -> None:
         super().__init__(what, where=where, hint=hint)
         self.place = place
+
+
+class LongPassError(LoadError):
+    """A counted pass was ended at its time limit."""
 
 
 class OverLimitError(LoadError):
@@ -154,16 +158,42 @@ def blamed_on(place: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class CountedWork:
-    """The work of a counted pass, by one client: fixed numbers of transactions between marks."""
+class PassLength:
+    """The transactions of a counted pass, by one client."""
 
-    transactions: int
     warm: int
-    """Transactions before the first mark, so that caches and cached plans are as they stay."""
+    """Those before the first mark, so that caches and cached plans are as they stay."""
+    counted: int
+    """Those between marks."""
+
+    @property
+    def transactions(self) -> int:
+        """All of them."""
+        return self.warm + self.counted
+
+
+@dataclass(frozen=True)
+class CountedWork:
+    """The work of a counted pass, by one client: first transactions, whose cost decides how many follow."""
+
     mark: str
     """The SQL statement that is a mark."""
     seconds: float
     """Time limit."""
+    choose: Callable[[float], PassLength]
+    """Returns the length of the pass, the first transactions included, from the seconds of a transaction."""
+    tell: Callable[[int, int, float], None] = lambda done, total, seconds: None
+    """Called every few seconds with the transactions so far, all of them, and the seconds since the first."""
+
+
+@dataclass(frozen=True)
+class CountedLoad:
+    """What a counted pass did."""
+
+    transactions: int
+    """Those between the marks."""
+    queries: float
+    """In a transaction."""
 
 
 class Observer(Protocol):
@@ -200,8 +230,8 @@ class Generator(Protocol):
     def statements(self, address: Address, step: Step) -> Sequence[str]:
         """Return the statements of a step, with usual parameters; only of suites with `plans`."""
 
-    def count(self, address: Address, step: Step, work: CountedWork) -> float:
-        """Run a counted pass of a step, and return the queries per transaction. Raises LoadError.
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
+        """Run a counted pass of a step. Raises LoadError, and LongPassError at its time limit.
 
         Equal work on equal data sends the server the same statements with the same parameters.
         """

@@ -17,6 +17,7 @@ from suites.generators.load import (
     COUNT,
     NUMBER,
     PERCENTILES,
+    CountedLoad,
     CountedWork,
     Load,
     LoadError,
@@ -189,7 +190,7 @@ class Pgbench:
         """Raise LoadError: pgbench has no command that prints the statements of a script."""
         raise LoadError("pgbench cannot print statements", hint="omit plans in suite.toml")
 
-    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         """Raise LoadError: pgbench cannot send a mark between two transactions of a script."""
         raise LoadError("pgbench cannot carry out a counted pass", hint="use a suite for sysbench")
 

@@ -12,6 +12,7 @@ from suites.data_sets import Part, WalkedRows
 from suites.definition import Suite
 from suites.generators.drivers import connection_options
 from suites.generators.load import (
+    CountedLoad,
     CountedWork,
     Load,
     LoadError,
@@ -21,10 +22,10 @@ from suites.generators.load import (
     blamed_on,
     whole_seconds,
 )
+from suites.generators.pass_course import PassCourse
 from suites.generators.placement import connect_seconds, placement
-from suites.generators.programs import OVERTIME_SECONDS, lines_of, lines_of_all, run_all
-from suites.generators.statements import statements_in
-from suites.generators.transcript import SysbenchTranscript
+from suites.generators.programs import OVERTIME_SECONDS, LateError, lines_of, lines_of_all, run_all
+from suites.generators.transcript import SysbenchTranscript, statements_in
 from suites.keys.generator_rules import LUA_MODULES
 from suites.keys.step import Step
 from suites.processes import run, tool
@@ -232,23 +233,29 @@ class Sysbench:
             run(argv, what=f"asking for the statements of {step.name}", env=self.environment)
         )
 
-    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         """Run the fixed work of one thread, with random numbers of our own in the script."""
         if step.timed:
             raise LoadError(f"{step.name} is one transaction, which no counted pass repeats")
-        marks = [f"--counted={work.transactions}", f"--counted_warm={work.warm}", f"--mark={work.mark}"]
         limits = ["--threads=1", "--time=0", "--events=0", f"--table_seed={self._seed(step, 0)}"]
-        argv = self._command(address, [*limits, *_options(step.options), *marks, "run"])
         transcript = SysbenchTranscript()
-        for _, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, self.environment):
-            transcript.read(line)
-        queries = transcript.summary.get("queries", 0.0) - MARKS
-        if transcript.summary.get("transactions") != work.transactions or queries <= 0:
+        with TemporaryDirectory(prefix="tidemark-") as folder:
+            course = PassCourse(work, Path(folder) / "length")
+            marks = [f"--counted_file={course.answer}", f"--mark={work.mark}"]
+            argv = self._command(address, [*limits, *_options(step.options), *marks, "run"])
+            try:
+                for _, line in lines_of(argv, work.seconds, self.environment):
+                    transcript.read(line)
+                    course.read(line)
+            except LateError as error:
+                raise course.too_long(step.name) from error
+        queries, length = transcript.summary.get("queries", 0.0) - MARKS, course.length
+        if length is None or transcript.summary.get("transactions") != length.counted or queries <= 0:
             raise LoadError(
-                f"sysbench did not finish the {work.transactions} transactions of a counted pass",
+                "sysbench did not finish the transactions of a counted pass",
                 hint="its output is incomplete, or the script is not of this version of Tidemark",
             )
-        return queries / (work.transactions + work.warm)
+        return CountedLoad(length.counted, queries / length.transactions)
 
     def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
         script = str(self.suite.folder / str(self.suite.script))

@@ -32,8 +32,7 @@ local OPTIONS = {
    slices = {"One character per slice: 0 wait, w warm up, 1 work", ""},
    slice_origin = {"Begin of the first slice in seconds of the monotonic clock", "0"},
    slice_gap_ms = {"Idle milliseconds at the end of each slice", 0},
-   counted = {"Transactions of a counted pass; 0: no counted pass", 0},
-   counted_warm = {"Transactions before those of a counted pass", 0},
+   counted_file = {"File for which a counted pass waits: its transactions before the marks and between; empty: no pass", ""},
    mark = {"SQL statement that marks the begin and the end of a counted pass", ""},
    arrivals = {"Transactions that arrive in each second of work, over all threads; 0: each follows the one before", "0"},
    arrivals_seed = {"Seed of the arrivals", 1},
@@ -124,7 +123,7 @@ function tidemark.script(suite)
    end
 
    function thread_init()
-      if sysbench.opt.counted > 0 then numbers.draw_reproducibly(sysbench.opt.table_seed) end
+      if sysbench.opt.counted_file ~= "" then numbers.draw_reproducibly(sysbench.opt.table_seed) end
       local driver = sysbench.sql.driver()
       connection = driver:connect()
       if suite.kinds then transactions.start(suite.kinds, clock.now, connection, driver:name()) end
@@ -149,7 +148,7 @@ function tidemark.script(suite)
    end
 
    function thread_run(thread_id)
-      if sysbench.opt.counted > 0 then
+      if sysbench.opt.counted_file ~= "" then
          slices.run_counted(thread_id, connection)
       elseif beside then
          if sysbench.opt.slice_ms > 0 then slices.run_background(thread_id, beside, beside_rate, run) end

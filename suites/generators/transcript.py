@@ -17,6 +17,7 @@ _SLICE = re.compile(
 _ARRIVALS = re.compile(rf"tidemark: arrivals of thread {COUNT} due ({COUNT}) late_ms ({NUMBER})")
 _HISTOGRAM = re.compile(rf"\s*({NUMBER}) \|\**\s+({COUNT})$")
 _SUMMARY = re.compile(rf"\s*(transactions|queries|ignored errors|total time|avg|max|sum):\s+({NUMBER})")
+_STATEMENT = re.compile(r"tidemark: statement [a-z_]+: (.+)")
 
 
 @dataclass(frozen=True)
@@ -239,3 +240,8 @@ def _per_second(threads: Sequence[Slice], seconds: int) -> list[float]:
         for second, count in enumerate(thread.per_second[:seconds]):
             counted[second] += count
     return counted
+
+
+def statements_in(output: str) -> Sequence[str]:
+    """Return the statements in the output of a script's command `statements`."""
+    return [match[1] for line in output.splitlines() if (match := _STATEMENT.fullmatch(line))]

@@ -61,6 +61,7 @@ class Conductor:
             if self.recorder.search.is_counting and session.rounds.passes is None:
                 self._leave_uncounted(0, "instructions are not counted here any more")
             with self.progress.task("bisecting") as task:
+                session.rounds.tell_passes_in(task)
                 for position, build in zip((0, self.recorder.span.length), session.builds, strict=True):
                     self._load(session, position, build, task)
                 self._measure(session, task)

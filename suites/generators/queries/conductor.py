@@ -17,6 +17,7 @@ from typing import Any
 from build.home import ROOT
 from suites.definition import Suite
 from suites.generators.load import (
+    CountedLoad,
     CountedWork,
     Load,
     LoadError,
@@ -233,7 +234,7 @@ class QueryConductor:
     def _texts(self, step: Step) -> list[str]:
         return statements_of(self.suite.folder / str(step.options["file"]), self._scale)
 
-    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         """Raise LoadError: under callgrind a query of seconds would take minutes."""
         raise LoadError("long queries cannot be counted", hint="use a suite for sysbench")
 

@@ -277,16 +277,67 @@ function slices.run_whole(thread_id)
    report({})
 end
 
+-- The first transactions of a counted pass, whose cost decides how many follow, and the seconds after which fewer decide.
+local SAMPLED, SAMPLE_SECONDS = 6, 10
+
+-- The seconds between two reports of a counted pass, between two looks for an answer, and for which it is waited for.
+local REPORT_SECONDS, LOOK_SECONDS, ANSWER_SECONDS = 10, 0.02, 60
+
+local function say(...)
+   io.stdout:write(string.format(...))
+   io.stdout:flush()
+end
+
+-- Tells Tidemark the seconds that a transaction takes. Returns how many are to precede the marks, those that have ended
+-- included, and how many are to be between them.
+local function ask_length(seconds)
+   local deadline = now() + ANSWER_SECONDS
+   local answer
+   say("tidemark: counted pass: %.6f s a transaction\n", seconds)
+   repeat
+      if now() > deadline then error("Tidemark did not say how many transactions a counted pass has", 0) end
+      sleep_until(now() + LOOK_SECONDS)
+      answer = io.open(sysbench.opt.counted_file)
+   until answer
+   local warm, counted = answer:read("*n", "*n")
+   answer:close()
+   return warm, counted
+end
+
+-- Runs the first transactions. Returns how many there were, and the seconds of one: the mean of the later half, because
+-- a server under callgrind translates its code when it first executes it.
+local function sample(thread_id)
+   local ends = {[0] = now()}
+   repeat
+      finish_event(thread_id)
+      ends[#ends + 1] = now()
+   until #ends == SAMPLED or ends[#ends] - ends[0] > SAMPLE_SECONDS
+   local half = math.floor(#ends / 2)
+   return #ends, (ends[#ends] - ends[half]) / (#ends - half)
+end
+
 -- Runs fixed numbers of transactions between marks: statements at which the tool that runs the server writes what it
 -- has counted. The first mark is warm-up of the mark itself. Between the second and the third is a mark alone, which is
 -- subtracted; between the third and the fourth are the transactions and a mark.
 function slices.run_counted(thread_id, connection)
-   local function mark() connection:query(sysbench.opt.mark) end
-   for _ = 1, sysbench.opt.counted_warm do finish_event(thread_id) end
-   for _ = 1, 3 do mark() end
-   for _ = 1, sysbench.opt.counted do
-      ffi.C.sb_event_start(thread_id)
+   local began = now()
+   local done, seconds = sample(thread_id)
+   local warm, counted = ask_length(seconds)
+   local reported = now()
+   local function finish()
       finish_event(thread_id)
+      done = done + 1
+      if now() - reported >= REPORT_SECONDS then
+         reported = now()
+         say("tidemark: counted pass at %d of %d after %.1f s\n", done, warm + counted, reported - began)
+      end
+   end
+   local function mark() connection:query(sysbench.opt.mark) end
+   for _ = done + 1, warm do finish() end
+   for _ = 1, 3 do mark() end
+   for _ = 1, counted do
+      ffi.C.sb_event_start(thread_id)
+      finish()
       ffi.C.sb_event_stop(thread_id)
    end
    mark()

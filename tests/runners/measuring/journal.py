@@ -7,7 +7,7 @@ from pathlib import Path
 from build.build import Build
 from build.version import Engine
 from history.store.records import DroppedRound, RunRecord, RunStatus
-from suites.generators.load import CountedWork, Load, LoadError, Observer, OverLimitError, Share
+from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, OverLimitError, Share
 from suites.keys.step import Step
 from suites.server import Address, Instrument, ServerError
 
@@ -158,5 +158,5 @@ class FakeGenerator:
     def statements(self, address: Address, step: Step) -> list[str]:
         return []
 
-    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         raise NotImplementedError

@@ -1,17 +1,19 @@
 """Which rounds have a counted pass, and what becomes of passes that fail or disagree: without servers."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from build.build import Build
 from build.errors import TidemarkError
-from build.progress import Silent
+from build.progress import Progress, Silent
 from build.version import parse_version
 from history.stats.repeated_intervals import Design
 from history.store.records import RunStatus
 from history.store.resume import Recorded, recorded
+from runners.console import Lines
 from runners.measuring import counted_passes, round_measurement
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.request import Exact, Request
@@ -20,12 +22,12 @@ from runners.measuring.rounds import Rounds
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from suites.counting.callgrind import CallgrindError
-from suites.counting.counted_pass import CountedPass
+from suites.counting.counted_pass import CountedPass, PassTerms
 from suites.counting.tool import Callgrind
 from suites.definition import load_suite
-from suites.generators.load import LoadError
+from suites.generators.load import LoadError, LongPassError
 from suites.keys.step import Step
-from suites.metrics import INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.sizing import Hardware, sizes
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
 
@@ -46,18 +48,30 @@ class Passes:
     def __init__(self) -> None:
         self.counts: dict[str, list[float | TidemarkError]] = {}
         """`release step` to what its passes count, one after the other; the last one is repeated."""
+        self.affordable: dict[str, int] = {}
+        """`release step` to the transactions that its passes can afford."""
         self.done: list[str] = []
 
     def __call__(
-        self, server: FakeServer, generator: Any, step: Step, room: Any, callgrind: Any, *, stacks: bool
+        self,
+        server: FakeServer,
+        generator: Any,
+        step: Step,
+        room: Any,
+        callgrind: Any,
+        terms: PassTerms,
+        *,
+        stacks: bool,
     ) -> CountedPass:
         name = f"{server.build.release} {step.name}"
         self.done.append(f"{name} stacks" if stacks else name)
         values = self.counts.get(name, [1000.0])
         value = values.pop(0) if len(values) > 1 else values[0]
+        transactions = terms.agree(self.affordable.get(name, 400))
+        terms.tell(transactions // 4, transactions, 10.0)
         if isinstance(value, TidemarkError):
             raise value
-        return CountedPass({INSTRUCTIONS: value}, None)
+        return CountedPass({INSTRUCTIONS: value, COUNTED_TRANSACTIONS: float(transactions)}, None)
 
 
 @pytest.fixture
@@ -82,7 +96,9 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Passes:
     return passes
 
 
-def session(repetitions: int, exact: Exact, before: Recorded | None = None) -> tuple[Journal, list[str]]:
+def session(
+    repetitions: int, exact: Exact, before: Recorded | None = None, progress: Progress | None = None
+) -> tuple[Journal, list[str]]:
     """What a session of two versions and two steps records, and its failures."""
     journal, servers = Journal(), dict[str, FakeServer]()
     request = Request((OLD.version, NEW.version), SUITE, "smoke", STEPS, repetitions, exact=exact)
@@ -102,18 +118,35 @@ def session(repetitions: int, exact: Exact, before: Recorded | None = None) -> t
     )
     policy = FailurePolicy(recorder, verdicts, request.least_rounds, passes=counting)
     measurement = RoundMeasurement(request, room, generator)
-    Rounds(request, serve, measurement, recorder, policy, verdicts, Silent()).run(
-        (OLD, NEW), Path("/nowhere")
-    )
+    rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress or Silent())
+    rounds.run((OLD, NEW), Path("/nowhere"))
     return journal, recorder.failures
 
 
-def counted(journal: Journal, release: str, step: str) -> list[float | None]:
+def counted(journal: Journal, release: str, step: str, metric: str = INSTRUCTIONS) -> list[float | None]:
     """The instructions of each round of a version on a step."""
     return [
-        record.measurement.values.get(INSTRUCTIONS) if record.measurement else None
+        record.measurement.values.get(metric) if record.measurement else None
         for record in journal.records
         if (record.build.release, record.step) == (release, step)
+    ]
+
+
+def as_recorded(journal: Journal) -> list[Any]:
+    """The runs of the first two rounds, as they are read from a history."""
+    return [
+        SimpleNamespace(
+            version=str(record.build.version),
+            step=record.step,
+            repetition=record.repetition,
+            position=record.position,
+            status=record.status,
+            failure=None,
+            warnings=(),
+            values=record.measurement.values if record.measurement else {},
+        )
+        for record in journal.records
+        if record.repetition <= 2
     ]
 
 
@@ -146,7 +179,7 @@ def test_passes_that_rounds_have_no_room_for_are_rounds_of_their_own(passes: Pas
         for record in journal.records
         if record.step == "delete" and record.measurement
     }
-    assert measured[4] == {INSTRUCTIONS}
+    assert measured[4] == {INSTRUCTIONS, COUNTED_TRANSACTIONS}
     assert INSTRUCTIONS in measured[3]
     assert len(measured[3]) > 1
     assert len(counted(journal, "18.6", "update-index")) == 3
@@ -166,7 +199,7 @@ def test_a_session_of_passes_alone_has_no_slices(passes: Passes) -> None:
     assert not [line for line in journal.lines if line.startswith("run")]
     assert [len(counted(journal, "18.6", step.name)) for step in STEPS] == [2, 4]
     assert {frozenset(record.measurement.values) for record in journal.records if record.measurement} == {
-        frozenset({INSTRUCTIONS})
+        frozenset({INSTRUCTIONS, COUNTED_TRANSACTIONS})
     }
 
 
@@ -195,27 +228,38 @@ def test_a_pass_that_fails_alone_is_a_failed_run_and_the_session_goes_on(
     assert error.what in failures[0]
 
 
+def test_all_passes_of_a_step_count_as_many_transactions(passes: Passes) -> None:
+    """As many as the first to ask can afford, in rounds after a resumption too."""
+    passes.affordable = {"17.11 delete": 12, "18.6 delete": 12, "17.11 update-index": 3}
+    first, _ = session(2, Exact.ONLY)
+    assert counted(first, "18.6", "delete", COUNTED_TRANSACTIONS) == [12.0, 12.0]
+    both = [counted(first, build, "update-index", COUNTED_TRANSACTIONS) for build in ("17.11", "18.6")]
+    assert both in ([[3.0, 3.0]] * 2, [[400.0, 400.0]] * 2)
+    passes.affordable = {"17.11 delete": 100, "18.6 delete": 100}
+    passes.counts["18.6 delete"] = [1000.0, 1004.0]
+    again, _ = session(3, Exact.ONLY, recorded(as_recorded(first)))
+    assert counted(again, "17.11", "delete", COUNTED_TRANSACTIONS) == [12.0]
+
+
+def test_a_long_pass_tells_how_far_it_is(passes: Passes) -> None:
+    told: list[str] = []
+    session(1, Exact.ONLY, progress=Lines(told.append))
+    shown = [line.split(" ", 1)[1] for line in told]
+    assert "delete: postgres@18.6 has run 100 of 400 transactions under callgrind, about 30 s left" in shown
+
+
+def test_a_pass_that_reached_its_limit_is_not_tried_again(passes: Passes) -> None:
+    passes.counts["18.6 delete"] = [LongPassError("ended after 600 s"), 1000.0]
+    journal, failures = session(2, Exact.ONLY)
+    assert journal.rounds_of("18.6", "delete") == [(1, RunStatus.FAILED), (2, RunStatus.FAILED)]
+    assert journal.rounds_of("17.11", "delete") == [(1, RunStatus.FINISHED), (2, RunStatus.FINISHED)]
+    assert len([name for name in passes.done if name.startswith("18.6 delete")]) == 1
+    assert len(failures) == 2
+
+
 def test_a_resumed_session_knows_the_passes_it_has(passes: Passes) -> None:
     passes.counts["18.6 delete"] = [1000.0, 1004.0]
     first, _ = session(2, Exact.BESIDE)
-    runs: list[Any] = [
-        type(
-            "Recorded",
-            (),
-            {
-                "version": str(record.build.version),
-                "step": record.step,
-                "repetition": record.repetition,
-                "position": record.position,
-                "status": record.status,
-                "failure": None,
-                "warnings": (),
-                "values": record.measurement.values if record.measurement else {},
-            },
-        )
-        for record in first.records
-        if record.repetition <= 2
-    ]
-    again, _ = session(3, Exact.BESIDE, recorded(runs))
+    again, _ = session(3, Exact.BESIDE, recorded(as_recorded(first)))
     assert counted(again, "18.6", "delete") == [1004.0] * 2, "rounds 3 and 4 have passes"
     assert counted(again, "18.6", "update-index") == [None]

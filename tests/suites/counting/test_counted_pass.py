@@ -1,6 +1,7 @@
 """Counted passes on a real Postgres under callgrind; a pass takes some ten seconds."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,15 +9,16 @@ import pytest
 
 from build.build import Build
 from build.errors import TidemarkError
-from suites.counting.counted_pass import count
+from suites.counting.counted_pass import PassTerms, count
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.definition import load_suite
 from suites.durability import Durability
 from suites.engines import make_server
+from suites.generators.load import LongPassError
 from suites.generators.sysbench import Sysbench
 from suites.keys.step import Step
-from suites.metrics import INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.processes import processes_in
 from suites.server import Instrument, Server
 from tests.new_servers.data_directories import create
@@ -79,6 +81,46 @@ def test_two_passes_agree_and_the_profile_adds_up(server: Server, callgrind: Cal
     assert not [stack for stack in profile.stacks if "secure_read" in stack.split(";")]
     assert not list(processes_in(server.address.socket.parent))
     assert not (server.address.socket.parent / "counts").exists()
+
+
+def test_passes_of_expensive_transactions_are_short_and_of_equal_work(
+    server_folder: Path, postgres_17: Build, server: Server, callgrind: Callgrind
+) -> None:
+    """A transaction reads all rows of a table several times: 400 would take some minutes."""
+    scan = step("read-write-10", 400).model_copy(
+        update={"options": {"workload": "read-write", "range_size": 2000}}
+    )
+    agreed: dict[str, int] = {}
+    terms = PassTerms(lambda affordable: agreed.setdefault("scan", affordable), budget_seconds=4.0)
+    generator, took = Sysbench(SUITE, ROOM), list[float]()
+
+    def passed(measured: Server) -> tuple[float, float]:
+        began = time.monotonic()
+        values = count(measured, generator, scan, ROOM, callgrind, terms, stacks=False).values
+        took.append(time.monotonic() - began)
+        return values[INSTRUCTIONS], values[COUNTED_TRANSACTIONS]
+
+    with loaded(postgres_17, server_folder / "old") as old:
+        passes = [passed(server), passed(old), passed(server)]
+    transactions = {transactions for _, transactions in passes}
+    assert transactions == {float(agreed["scan"])}
+    assert agreed["scan"] < 100
+    first, of_old, second = (instructions for instructions, _ in passes)
+    assert first == pytest.approx(second, rel=COUNTED[server.build.version.engine].agreement)
+    assert of_old == pytest.approx(first, rel=0.2)
+    assert max(took) < 100, "the server starts in some seconds; 400 transactions took longer than 130"
+
+
+def test_a_pass_that_reaches_its_limit_is_ended_with_its_server(server: Server, callgrind: Callgrind) -> None:
+    update, told = step("update-index", 1_000_000), list[str]()
+    terms = PassTerms(budget_seconds=1e9, limit_seconds=13.0, tell=lambda *at: told.append(str(at)))
+    with pytest.raises(
+        LongPassError, match=r"ended after 13 s, at [1-9][0-9]+ of 1000060 transactions"
+    ) as error:
+        count(server, Sysbench(SUITE, ROOM), update, ROOM, callgrind, terms, stacks=False)
+    assert "--step" in error.value.hint
+    assert len(told) == 1
+    assert not list(processes_in(server.address.socket.parent))
 
 
 @pytest.mark.timeout(900)

@@ -10,16 +10,14 @@ import pytest
 from build.build import Build
 from build.errors import TidemarkError
 from build.version import Engine, parse_version
-from suites.counting import counted_pass
 from suites.counting.callgrind import CallgrindError
-from suites.counting.counted_pass import count
+from suites.counting.counted_pass import PassTerms, affordable, count, pass_length
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind
 from suites.definition import load_suite
-from suites.generators import sysbench
-from suites.generators.load import CountedWork, LoadError
+from suites.generators.load import CountedLoad, CountedWork, LoadError, LongPassError
 from suites.generators.sysbench import Sysbench
-from suites.metrics import INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.server import Address, Instrument, ServerError
 from tests.suites.servers import small
 
@@ -76,17 +74,24 @@ def server(tmp_path: Path) -> PretendedServer:
     return PretendedServer(tmp_path)
 
 
-def counting(server: PretendedServer, load: Callable[[Path], float]) -> Any:
-    """Count with a load that finds the folder of callgrind's files."""
+def counting(
+    server: PretendedServer,
+    load: Callable[[Path], float],
+    seconds: float = 0.001,
+    terms: PassTerms | None = None,
+) -> Any:
+    """Count with a load that finds the folder of callgrind's files, and whose transactions take `seconds`."""
 
     class Load:
-        def count(self, address: Address, step: object, work: CountedWork) -> float:
+        def count(self, address: Address, step: object, work: CountedWork) -> CountedLoad:
             assert server.keeps, "purge would change the work"
-            return load(address.socket.parent / "counts")
+            queries = load(address.socket.parent / "counts")
+            return CountedLoad(work.choose(seconds).counted, queries)
 
     pretended: Any = server
     generator: Any = Load()
-    return count(pretended, generator, DELETE, ROOM, Callgrind("valgrind", "valgrind-3.19.0"), stacks=False)
+    callgrind = Callgrind("valgrind", "valgrind-3.19.0")
+    return count(pretended, generator, DELETE, ROOM, callgrind, terms, stacks=False)
 
 
 def writing(*numbers: int) -> Callable[[Path], float]:
@@ -111,8 +116,29 @@ def failing(error: TidemarkError) -> Callable[[Path], float]:
 def test_what_is_counted_is_the_work_without_a_mark(server: PretendedServer) -> None:
     values = counting(server, writing(1, 2, 3, 4)).values
     assert values[INSTRUCTIONS] * DELETE.counted == 1760 - 5
+    assert values[COUNTED_TRANSACTIONS] == DELETE.counted == 400
     assert server.left == 1
     assert not (server.address.socket.parent / "counts").exists()
+
+
+def test_expensive_transactions_are_fewer_and_as_many_in_all_passes_of_a_step(
+    server: PretendedServer,
+) -> None:
+    """400 with 120 before them are halved until they take no more than a minute."""
+    agreed: dict[str, int] = {}
+    terms = PassTerms(lambda affordable: agreed.setdefault("delete", affordable))
+    for seconds, transactions in ((0.5, 50), (0.1, 50), (5.0, 50)):
+        values = counting(server, writing(1, 2, 3, 4), seconds, terms).values
+        assert values[COUNTED_TRANSACTIONS] == transactions
+        assert values[INSTRUCTIONS] * transactions == 1760 - 5
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.3, 1.0, 4.0, 50.0])
+def test_a_pass_keeps_to_its_budget_and_is_no_shorter_than_that_needs(seconds: float) -> None:
+    counted = affordable(400, 4, seconds)
+    assert counted == 1 or pass_length(counted, 4).transactions * seconds <= 60
+    assert counted == 400 or pass_length(counted * 2, 4).transactions * seconds > 60
+    assert pass_length(counted, 4).warm >= 6, "plans of the first five executions are made anew"
 
 
 def test_settings_that_were_chosen_are_counted_with_and_said(server: PretendedServer) -> None:
@@ -167,10 +193,10 @@ def test_a_step_that_never_ends_is_ended(
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(sysbench, "OVERTIME_SECONDS", 0)
-    monkeypatch.setattr(counted_pass, "PASS_SECONDS", 0.2)
+    server.says = "valgrind says something at every start\n"
     pretended: Any = server
     callgrind = Callgrind("valgrind", "valgrind-3.19.0")
-    with pytest.raises(LoadError, match="sysbench is still running"):
-        count(pretended, Sysbench(SUITE, ROOM), DELETE, ROOM, callgrind, stacks=False)
+    terms = PassTerms(limit_seconds=0.2)
+    with pytest.raises(LongPassError, match=r"delete was ended after 0\.2 s, at its first transactions"):
+        count(pretended, Sysbench(SUITE, ROOM), DELETE, ROOM, callgrind, terms, stacks=False)
     assert server.left == 1

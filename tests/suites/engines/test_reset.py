@@ -10,7 +10,7 @@ import pytest
 
 from build.build import Build
 from suites import lifecycle
-from suites.generators.load import CountedWork, Load, Observer, Share, WorkLimit
+from suites.generators.load import CountedLoad, CountedWork, Load, Observer, Share, WorkLimit
 from suites.keys.step import Step
 from suites.metrics import METRICS
 from suites.postgres import reset
@@ -130,7 +130,7 @@ class Updating:
     def statements(self, address: Address, step: Step) -> list[str]:
         return []
 
-    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         raise AssertionError("it is not counted")
 
     def alternate(

@@ -10,7 +10,7 @@ import pytest
 
 from build.build import Build
 from build.version import Engine
-from suites.generators.load import CountedWork, Load, LoadError, Observer, Share, WorkLimit
+from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, Share, WorkLimit
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import METRICS
@@ -118,7 +118,7 @@ class FakeGenerator:
     def statements(self, address: Address, step: Step) -> list[str]:
         return []
 
-    def count(self, address: Address, step: Step, work: CountedWork) -> float:
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         raise AssertionError("nothing is counted while others work")
 
     def alternate(

@@ -1,1 +1,0 @@
-"""Choosing anew what was chosen by simulation."""
