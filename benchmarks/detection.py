@@ -6,12 +6,12 @@ far. Years of noise that changes or has odd tails (simulation/odd_noise.py) are 
 `$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), odd, scale (teams of up to 3,000 series whose
 suspects are confirmed, simulation/many_series.py), speed, finished (short and drifting ones,
 rivals/finished_series.py), and `$TIDEMARK_BENCH_KINDS`, a pattern, the kinds of odd and causes by their
-names. The parts shares, false changes at smaller shares, unpromised, those of kinds beyond the promise, and
-causes, what moves most series of a box in histories that are judged (simulation/boxes/shared_causes.py), run
-only when they are named. Seeds are fixed:
-(kind, 0) without steps, (kind, 1, 100 * size) with one, (kind, 2) with several, where kind is the index of
-the kind, (ODD_SEED, kind) for odd noise, (SCALE_SEED, kind) and more for scale, (SHARES_SEED, kind) for
-shares, (UNPROMISED_SEED, kind) for unpromised, and those of shared_causes for causes.
+names. These parts run only when they are named: shares, false changes at smaller shares; unpromised, those of
+kinds beyond the promise; causes, what moves most series of a box in histories that are judged
+(simulation/boxes/shared_causes.py); choose, which chooses the numbers of the search anew
+(tuning/parameter_search.py). Seeds are fixed: (kind, 0) without steps, (kind, 1, 100 * size) with one,
+(kind, 2) with several, where kind is the index of the kind; those of the other parts begin as
+parameters.toml of history/stats/change_points says.
 """
 
 import math
@@ -58,6 +58,7 @@ from benchmarks.simulation.many_series import (
     sizes,
 )
 from benchmarks.simulation.odd_noise import BOX, NOT_TUNED_ON, SHARED, TUNED_ON
+from benchmarks.tuning.parameter_search import JUDGED_SHARE, SIZES, choose_figures
 from build.home import locate
 from history.stats.change_points import (
     FALSE_SHARE,
@@ -67,6 +68,7 @@ from history.stats.change_points import (
     shared_moves,
     watch_many,
 )
+from history.stats.change_points.parameters import SEEDS
 
 PARTS = ("own", "rivals", "odd", "scale", "speed", "finished")
 
@@ -77,30 +79,21 @@ STEPPED_SERIES = 2_000
 SEVERAL_SERIES = 500
 LARGEST_RIVAL_SERIES = 150
 
-SIZES = (1.5, 2.0, 3.0)
 MAX_FALSE = 2.0
 RUN_LENGTH = 50 * NIGHTS
 """Mean number of nights between false changes, for which the bound is computed."""
 
-ODD_SEED = 500
-JUDGED_SHARE = 0.0125
-"""What the judge asks the watch for with 40 series: half a false change a year in all of them together."""
-
 MAX_FALSE_ODD = 3.0
 """Percent of years of odd noise in which a change may be raised with JUDGED_SHARE."""
 
-SHARES_SEED = 9900
 SHARES = (FALSE_SHARE, 0.005, 0.001)
 """What callers may ask the watch for: the share of quiet years in which anything may be raised."""
 
 SHARES_SERIES = 20_000
 """Quiet years of each kind at each of the SHARES."""
 
-UNPROMISED_SEED = 9960
-
 SHARES_OF_BOUND = {"gaussian": 1.3, "t3": 1.6}
 
-SCALE_SEED = 9950
 SCALES = (40, 300, 1000, 3000)
 """Series of one box, which share its false suspects."""
 
@@ -138,7 +131,7 @@ class Own:
 
 def main() -> int:
     """Print the figures with their targets; return 0 if all are met, else 1."""
-    parts = chosen_parts("detection", PARTS, ("shares", "unpromised", "causes"))
+    parts = chosen_parts("detection", PARTS, ("shares", "unpromised", "causes", "choose"))
     alone: Mapping[str, Callable[[], Iterator[Figure]]] = {
         "speed": speed_figures,
         "finished": finished_figures,
@@ -146,6 +139,7 @@ def main() -> int:
         "scale": scale_figures,
         "shares": share_figures,
         "unpromised": unpromised_figures,
+        "choose": choose_figures,
         "causes": lambda: cause_figures(os.environ.get("TIDEMARK_BENCH_KINDS", "")),
     }
     figures = [figure for part, shown in alone.items() if part in parts for figure in shown()]
@@ -229,7 +223,7 @@ def odd_figures() -> Iterator[Figure]:
     for seed, (name, kind) in enumerate({**TUNED_ON, **NOT_TUNED_ON, **SHARED}.items()):
         if not re.search(wanted, name):
             continue
-        values = kind(np.random.default_rng((ODD_SEED, seed)), (QUIET_SERIES, NIGHTS))
+        values = kind(np.random.default_rng((SEEDS["odd"], seed)), (QUIET_SERIES, NIGHTS))
         if name in SHARED:
             for box in range(0, QUIET_SERIES, BOX):
                 values[box : box + BOX, shared_moves(values[box : box + BOX]) != 0] = np.nan
@@ -245,26 +239,26 @@ def odd_figures() -> Iterator[Figure]:
 def scale_figures() -> Iterator[Figure]:
     """Yield how late steps are confirmed in teams of 40 to 3,000 series, and how many false issues a year."""
     kinds = {"gaussian": KINDS["gaussian"], "t3": KINDS["t3"], "AR(1)": KINDS["AR(1)"], **OTHER_KINDS}
-    wrong = confirmed_share(0.0, (SCALE_SEED, 0), CONFIRMING_SESSIONS)
+    wrong = confirmed_share(0.0, (SEEDS["scale"], 0), CONFIRMING_SESSIONS)
     for seed, (name, kind) in enumerate(kinds.items()):
         note = "not tuned on" if name in OTHER_KINDS else ""
         for series in SCALES:
             for size, limit in SCALE_LIMITS.items():
-                nights = delays(kind, (SCALE_SEED, seed, round(100 * size)), SCALE_SERIES, size, series)
+                nights = delays(kind, (SEEDS["scale"], seed, round(100 * size)), SCALE_SERIES, size, series)
                 at_most = limit if name == "gaussian" else None
                 title = f"{name}: {size:g} sigma, {series} series, confirmed"
                 yield Figure(title, float(nights.mean()), "nights", at_most=at_most, note=note)
         for size, share, later in product(SCALE_LIMITS, (JUDGED_SHARE, 0.5 / TEAM), LATER):
-            seeds = (SCALE_SEED, seed, round(100 * size), 3)
+            seeds = (SEEDS["scale"], seed, round(100 * size), 3)
             ratio, held = sizes(kind, seeds, SCALE_SERIES, size, share, later)
             title = f"{name}: {size:g} sigma, share {share:.2g}, {later} nights after it was raised"
             yield Figure(f"{title}: size", ratio, "of the truth", note=note)
             yield Figure(f"{title}: interval holds", 100 * held, "%", note=note)
-        seen = delays(kind, (SCALE_SEED, seed, 7), SCALE_SERIES, 3.0, BOX_SERIES, LASTING) <= LASTING
+        seen = delays(kind, (SEEDS["scale"], seed, 7), SCALE_SERIES, 3.0, BOX_SERIES, LASTING) <= LASTING
         yield Figure(f"{name}: 3 sigma for {LASTING} nights, confirmed", 100 * float(seen.mean()), "%")
-        a_night = false_suspects(kind, (SCALE_SEED, seed, 0), SCALE_SERIES, BOX_SERIES)
+        a_night = false_suspects(kind, (SEEDS["scale"], seed, 0), SCALE_SERIES, BOX_SERIES)
         yield Figure(f"{name}: suspects of a quiet night of a box", a_night, "", note=note)
-        quiet = kind(np.random.default_rng((SCALE_SEED, seed, 1)), (SHARES_SERIES, NIGHTS))
+        quiet = kind(np.random.default_rng((SEEDS["scale"], seed, 1)), (SHARES_SERIES, NIGHTS))
         raised = float(np.mean([bool(changes) for changes in watch_many(quiet, 0.5 / TEAM)]))
         yield from _rival_at_scale(name, kind, seed, quiet, note)
         issues = a_night * TEAM / BOX_SERIES * NIGHTS * wrong + raised * TEAM
@@ -277,7 +271,7 @@ def _rival_at_scale(name: str, kind: Kind, seed: int, quiet: Array, note: str) -
     """Yield how late and how often a simple method raises a series of a team, without a confirmation."""
     for size in SCALE_LIMITS:
         nights = window_means.delays(
-            kind, (SCALE_SEED, seed, round(100 * size)), SCALE_SERIES, size, 0.5 / TEAM
+            kind, (SEEDS["scale"], seed, round(100 * size)), SCALE_SERIES, size, 0.5 / TEAM
         )
         yield Figure(f"{name}: {size:g} sigma, window means", float(nights.mean()), "nights", note=note)
     false = float(np.mean(window_means.alerts(quiet, 0.5 / TEAM).any(axis=1)))
@@ -287,7 +281,7 @@ def _rival_at_scale(name: str, kind: Kind, seed: int, quiet: Array, note: str) -
 def share_figures() -> Iterator[Figure]:
     """Yield how many quiet years have a change, for each share that a caller may ask for."""
     for seed, (name, kind) in enumerate(KINDS.items()):
-        values = kind(np.random.default_rng((SHARES_SEED, seed)), (SHARES_SERIES, NIGHTS))
+        values = kind(np.random.default_rng((SEEDS["shares"], seed)), (SHARES_SERIES, NIGHTS))
         for asked in SHARES:
             share = 100 * float(np.mean([bool(changes) for changes in watch_many(values, asked)]))
             yield Figure(f"{name}: false, nightly, at {asked:g}", share, "% of years", at_most=100 * asked)
@@ -296,7 +290,7 @@ def share_figures() -> Iterator[Figure]:
 def unpromised_figures() -> Iterator[Figure]:
     """Yield how many quiet years have a change, nightly and finished, in kinds beyond the promise."""
     for seed, (name, kind) in enumerate(UNPROMISED.items()):
-        quiet = kind(np.random.default_rng((UNPROMISED_SEED, seed)), (QUIET_SERIES, NIGHTS))
+        quiet = kind(np.random.default_rng((SEEDS["unpromised"], seed)), (QUIET_SERIES, NIGHTS))
         yield Figure(f"{name}: false, nightly", false_share(_nightly(quiet)), "% of years")
         yield Figure(f"{name}: false, finished", false_share(_finished(quiet)), "% of years")
 

@@ -22,6 +22,7 @@ from benchmarks.simulation.detection_series import SIGMA
 from history.changes.detector import DetectionReport, judge
 from history.changes.repository import Change
 from history.open import open_store
+from history.stats.change_points.parameters import SEEDS
 from history.timestamps import to_text
 
 Array = NDArray[np.float64]
@@ -60,7 +61,7 @@ class Team:
     """The boxes whose machine has another fingerprint since the cause."""
 
 
-SEED, TEAMS = 9980, 40
+TEAMS = 40
 
 NEAR = (60, 60)
 """Nights before and after a cause of which a change is counted: the team has false ones of its own, too."""
@@ -308,7 +309,7 @@ def cause_figures(wanted: str = "") -> Iterator[Figure]:
 
 def _open_changes(number: int, cause: Cause) -> list[int]:
     """Return the changes of a box that are open at each look, of those dated near a cause."""
-    team = quiet_team((SEED, number))
+    team = quiet_team((SEEDS["causes"], number))
     cause(team)
     with TemporaryDirectory(prefix="tidemark-") as folder:
         reports = judged(Path(folder) / "history.db", team)

@@ -6,21 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from history.stats.change_points.drift import Trend
+from history.stats.change_points.parameters import WATCH, WatchParameters
 from history.stats.change_points.tails import MAX_DEGREES, geary_ratio, inverse_degrees, scale_of
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.int64]
-
-LEVEL_NIGHTS = 110.0
-"""Nights that the level rests on: older ones are forgotten, so that slow drift is no step. Where nights
-correlate they say less, and more are remembered, by the root of what would keep as much known: not all of
-it, because drift forbids that."""
-
-STEADY = 2.0
-"""Standard errors of a trend from which on the level rests on fewer nights, in inverse proportion to them,"""
-
-MIN_STEADY = 0.5
-"""and on this share of LEVEL_NIGHTS at least."""
 
 NOISE_NIGHTS = 365.0
 """Nights that the noise rests on. A step leaves it as it was: only levels change."""
@@ -50,27 +40,12 @@ OUTLIERS = 0.5
 OUTLIER_NIGHTS = 50.0
 """Outliers in so many nights that are assumed before any is seen."""
 
-CLEAN_NIGHTS = 80.0
-"""Nights without an outlier from which on fewer are assumed, with the square of the nights."""
-
-TAIL_DOUBT = 2.0
-"""Squared standard errors from the Geary ratio of Gaussian noise at which half of the tails is believed."""
-
 GEARY_VARIANCE = 0.045
 """Times 1 / nights: the variance of the Geary ratio of Gaussian noise (Geary 1935)."""
 
 MAX_CORRELATION = 0.75
 MIN_CORRELATION = 0.05
 """Less is taken for none: it would change nothing but the time that it takes."""
-
-CORRELATION_DOUBT = 4.0
-"""A correlation below about the root of this many standard errors is taken for none."""
-
-CORRELATION_MARGIN = 0.25
-"""Standard errors by which the correlation is taken to be larger than it looks."""
-
-SCALE_DOUBT = 0.3
-"""Of the nights' share that is added to 1/degrees because the scale is an estimate; 1 of Gaussian noise."""
 
 _GAUSSIAN_RATIO = math.sqrt(2 / math.pi)
 
@@ -86,13 +61,14 @@ class Baseline:
     84, 1989). The trend is taken from the level plus that score, which no outlier moves far.
     """
 
-    def __init__(self, series: int) -> None:
+    def __init__(self, series: int, parameters: WatchParameters = WATCH) -> None:
+        self._parameters = parameters
         self.level, self.nights, self.noise_nights = (np.zeros(series) for _ in range(3))
         self._absolute, self._square, self._near = (np.ones(series) for _ in range(3))
         self._product, self._far, self._last = (np.zeros(series) for _ in range(3))
         self.scale, self.inverse, self.degrees, self.deviation = (np.ones(series) for _ in range(4))
         self.correlation, self.innovation, self.strongest = (np.ones(series) for _ in range(3))
-        self.suspected, self._most = np.zeros(series), np.full(series, LEVEL_NIGHTS)
+        self.suspected, self._most = np.zeros(series), np.full(series, parameters.level_nights)
         self._trend = Trend(series)
         self.refresh()
 
@@ -137,8 +113,9 @@ class Baseline:
         """Work out trends from what was learnt, and from them the nights that levels rest on."""
         inflation = (1 + self.correlation) / (1 - self.correlation)
         self._trend.look(self.scale * self.deviation * np.sqrt(inflation))
-        steady = STEADY / np.maximum(np.abs(self.trend), STEADY)
-        self._most = LEVEL_NIGHTS * np.sqrt(inflation) * np.maximum(steady, MIN_STEADY)
+        parameters = self._parameters
+        steady = parameters.steady / np.maximum(np.abs(self.trend), parameters.steady)
+        self._most = parameters.level_nights * np.sqrt(inflation) * np.maximum(steady, parameters.min_steady)
 
     def _learn_noise(self, residual: Array, counted: NDArray[np.bool_]) -> None:
         nights = np.minimum(self.noise_nights + 1, NOISE_NIGHTS)
@@ -158,33 +135,34 @@ class Baseline:
 
     def refresh(self, columns: Columns | slice = slice(None)) -> None:
         """Work out scale, tails and correlation of these series from what was learnt."""
+        parameters = self._parameters
         nights, absolute = self.noise_nights[columns], self._absolute[columns]
         square, far = self._square[columns], self._far[columns]
         known = np.maximum(nights, 1)
         ratio = absolute / np.sqrt(square)
         ratio = (ratio * nights + USUAL_NIGHTS * geary_ratio(USUAL_DEGREES)) / (nights + USUAL_NIGHTS)
         lighter = np.maximum(_GAUSSIAN_RATIO - ratio, 0.0)
-        believed = lighter * lighter / (lighter * lighter + TAIL_DOUBT * GEARY_VARIANCE / known)
+        believed = lighter * lighter / (lighter * lighter + parameters.tail_doubt * GEARY_VARIANCE / known)
         inverse = np.maximum(inverse_degrees(ratio) * believed, 1 / MAX_DEGREES)
         # The mean square is efficient for Gaussian noise, and moved by outliers; the mean deviation is not.
         tails = np.minimum(3 * inverse, 1)
         by_square = np.sqrt(square * (1 - 2 * inverse))
         suspected = np.maximum(self._product[columns] / self._near[columns] + 1 / known, 0.0)
-        correlation = _believed(suspected, known)
+        correlation = _believed(suspected, known, parameters)
         self.inverse[columns] = inverse
         self.scale[columns] = tails * scale_of(absolute, inverse) + (1 - tails) * by_square
-        self.degrees[columns] = np.maximum(1 / (inverse + SCALE_DOUBT / known), 2.0)
+        self.degrees[columns] = np.maximum(1 / (inverse + parameters.scale_doubt / known), 2.0)
         self.deviation[columns] = 1 / np.sqrt(1 - 2 * inverse)
         self.suspected[columns], self.correlation[columns] = suspected, correlation
         self.innovation[columns] = np.sqrt(1 - correlation * correlation)
-        clean = np.where(far * nights > 0.5, 1.0, np.minimum((CLEAN_NIGHTS / known) ** 2, 1.0))
+        clean = np.where(far * nights > 0.5, 1.0, np.minimum((parameters.clean_nights / known) ** 2, 1.0))
         self.strongest[columns] = -np.log((far * nights + OUTLIERS * clean) / (nights + OUTLIER_NIGHTS))
 
 
-def _believed(suspected: Array, nights: Array) -> Array:
+def _believed(suspected: Array, nights: Array, parameters: WatchParameters) -> Array:
     """Return the correlation of nights to allow for: 0 where it may be chance, else slightly increased."""
     variance = 1 / nights
     unbiased = np.minimum(np.maximum(suspected, 1e-6), 0.9)
-    doubt = CORRELATION_DOUBT * variance / (unbiased * unbiased)
-    believed = (unbiased + CORRELATION_MARGIN * np.sqrt(variance)) / (1 + doubt * doubt)
+    doubt = parameters.correlation_doubt * variance / (unbiased * unbiased)
+    believed = (unbiased + parameters.correlation_margin * np.sqrt(variance)) / (1 + doubt * doubt)
     return np.asarray(np.where(believed < MIN_CORRELATION, 0.0, np.minimum(believed, MAX_CORRELATION)))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from history.stats.change_points.baseline import FIRST_NIGHTS, NEAR, Baseline
 from history.stats.change_points.change_point import ChangePoint
 from history.stats.change_points.localization import located
+from history.stats.change_points.parameters import WATCH, WatchParameters
 from history.stats.change_points.second_look import BaselineNoise, WatchedSteps, still_steps
 from history.stats.change_points.tails import MAX_DEGREES
 from history.stats.distributions import student_tail
@@ -28,66 +29,11 @@ MIN_NIGHTS = 24
 STEP_SIZES = (1.3, 1.9, 2.5, 3.2, 4.5)
 """Steps that are watched for, in standard deviations of the noise."""
 
-HANDICAPS = (0.4, 0.6, 0.3, 0.0, 0.0)
-"""Nats that each size has to bring in addition: small steps look like drift."""
-
-THRESHOLD = 8.6
-"""Nats of evidence that raise a change in a series whose noise is known, Gaussian and not correlated."""
-
 FALSE_SHARE = 0.02
-"""Of quiet series-years in which something is raised, at most: what THRESHOLD was chosen for."""
-
-STRICTER = 1.35
-"""Nats for which the share of quiet series-years with something raised falls by the factor e, and"""
-
-STRICTER_CORRELATED = 2.5
-"""more for each unit of the correlation as it looks."""
-
-STRICTER_OVER_LARGER = 2.0
-"""The same for what a step has to be more likely than larger noise by: it decides less sharply."""
-
-SURE_OVER_LARGER = 3.05
-"""Nats that a stricter caller asks of a step of two nights there, at least: with OVER_LARGER a ratio of more
-than 50 to 1, by which at most 2 % of the years in which the noise grew are taken for a step (Ville 1939),"""
-
-STRICTER_AT_FIRST = 6.5
-"""but no more than so much for each factor e by which the share is smaller."""
-
-YOUNG = 90.0
-"""Nights of noise at which the threshold is a nat higher; the excess falls with the square of the nights."""
-
-YOUNG_TAILED = 250.0
-"""The same for each unit of 1/degrees of freedom of the noise."""
-
-YOUNG_CORRELATED = 310.0
-"""The same for each unit of the correlation as it looks: while few nights tell, it may well be more."""
-
-TAILED = 7.0
-"""Nats for each unit of 1/degrees and each nat that one night may say more than USUAL_STRONGEST."""
-
-USUAL_STRONGEST = 4.3
-
-CORRELATED = 4.0
-"""Nats for each unit of the correlation that is reckoned with, or as it looks if that is more."""
-
-RISING = 0.8
-"""Nats more for a step to the side to which a series drifts, times the square of the standard errors of its
-trend: the level lags behind, so that drift looks like a step to that side."""
-
-MAX_RISING = 4.0
-"""Square of the standard errors at which that stays as it is."""
+"""Of quiet series-years in which something is raised, at most: what the threshold was chosen for."""
 
 MIN_RAISING = 2
 """Nights with the new level that it takes to raise a change, so that a single outlier never does."""
-
-LAG = 12
-"""Nights after which one enters the baseline: those of a step that is not yet raised are kept out. A
-level after a change waits for no more nights than it has, so that it soon rests on more."""
-
-CORRELATED_LAG = 30.0
-"""Nights more for each unit of correlation above CORRELATED_FROM, because steps then take longer to see."""
-
-CORRELATED_FROM = 0.15
 
 KNOWN_LEVEL_NIGHTS = 2
 """That a level counts which was not found in nights: they may lie a little off it, and soon say where."""
@@ -105,7 +51,6 @@ BLOCK = 2048
 """Series that are watched at once: their arrays fit into the processor's cache."""
 
 _NONE = -1e9
-_STEPS = WatchedSteps(np.array(STEP_SIZES), np.array(HANDICAPS))
 _UP, _DOWN = len(STEP_SIZES) - 1, 2 * len(STEP_SIZES) - 1
 """Rows of the largest step up and down."""
 
@@ -116,11 +61,14 @@ class Watchers:
     In at most `false_share` of quiet series-years something is raised: more than 0, up to FALSE_SHARE.
     """
 
-    def __init__(self, series: int, false_share: float = FALSE_SHARE) -> None:
+    def __init__(
+        self, series: int, false_share: float = FALSE_SHARE, parameters: WatchParameters = WATCH
+    ) -> None:
         if not 0 < false_share <= FALSE_SHARE:
             raise ValueError(f"false_share has to be above 0 and at most {FALSE_SHARE}, not {false_share}")
         self._false_share = false_share
-        self._baseline = Baseline(series)
+        self._parameters = parameters
+        self._baseline = Baseline(series, parameters)
         self._latest = np.full((MEMORY, series), np.nan)
         self._night = -1
         self._seen = np.zeros(series, dtype=np.int64)
@@ -132,7 +80,7 @@ class Watchers:
         """The night before, as a residual."""
         self._every = np.arange(series)
         self._steps = np.array([*STEP_SIZES, *(-size for size in STEP_SIZES)])[:, None]
-        self._handicap = np.tile(HANDICAPS, 2)[:, None]
+        self._handicap = np.tile(parameters.handicaps, 2)[:, None]
         self._asked = np.zeros((len(self._steps), series))
         """Nats that each size has to bring to raise a change."""
         self._evidence = np.full((len(self._steps), series), _NONE)
@@ -169,14 +117,16 @@ class Watchers:
         )  # fmt: skip
         asked = np.where(up, self._asked[:half, columns], self._asked[half:, columns])
         residuals *= np.where(up, 1.0, -1.0)
-        held = still_steps(residuals, self._run[row, columns], asked, noise, _STEPS, self._over_larger())
+        steps = WatchedSteps(np.array(STEP_SIZES), self._parameters)
+        held = still_steps(residuals, self._run[row, columns], asked, noise, steps, self._over_larger())
         return columns[held]
 
     def _over_larger(self) -> tuple[float, float]:
         """Nats more than usual by which a step has to beat larger noise: always, and with few nights."""
         stricter = math.log(FALSE_SHARE / self._false_share)
-        always = STRICTER_OVER_LARGER * stricter
-        return always, max(min(STRICTER_AT_FIRST * stricter, SURE_OVER_LARGER) - always, 0.0)
+        always = self._parameters.stricter_over_larger * stricter
+        short = min(self._parameters.stricter_at_first * stricter, self._parameters.sure_over_larger)
+        return always, max(short - always, 0.0)
 
     def begin_level(self, column: int, level: float) -> None:
         """The next night begins another level, as is known: it is not raised, and all sums begin anew.
@@ -245,22 +195,29 @@ class Watchers:
 
     def _reckon(self) -> None:
         """Work out what only changes when the noise is worked out anew: lag and threshold."""
-        base = self._baseline
-        self._lag = LAG + CORRELATED_LAG * np.maximum(base.correlation - CORRELATED_FROM, 0.0)
+        base, parameters = self._baseline, self._parameters
+        self._lag = parameters.lag + parameters.correlated_lag * np.maximum(
+            base.correlation - parameters.correlated_from, 0.0
+        )
         self._correlated = np.flatnonzero(base.correlation)
         young = 1 / np.square(np.maximum(base.noise_nights, 1))
         tails = base.inverse - 1 / MAX_DEGREES
         stricter = math.log(FALSE_SHARE / self._false_share)
         threshold = (
-            THRESHOLD
-            + stricter * (STRICTER + STRICTER_CORRELATED * base.suspected)
-            + young * (YOUNG**2 + YOUNG_TAILED**2 * tails + YOUNG_CORRELATED**2 * base.suspected)
-            + TAILED * tails * (base.strongest - USUAL_STRONGEST)
-            + CORRELATED * np.maximum(base.correlation, base.suspected)
+            parameters.threshold
+            + stricter * (parameters.stricter + parameters.stricter_correlated * base.suspected)
+            + young
+            * (
+                parameters.young**2
+                + parameters.young_tailed**2 * tails
+                + parameters.young_correlated**2 * base.suspected
+            )
+            + parameters.tailed * tails * (base.strongest - parameters.usual_strongest)
+            + parameters.correlated * np.maximum(base.correlation, base.suspected)
         )
         np.add(self._handicap, threshold, out=self._asked)
         along = np.maximum(np.sign(self._steps) * base.trend, 0.0)
-        self._asked += RISING * np.minimum(along * along, MAX_RISING)
+        self._asked += parameters.rising * np.minimum(along * along, parameters.max_rising)
 
     def _weigh(self, values: Array, live: NDArray[np.bool_]) -> Array:
         """Update the evidence; the most by which that of any size exceeds what it has to bring, in nats."""
@@ -315,7 +272,7 @@ class Watchers:
 
     def _raise(self, column: int, excess: float) -> ChangePoint:
         """The change that the present night raised, and a new segment from it on."""
-        chance = self._false_share * math.exp(-max(excess, 0.0) / STRICTER)
+        chance = self._false_share * math.exp(-max(excess, 0.0) / self._parameters.stricter)
         change, values = self._located(column, chance, self._night)
         self._restart(column, change, len(values), float(values[-1]))
         # Earlier nights are kept as if they had the new level: what they show of the noise still counts.

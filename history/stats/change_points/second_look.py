@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from history.stats.change_points.baseline import NEAR
+from history.stats.change_points.parameters import WatchParameters
 from history.stats.distributions import student_quantile, student_tail
 
 Array = NDArray[np.float64]
@@ -25,44 +26,17 @@ LARGER = (1.4, 2.0)
 GROWN_WITHIN = 64
 """Latest nights at one of which it may have grown, each as probable as the others."""
 
-STEP_IN_LARGER = 3e-4
-"""Weight of a step in noise that has grown, against a step in the usual noise: it is raised as well, if the
-evidence is about as much as the usual threshold."""
-
-OVER_LARGER = 1.0
-"""Nats by which a step of two nights has to be more likely than noise that grew with it or before it."""
-
-OVER_EACH = 0.1
-"""Nats more for each further night, because a step tells itself from noise better the longer it lasts,"""
-
-OVER_NIGHTS = 6
-"""up to so many further nights."""
-
-SHORT_FADES = 0.7
-"""Share of what is asked for in addition of a step of two nights that is gone after OVER_NIGHTS further ones:
-what larger noise makes look like a step is mostly two to four nights long."""
-
 LONGEST = 32
 """Latest nights at one of which the step may have been. A step that took longer is left to the usual rule."""
 
 OWN_LONGEST = 12
 """The same for the series' own tails: they decide about the few nights that are far away, not about many."""
 
-OWN_WIDTH = 0.25
-"""Scales by which a past night may have been nearer than the present one and still counts as equally far:
-the level of values that repeat moves a little."""
-
 MIN_OWN = 0.5
 """Scales from the level up to which a night counts as what it is, whatever the tails."""
 
 MAX_OWN = 30.0
 """Scales from which on a night counts as so far: the tail beyond is too small a number to divide by."""
-
-OWN_PRIOR = 30.0
-"""Nights that the tails of Student's t count beside the series' own."""
-
-OWN_MARGIN = 1.0
-"""Nats by which the evidence may fall short of what was asked for when the series' own tails are counted."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +63,8 @@ class WatchedSteps:
     sizes: Array
     """In standard deviations, ascending, [sizes]; the largest stands for larger ones, too."""
 
-    handicaps: Array
-    """Nats that each has to bring in addition, [sizes]."""
+    parameters: WatchParameters
+    """What is asked of them; its handicaps are [sizes]."""
 
 
 def still_steps(
@@ -105,9 +79,11 @@ def still_steps(
 
     `residuals` [nights, series] are the latest nights less the present level, the last one first, nan for a
     gap, positive in the direction of the step. `runs` [series] are the nights that the step seems to have
-    lasted, `asked` [sizes, series] the nats that each size of step has to bring. Beyond OVER_LARGER they are
-    asked for `stricter` nats: the first of every step, the second of one of two nights, less of longer ones.
+    lasted, `asked` [sizes, series] the nats that each size of step has to bring. Beyond what
+    the parameters ask for they are asked for `stricter` nats: the first of every step, the second of one of
+    two nights, less of longer ones.
     """
+    parameters = steps.parameters
     there = np.isfinite(residuals)
     relative = np.where(there, residuals / noise.scale, 0.0)
     nights = relative.copy()
@@ -117,16 +93,17 @@ def still_steps(
     held |= runs > LONGEST
     some = held & (runs <= OWN_LONGEST)
     if some.any():
-        own = _by_own_tails(relative[:, some], there[:, some], runs[some], noise.of(some))
+        own = _by_own_tails(relative[:, some], there[:, some], runs[some], noise.of(some), parameters)
         nights = nights[: len(own), some] * own
         ahead = _evidence(nights, there[:, some], noise.of(some), steps) - asked[:, None, some]
-        held[some] = _most(ahead, there[:, some]) >= -OWN_MARGIN
+        held[some] = _most(ahead, there[:, some]) >= -parameters.own_margin
     return held
 
 
 def _more_likely_than_larger_noise(
     nights: Array, there: Mask, noise: BaselineNoise, steps: WatchedSteps, stricter: tuple[float, float]
 ) -> Mask:
+    parameters = steps.parameters
     nights, there = nights[:GROWN_WITHIN], there[:GROWN_WITHIN]
     usual = np.log(noise.degrees + nights * nights)
     grown, stepped = [], []
@@ -141,29 +118,32 @@ def _more_likely_than_larger_noise(
         stepped.append(_evidence(scaled[:LONGEST], there, noise, steps) + since)
     step = np.logaddexp(
         _evidence(nights[:LONGEST], there, noise, steps),
-        np.logaddexp.reduce(stepped) + math.log(STEP_IN_LARGER),
+        np.logaddexp.reduce(stepped) + math.log(parameters.step_in_larger),
     )
-    longer = np.minimum(np.cumsum(there[:LONGEST], axis=0) - 2, OVER_NIGHTS)
+    longer = np.minimum(np.cumsum(there[:LONGEST], axis=0) - 2, parameters.over_nights)
     always, short = stricter
-    over = OVER_LARGER + always + OVER_EACH * longer + short * (1 - SHORT_FADES * longer / OVER_NIGHTS)
-    ahead = step - np.logaddexp.reduce(grown) - steps.handicaps[:, None, None] - over
+    over = parameters.over_larger + always + parameters.over_each * longer
+    over = over + short * (1 - parameters.short_fades * longer / parameters.over_nights)
+    ahead = step - np.logaddexp.reduce(grown) - np.array(parameters.handicaps)[:, None, None] - over
     return np.asarray(_most(ahead, there) >= 0)
 
 
-def _by_own_tails(relative: Array, there: Mask, runs: Array, noise: BaselineNoise) -> Array:
+def _by_own_tails(
+    relative: Array, there: Mask, runs: Array, noise: BaselineNoise, parameters: WatchParameters
+) -> Array:
     """Return by what to multiply the latest nights so that they are as far away as they are rare.
 
     [nights, series]; the nights before those of the step tell how rare.
     """
     past = np.where(there & (np.arange(len(relative))[:, None] >= runs), relative, -np.inf)
-    known = np.isfinite(past).sum(axis=0)
+    known, prior = np.isfinite(past).sum(axis=0), parameters.own_prior
     factors = np.ones((min(OWN_LONGEST, len(relative)), relative.shape[1]))
     for night, factor in zip(relative, factors, strict=False):
-        seen = (past >= night - OWN_WIDTH).sum(axis=0)
+        seen = (past >= night - parameters.own_width).sum(axis=0)
         for series in np.flatnonzero(night > MIN_OWN):
             far, degrees = min(float(night[series]), MAX_OWN), float(noise.degrees[series])
-            expected = student_tail(far - OWN_WIDTH, degrees)
-            share = (seen[series] + OWN_PRIOR * expected) / ((known[series] + OWN_PRIOR) * expected)
+            expected = student_tail(far - parameters.own_width, degrees)
+            share = (seen[series] + prior * expected) / ((known[series] + prior) * expected)
             tail = min(float(share) * student_tail(far, degrees), 0.5)
             factor[series] = -student_quantile(degrees, tail) / night[series]
     return factors

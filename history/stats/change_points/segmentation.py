@@ -26,18 +26,13 @@ from history.stats.change_points.optimal_partition import (
     neighbours,
     sums_of,
 )
+from history.stats.change_points.parameters import PARTITION, PartitionParameters
 from history.stats.change_points.smooth_drift import steps_beyond_drift
 
 Array = NDArray[np.float64]
 
 SHORTEST = 20
 """Values that a series needs before anything is claimed."""
-
-REQUIRED = 3.4
-"""Standard errors by which levels have to differ in Gaussian noise: the root of the penalty of a change."""
-
-REQUIRED_TAILED = 4.1
-"""The same in noise with heavy tails or outliers, of which cutting leaves some."""
 
 TAILED = 0.05
 """How far below that of Gaussian noise a Geary ratio shows heavy tails; what is nearer lies in between."""
@@ -66,7 +61,7 @@ class SeriesNoise:
     inflation: Array
     """The factor by which correlation increases the variance of a mean."""
     required: Array
-    """The standard errors by which levels must differ, REQUIRED to REQUIRED_TAILED."""
+    """The standard errors by which levels must differ."""
 
     @property
     def variance(self) -> Array:
@@ -84,15 +79,17 @@ def find_changes(values: Array) -> tuple[ChangePoint, ...]:
     return find_changes_many(np.asarray(values, dtype=np.float64)[None])[0]
 
 
-def find_changes_many(matrix: Array) -> list[tuple[ChangePoint, ...]]:
+def find_changes_many(
+    matrix: Array, parameters: PartitionParameters = PARTITION
+) -> list[tuple[ChangePoint, ...]]:
     """Return the changes in each row of `matrix` [series, nights]; the same as find_changes of each."""
     found: list[tuple[ChangePoint, ...]] = []
     for start in range(0, len(matrix), BLOCK):
-        found += _of_block(np.asarray(matrix[start : start + BLOCK], dtype=np.float64))
+        found += _of_block(np.asarray(matrix[start : start + BLOCK], dtype=np.float64), parameters)
     return found
 
 
-def _of_block(matrix: Array) -> list[tuple[ChangePoint, ...]]:
+def _of_block(matrix: Array, parameters: PartitionParameters) -> list[tuple[ChangePoint, ...]]:
     if matrix.shape[1] < SHORTEST:
         return [()] * len(matrix)
     values, counts, nights = _packed(matrix)
@@ -101,14 +98,14 @@ def _of_block(matrix: Array) -> list[tuple[ChangePoint, ...]]:
     cut = deviation[:, None] * CUT_TAILED * 1.25
     sums = sums_of(np.clip(values, around - cut, around + cut), counts)
     tried = candidates(sums, deviation)
-    positions = _trimmed(best_partition(tried, sums, (REQUIRED_TAILED * deviation) ** 2), counts)
+    positions = _trimmed(best_partition(tried, sums, (parameters.required_tailed * deviation) ** 2), counts)
     for round_ in range(2):
-        cleaned, noise = _cleaned(values, positions, sums)
+        cleaned, noise = _cleaned(values, positions, sums, parameters)
         sums = sums_of(cleaned, counts)
         tried = moved(positions, sums) if round_ else tried
         positions = _trimmed(best_partition(tried, sums, noise.penalty), counts)
     positions = np.where((counts < SHORTEST)[:, None], counts[:, None], positions)
-    positions = steps_beyond_drift(cleaned, positions, counts, nights, noise.variance)
+    positions = steps_beyond_drift(cleaned, positions, counts, nights, noise.variance, parameters)
     found: list[list[ChangePoint]] = [[] for _ in matrix]
     for row, change in _described(positions, sums, noise, nights):
         found[row].append(change)
@@ -159,7 +156,9 @@ def _trimmed(positions: Positions, counts: Positions) -> Positions:
     return positions[:, : max(used, 1)]
 
 
-def _cleaned(values: Array, positions: Positions, sums: Sums) -> tuple[Array, SeriesNoise]:
+def _cleaned(
+    values: Array, positions: Positions, sums: Sums, parameters: PartitionParameters
+) -> tuple[Array, SeriesNoise]:
     """Return the values with residuals cut to what noise could be, and the noise that then is left."""
     counts = sums.counts
     means, index = levels(positions, sums)
@@ -180,9 +179,8 @@ def _cleaned(values: Array, positions: Positions, sums: Sums) -> tuple[Array, Se
         squares, deviation**2 + np.finfo(np.float64).tiny
     ) + used / np.maximum(counts, 1)
     inflation = _inflation(correlation, np.maximum(counts, 1))
-    return fitted + residual, SeriesNoise(
-        deviation, inflation, REQUIRED + (REQUIRED_TAILED - REQUIRED) * tails
-    )
+    required = parameters.required + (parameters.required_tailed - parameters.required) * tails
+    return fitted + residual, SeriesNoise(deviation, inflation, required)
 
 
 def _tails(mean: Array, root: Array, smallest: Array) -> Array:

@@ -12,24 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from history.stats.change_points.optimal_partition import Positions
+from history.stats.change_points.parameters import PARTITION, PartitionParameters
 
 Array = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
 
 DEGREES = 4
 """The highest degree of a curve."""
-
-DEGREE_PENALTY = 4.0
-"""What each degree of a curve beyond a straight line costs, in variances of the noise, as all penalties."""
-
-STEPS_PENALTY = 4.0
-"""What having steps costs."""
-
-STEP_PENALTY = 2.0
-"""What each step costs, for each factor of e of the number of values: it can be at any of them."""
-
-MIXED_PENALTY = 20.0
-"""What a curve with steps costs besides: without this, drift would be blamed for small steps."""
 
 NEGLIGIBLE = 1e-9
 """A share of a Gram matrix that is added to its diagonal, because a short series may not hold all columns."""
@@ -49,7 +38,12 @@ class Gram:
 
 
 def steps_beyond_drift(
-    values: Array, positions: Positions, counts: Positions, nights: Positions, variance: Array
+    values: Array,
+    positions: Positions,
+    counts: Positions,
+    nights: Positions,
+    variance: Array,
+    parameters: PartitionParameters = PARTITION,
 ) -> Positions:
     """Return the positions without those that a smooth drift explains.
 
@@ -61,7 +55,7 @@ def steps_beyond_drift(
         return positions
     found = positions[rows] < counts[rows, None]
     gram = gram_of(values[rows], positions[rows], counts[rows], nights[rows])
-    kept = _chosen(gram, found, counts[rows], variance[rows])
+    kept = _chosen(gram, found, counts[rows], variance[rows], parameters)
     result = positions.copy()
     result[rows] = np.sort(np.where(kept, positions[rows], counts[rows, None]), axis=1)
     return result
@@ -91,10 +85,14 @@ def gram_of(values: Array, positions: Positions, counts: Positions, nights: Posi
     return Gram(columns, products, (centred**2).sum(axis=1))
 
 
-def _chosen(gram: Gram, found: Chosen, counts: Positions, variance: Array) -> Chosen:
+def _chosen(
+    gram: Gram, found: Chosen, counts: Positions, variance: Array, parameters: PartitionParameters
+) -> Chosen:
     """Return which steps of `found` [series, position] remain in the model of the lowest cost."""
-    step_cost = STEP_PENALTY * np.log(counts)
-    by_steps = left_over(gram, 0, found)[0] / variance + STEPS_PENALTY + step_cost * found.sum(axis=1)
+    step_cost = parameters.step_penalty * np.log(counts)
+    by_steps = (
+        left_over(gram, 0, found)[0] / variance + parameters.steps_penalty + step_cost * found.sum(axis=1)
+    )
     by_curve = np.full(len(found), np.inf)
     by_both, beside = np.full(len(found), np.inf), np.zeros_like(found)
     for degree in range(1, DEGREES + 1):
@@ -102,9 +100,13 @@ def _chosen(gram: Gram, found: Chosen, counts: Positions, variance: Array) -> Ch
         while True:
             squares, loss = left_over(gram, degree, left)
             steps = left.sum(axis=1)
-            cost = squares / variance + DEGREE_PENALTY * (degree - 1)
+            cost = squares / variance + parameters.degree_penalty * (degree - 1)
             by_curve = np.where(steps == 0, np.minimum(by_curve, cost), by_curve)
-            cost = np.where(steps > 0, cost + STEPS_PENALTY + MIXED_PENALTY + step_cost * steps, np.inf)
+            cost = np.where(
+                steps > 0,
+                cost + parameters.steps_penalty + parameters.mixed_penalty + step_cost * steps,
+                np.inf,
+            )
             beside = np.where((cost < by_both)[:, None], left, beside)
             by_both = np.minimum(by_both, cost)
             if not steps.any():

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from history.stats.change_points.change_point import ChangePoint, Known
 from history.stats.change_points.online_cusum import BLOCK, FALSE_SHARE, Watchers
+from history.stats.change_points.parameters import WATCH, WatchParameters
 
 Array = NDArray[np.float64]
 
@@ -26,7 +27,10 @@ class SeriesWatch:
 
 
 def watch_many(
-    matrix: Array, false_share: float = FALSE_SHARE, known: Sequence[Known] = ()
+    matrix: Array,
+    false_share: float = FALSE_SHARE,
+    known: Sequence[Known] = (),
+    parameters: WatchParameters = WATCH,
 ) -> list[tuple[ChangePoint, ...]]:
     """What a Watch of each row of `matrix` [series, nights] raises night by night; nan for gaps.
 
@@ -35,7 +39,7 @@ def watch_many(
     found: list[list[ChangePoint]] = [[] for _ in matrix]
     for start in range(0, len(matrix), BLOCK):
         block = matrix[start : start + BLOCK]
-        watchers = Watchers(len(block), false_share)
+        watchers = Watchers(len(block), false_share, parameters)
         for changes in taken(watchers, block, known, start):
             for column, change in changes.items():
                 found[start + column].append(change)

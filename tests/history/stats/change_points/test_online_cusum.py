@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from history.stats.change_points import ChangePoint, Known, SeriesWatch, tail_probabilities, watch_many
 from history.stats.change_points.baseline import FIRST_NIGHTS, MEDIAN_EFFICIENCY, Baseline
 from history.stats.change_points.localization import located
-from history.stats.change_points.online_cusum import BLOCK, LAG, MIN_NIGHTS, MIN_RAISING
+from history.stats.change_points.online_cusum import BLOCK, MIN_NIGHTS, MIN_RAISING
+from history.stats.change_points.parameters import WATCH
 
 SIGMA = 0.02
 
@@ -179,8 +180,8 @@ def test_ranges_and_intervals_hold_the_truth_mostly() -> None:
 
 
 def test_short_series_say_nothing() -> None:
-    # The noise has to rest on so many nights: the first FIRST_NIGHTS count less, the last LAG not yet.
-    earliest = MIN_NIGHTS + LAG + FIRST_NIGHTS * (1 - MEDIAN_EFFICIENCY)
+    # The noise has to rest on so many nights: the first FIRST_NIGHTS count less, the last of the lag not yet.
+    earliest = MIN_NIGHTS + WATCH.lag + FIRST_NIGHTS * (1 - MEDIAN_EFFICIENCY)
     for start in (12, 22, 30):
         values = noise(7, 1, 80)[0]
         values[start:] += 50 * SIGMA

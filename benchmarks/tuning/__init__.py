@@ -1,0 +1,1 @@
+"""Choosing anew what was chosen by simulation."""
