@@ -227,6 +227,23 @@ def note(*content: h.Node, kind: str = "") -> h.Node:
     return h.p(class_=f"note {kind}".strip())[list(content)]
 
 
+def filters(subject: str, names: Sequence[str]) -> h.Node:
+    """Return the place of the filters of the table with the class `filtered`; a script fills it.
+
+    The table's rows have an attribute `data-NAME` for each name, and the date `data-day`. Several values of
+    a row are on lines of their own, as `filtered_by` writes them.
+    """
+    return h.div(".filters", data_filters=" ".join(names), data_subject=subject, hidden=True)
+
+
+def filtered_by(**values: str | Iterable[str]) -> dict[str, str]:
+    """Return the attributes of a row that filters read."""
+    return {
+        f"data-{name}": value if isinstance(value, str) else "\n".join(sorted(set(value)))
+        for name, value in values.items()
+    }
+
+
 def bullets(lines: Iterable[h.Node]) -> h.Node:
     """Return a list, or nothing without items."""
     items = list(lines)

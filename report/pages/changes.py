@@ -18,13 +18,14 @@ from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import ChangeMark, NightChart, NightMark
 from report.markup.formats import SHORT_HASH, day, metric_name, percent, probability, span
 from report.markup.frame import Page
-from report.markup.parts import note, section, stat, table
+from report.markup.parts import filtered_by, filters, note, section, stat, table
 from report.values.catalog import Catalog
 from report.values.clearance import Clearance
 from report.values.dossier import Dossier, MemberSeries
 from suites.metric import Better
 from suites.metrics import METRICS, label_of, moved_by
 
+CHANGE_FILTERS = ("status", "kind", "branch", "suite", "box", "metric")
 CHANGE_HEADS = ("change", "branch", "step", "by", "between the nights", "suite", "boxes", "status")
 
 _SIGNS = {
@@ -49,7 +50,7 @@ def changes_page(reports: Sequence[ChangeReport], clearance: Clearance, until: d
     if reports:
         body = [
             h.ul(".stats")[(stat(str(counts[status]), str(status)) for status in ChangeStatus)],
-            h.div(".filters", data_filters="changes", hidden=True),
+            filters("changes", CHANGE_FILTERS),
             table(
                 CHANGE_HEADS,
                 change_rows(ordered, clearance, root),
@@ -66,9 +67,16 @@ def change_rows(reports: Sequence[ChangeReport], clearance: Clearance, root: str
     for report in reports:
         change, main = report.change, report.main_series
         boxes = sorted({clearance.box(member.key.environment.box) for member in change.members})
-        yield h.tr(
-            data_status=str(change.status), data_branch=change.branch, data_direction=str(change.direction)
-        )[
+        attributes = filtered_by(
+            status=str(change.status),
+            kind=str(change.direction),
+            branch=change.branch,
+            suite=change.suite,
+            box=boxes,
+            metric=(label_of(member.key.metric) for member in change.members),
+            day=day(change.first_after.started_at),
+        )
+        yield h.tr(attributes)[
             h.th(scope="row")[
                 h.a(href=f"{root}{addresses.change(change.fingerprint)}")[
                     direction_sign(change.direction), " ", change.fingerprint[:12]

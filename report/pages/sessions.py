@@ -7,11 +7,12 @@ import htpy as h
 
 from history.store.records import SessionStatus
 from report import addresses
-from report.markup.formats import metric_name, moment, short_version
+from report.markup.formats import day, metric_name, moment, short_version
 from report.markup.frame import Page
-from report.markup.parts import note, stat, table
+from report.markup.parts import filtered_by, filters, note, stat, table
 from report.values.catalog import Catalog, SessionEntry
 
+FILTERS = ("kind", "suite", "box", "metric", "status")
 MAX_VERSIONS = 4
 MAX_ROWS = 400
 """The sessions on the first page; older ones are on a page for each year."""
@@ -23,17 +24,24 @@ def sessions_page(catalog: Catalog) -> Page:
     root = addresses.way_to_root(addresses.SESSIONS)
     counts = Counter(entry.kind for entry in entries)
     links = [
-        h.li[h.a(href=f"{root}{_path(year)}")[f"{year}: {len(of_year)}"]]
+        h.li[h.a(href=f"{root}{_path(year)}", data_keeps_view="yes")[f"{year}: {len(of_year)}"]]
         for year, of_year in older_years(catalog).items()
     ]
     body: h.Node = note("No session was recorded yet.")
     if entries:
         body = [
             h.ul(".stats")[(stat(str(count), kind) for kind, count in counts.most_common())],
-            h.nav(aria_label="Sessions by year")[h.ul(".inline")[links]] if links else None,
+            _years(links, len(entries)) if links else None,
             _table(entries[:MAX_ROWS], catalog, root, "Sessions, latest first"),
         ]
     return Page(addresses.SESSIONS, "Sessions", body, catalog.data_until)
+
+
+def _years(links: Sequence[h.Node], count: int) -> h.Node:
+    return h.nav(aria_label="Sessions by year")[
+        h.p(".key")[f"The latest {MAX_ROWS} of {count} sessions. All of a year, with the same filters:"],
+        h.ul(".inline")[links],
+    ]
 
 
 def older_years(catalog: Catalog) -> Mapping[int, Sequence[SessionEntry]]:
@@ -59,7 +67,11 @@ def _path(year: int) -> str:
 
 def _table(entries: Sequence[SessionEntry], catalog: Catalog, root: str, caption: str) -> h.Node:
     heads = ("began", "session", "kind", "suite", "profile", "box", "versions", "judged by", "status")
-    return table(heads, (_row(entry, catalog, root) for entry in entries), caption=caption, sortable=True)
+    rows = (_row(entry, catalog, root) for entry in entries)
+    return [
+        filters("sessions", FILTERS),
+        table(heads, rows, caption=caption, sortable=True, class_="filtered"),
+    ]
 
 
 def _row(entry: SessionEntry, catalog: Catalog, root: str) -> h.Node:
@@ -67,7 +79,15 @@ def _row(entry: SessionEntry, catalog: Catalog, root: str) -> h.Node:
     versions = [short_version(version) for version in entry.versions[:MAX_VERSIONS]]
     more = len(entry.versions) - len(versions)
     pruned = ", rounds pruned" if not entry.runs and entry.status is SessionStatus.FINISHED else ""
-    return h.tr[
+    attributes = filtered_by(
+        kind=entry.kind,
+        suite=entry.suite,
+        box=box,
+        metric=metric_name(entry.judged_by),
+        status=entry.status,
+        day=day(entry.started_at),
+    )
+    return h.tr(attributes)[
         h.td[moment(entry.started_at)],
         h.th(scope="row")[h.a(href=f"{root}{addresses.session(entry.uid)}")[entry.uid]],
         h.td[entry.kind],

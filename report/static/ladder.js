@@ -53,7 +53,7 @@
     buttons.forEach((button, column) => button.addEventListener("click", () => {
       choose(column);
       const version = buttons[column].dataset.version || "";
-      history.replaceState(null, "", `#metric=${metric}${column ? `&base=${encodeURIComponent(version)}` : ""}`);
+      tidemark.choose({ metric, base: column ? version : "" });
     }));
     return (version) => choose(Math.max(0, buttons.findIndex((button) => button.dataset.version === version)));
   };
@@ -62,7 +62,7 @@
     const tables = /** @type {HTMLTableElement[]} */ ([...document.querySelectorAll("table.ladder")]);
     const ladders = tables.map(prepare);
     const apply = () => ladders.forEach((choose) => choose && choose(tidemark.view(location.hash).get("base") || ""));
-    addEventListener("hashchange", apply);
+    addEventListener("hashchange", apply); // Back to a base, or to none
     if (tidemark.view(location.hash).has("base")) apply();
   };
   document.addEventListener("DOMContentLoaded", start);

@@ -2,12 +2,23 @@
 // The chart of series over nights: lines by uPlot; nights, intervals, changes and what cannot be seen by ourselves.
 
 const seriesChart = (() => {
-  const { amount, changesOf, isHollow, moment, percent, shown, visible } = seriesValues;
+  const { amount, changesOf, cut, isHollow, moment, percent, shown, visible } = seriesValues;
+  const DAY = 86400;
   const MIN_RANGE = 0.05;
   const SMALL_DOTS = 400; // from so many nights on, dots are small squares, which are drawn twice as fast
   const HEIGHT = 380;
   const MARGIN = 16;
-  const LINES = ["--contender", "--worse", "--better", "--open-ink", "--trace", "--brand"];
+  const LONGEST_NAME = 18;
+  const MAX_USUAL = 3; // an interval of more than so many usual widths does not set the axis
+  const LINES = ["--contender", "--open-ink", "--trace"]; // none of the colours of better and worse
+  const DASHES = [[], [9, 4], [2, 3], [9, 3, 2, 3], [17, 4], [5, 2], [17, 3, 2, 3, 2, 3], [2, 7], [9, 3, 9, 3, 2, 3], [1, 2], [24, 8], [5, 9]];
+
+  /** @typedef {{relative: boolean, zoom: [number, number] | null, onZoom: (range: [number, number] | null) => void, pick: (point: Point) => void}} View */
+
+  /** @param {number} number of a line */
+  const dash = (number) => DASHES[number % DASHES.length];
+  /** @param {number} number of a line */
+  const ink = (number) => color(LINES[number % LINES.length]);
 
   /** @type {Map<string, string>} */ const colors = new Map(); // of this drawing: looking one up takes long
   /** @param {string} name @returns {string} */
@@ -19,74 +30,122 @@ const seriesChart = (() => {
 
   const list = () => tidemark.list;
 
+  /** The axes of time and of values. @param {boolean} relative */
+  const axes = (relative) => {
+    const axis = { stroke: color("--soft"), grid: { stroke: color("--rule"), width: 1 }, ticks: { stroke: color("--rule") }, font: "12px system-ui, sans-serif" };
+    return [
+      { ...axis, space: 72, values: [[DAY * 25, "{YYYY}-{MM}", null, null, null, null, null, null, 1], [3600, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1], [1, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", null, null, null, null, null, 1]] },
+      {
+        ...axis,
+        size: 70,
+        splits: relative ? (/** @type {any} */ self) => splits(self.scales.y.min, self.scales.y.max) : undefined,
+        filter: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks,
+        values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((value) => (relative ? (Math.abs(value - 1) < 1e-9 ? "0 %" : percent(value).replace(".0 %", " %")) : amount(value))),
+      },
+    ];
+  };
+
+  /** The range of time: the zoom, the day of a single night, or all nights.
+   * @param {number[]} times @param {[number, number] | null} zoom @returns {[number, number]} */
+  const span = (times, zoom) => {
+    const [first, last] = [times[0], times[times.length - 1]];
+    if (zoom) return zoom;
+    if (times.length === 1) return [Math.floor(first / DAY) * DAY, Math.floor(first / DAY) * DAY + DAY];
+    const margin = Math.max((last - first) * 0.012, DAY / 2);
+    return [first - margin, last + margin];
+  };
+
   /** Draws series into `place`, and returns the chart; null without a night.
-   * @param {HTMLElement} place @param {Series[]} rows @param {Point[][]} drawn their nights, row by row
-   * @param {boolean} relative @param {(point: Point) => void} pick called with the night that is clicked @returns {any} */
-  const draw = (place, rows, drawn, relative, pick) => {
+   * @param {HTMLElement} place @param {Series[]} rows @param {Point[][]} drawn their nights, row by row @param {View} view @returns {any} */
+  const draw = (place, rows, drawn, view) => {
+    const { relative } = view;
     colors.clear();
     const times = [...new Set(drawn.flat().map((point) => point.at))].sort((a, b) => a - b);
     const where = new Map(times.map((at, position) => [at, position]));
-    const data = [times, ...drawn.map((row, number) => {
+    const data = [times, ...drawn.map((row) => {
       /** @type {(number | null)[]} */ const values = new Array(times.length).fill(null);
       for (const point of row) values[/** @type {number} */ (where.get(point.at))] = shown(point, relative);
       return values;
     })];
     place.replaceChildren();
+    seriesKeys.tell(place, null, { ...view, series: rows[0], nights: drawn[0] });
     if (!times.length) return null;
     const sees = visible(rows[0]);
-    const margin = Math.max((times[times.length - 1] - times[0]) * 0.012, 12 * 3600);
-    const [bottom, top] = ends(drawn);
-    const ink = color("--soft");
-    const axis = { stroke: ink, grid: { stroke: color("--rule"), width: 1 }, ticks: { stroke: color("--rule") }, font: "12px system-ui, sans-serif" };
+    const [left, right] = span(times, view.zoom);
+    const [bottom, top] = ends(drawn[0].filter((point) => point.at >= left && point.at <= right));
     const unit = list().metrics[rows[0].metric][2];
     const marks = changesOf(rows[0]);
+    const labels = seriesLabels.prepare(rows.map((series) => list().places[series.place][0]), place.clientWidth);
     const plot = new uPlot({
       width: Math.max(260, place.clientWidth - MARGIN),
       height: HEIGHT,
+      padding: [null, labels.width || null, null, null],
       tzDate: (/** @type {number} */ at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       scales: {
-        x: { time: true, range: (/** @type {any} */ _, /** @type {number} */ first, /** @type {number} */ last) => [first - margin, last + margin] },
+        x: { time: true, range: () => [left, right] },
         y: relative
           ? { distr: 3, log: 2, range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min((low ?? 1) * 0.99, bottom, 1 - MIN_RANGE), Math.max((high ?? 1) * 1.01, top, 1 + MIN_RANGE)] }
           : { range: (/** @type {any} */ _, /** @type {number} */ _low, /** @type {number} */ high) => [0, (high || 1) * 1.06] },
       },
-      axes: [
-        { ...axis, values: [[86400 * 25, "{YYYY}-{MM}", null, null, null, null, null, null, 1], [3600, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1], [1, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", null, null, null, null, null, 1]] },
-        {
-          ...axis,
-          size: 70,
-          splits: relative ? (/** @type {any} */ self) => splits(self.scales.y.min, self.scales.y.max) : undefined,
-          filter: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks,
-          values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((value) => (relative ? (Math.abs(value - 1) < 1e-9 ? "0 %" : percent(value).replace(".0 %", " %")) : amount(value))),
-        },
-      ],
+      axes: axes(relative),
+      cursor: {
+        drag: { x: true, y: false, setScale: false },
+        bind: { dblclick: () => () => { if (view.zoom) view.onZoom(null); return null; } },
+      },
       series: [
         { label: "night", value: (/** @type {any} */ _, /** @type {number} */ at) => (at ? moment(at) : "–") },
         ...rows.map((series, number) => ({
-          label: number ? list().places[series.place][0] : `${list().branches[series.branch]}, ${list().places[series.place][0]}`,
-          stroke: color(LINES[number % LINES.length]),
-          width: 1,
+          label: cut(number ? list().places[series.place][0] : `${list().branches[series.branch]}, ${list().places[series.place][0]}`, 2 * LONGEST_NAME),
+          stroke: ink(number),
+          width: rows.length > 1 ? 1.4 : 1,
+          dash: dash(number),
           points: { show: false }, // `nights` draws them, filled or hollow
           value: (/** @type {any} */ _, /** @type {number} */ value) => (value === null || value === undefined ? "–" : relative ? percent(value) : `${amount(value)} ${unit}`),
         })),
       ],
-      hooks: { drawClear: [(/** @type {any} */ self) => under(self, relative, sees, list().metrics[rows[0].metric][4])], draw: [(/** @type {any} */ self) => { over(self, marks); nights(self, rows, drawn, relative); }] },
+      hooks: {
+        drawClear: [(/** @type {any} */ self) => under(self, relative, sees, list().metrics[rows[0].metric][4])],
+        draw: [(/** @type {any} */ self) => { over(self, marks); nights(self, rows, drawn, relative); labels.place(self, ink, dash); }],
+        setSelect: [(/** @type {any} */ self) => {
+          const { left: from, width } = self.select;
+          if (width > 4) view.onZoom([self.posToVal(from, "x"), self.posToVal(from + width, "x")]);
+        }],
+      },
     }, data, place);
-    const upper = /** @type {HTMLElement} */ (place.querySelector(".u-over"));
-    upper.addEventListener("click", () => {
-      const at = plot.cursor.idx;
-      const point = at === null || at === undefined ? null : drawn[0].find((night) => night.at === times[at]);
-      if (point) pick(point);
+    seriesKeys.tell(place, plot, { ...view, series: rows[0], nights: drawn[0] });
+    listen(plot, place, rows, (at) => {
+      const point = drawn[0].find((night) => night.at === times[at]);
+      if (point) view.pick(point);
     });
     return plot;
   };
 
-  /** How far intervals reach, but not further than makes the nights themselves flat.
-   * @param {Point[][]} drawn @returns {[number, number]} */
-  const ends = (drawn) => {
-    const known = drawn.flat().filter((point) => point.interval && point.interval.low !== null && point.interval.high !== null);
-    const low = Math.min(1, ...known.map((point) => /** @type {number} */ (/** @type {Interval} */ (point.interval).low)));
-    const high = Math.max(1, ...known.map((point) => /** @type {number} */ (/** @type {Interval} */ (point.interval).high)));
+  /** Lets a click pick a night; the legend only names lines, whole on hover.
+   * @param {any} plot @param {HTMLElement} place @param {Series[]} rows @param {(position: number) => void} picked */
+  const listen = (plot, place, rows, picked) => {
+    const upper = /** @type {HTMLElement} */ (place.querySelector(".u-over"));
+    /** @type {number | null} */ let pressed = null;
+    upper.addEventListener("mousedown", (event) => { pressed = event.clientX; });
+    upper.addEventListener("click", (event) => {
+      const at = plot.cursor.idx;
+      if (at === null || at === undefined || (pressed !== null && Math.abs(event.clientX - pressed) > 4)) return;
+      picked(at);
+    });
+    place.querySelector(".u-legend")?.addEventListener("click", (event) => event.stopPropagation(), true);
+    place.querySelectorAll(".u-legend .u-label").forEach((label, number) => {
+      if (number) label.setAttribute("title", list().places[rows[number - 1].place][0]);
+    });
+  };
+
+  /** How far intervals reach, but not further than makes the nights themselves flat: one that is much wider than
+   * others are does not count. @param {Point[]} row the nights whose intervals are drawn @returns {[number, number]} */
+  const ends = (row) => {
+    const known = row.flatMap(({ interval }) => (interval && interval.low !== null && interval.high !== null ? [[interval.low, interval.high]] : []));
+    const widths = known.map(([low, high]) => high / low - 1).sort((a, b) => a - b);
+    const usual = widths[Math.floor((widths.length - 1) / 2)];
+    const counted = known.filter(([low, high]) => high / low - 1 <= MAX_USUAL * usual);
+    const low = Math.min(1, ...counted.map((interval) => interval[0]));
+    const high = Math.max(1, ...counted.map((interval) => interval[1]));
     return [Math.max(low * 0.99, 0.7), Math.min(high * 1.01, 1.4)];
   };
 
@@ -142,13 +201,31 @@ const seriesChart = (() => {
     ctx.restore();
   };
 
+  /** The bar of an interval; where it leaves the chart it ends in an arrow.
+   * @param {any} self @param {Path2D} bars @param {number} x @param {number} low @param {number} high */
+  const bar = (self, bars, x, low, high) => {
+    const { top, height } = self.bbox;
+    const head = 4 * devicePixelRatio;
+    for (const [value, edge, inwards] of [[low, top + height, -head], [high, top, head]]) {
+      const y = self.valToPos(value, "y", true);
+      const leaves = inwards < 0 ? y > edge : y < edge;
+      const end = leaves ? edge : y;
+      bars.moveTo(x, self.valToPos(Math.sqrt(low * high), "y", true));
+      bars.lineTo(x, end);
+      if (!leaves) continue;
+      bars.moveTo(x - head, end + inwards);
+      bars.lineTo(x, end);
+      bars.lineTo(x + head, end + inwards);
+    }
+  };
+
   /** The nights of each series, filled or hollow, with the interval of each session that still has its rounds.
    * @param {any} self @param {Series[]} rows @param {Point[][]} drawn @param {boolean} relative */
   const nights = (self, rows, drawn, relative) => {
     const { ctx, bbox } = self;
     const ratio = devicePixelRatio;
     const areSmall = self.data[0].length > SMALL_DOTS;
-    const radius = (areSmall ? 1.7 : 2.6) * ratio;
+    const radius = (areSmall || rows.length > 1 ? 1.7 : 2.6) * ratio;
     const sheet = color("--sheet");
     ctx.save();
     ctx.beginPath();
@@ -156,8 +233,9 @@ const seriesChart = (() => {
     ctx.clip();
     rows.forEach((series, number) => {
       const sees = visible(series);
-      ctx.strokeStyle = color(LINES[number % LINES.length]);
+      ctx.strokeStyle = ink(number);
       ctx.lineWidth = 1.2 * ratio;
+      ctx.setLineDash([]);
       for (const hollow of [false, true]) {
         const bars = new Path2D();
         const circles = new Path2D();
@@ -167,10 +245,8 @@ const seriesChart = (() => {
           const x = self.valToPos(point.at, "x", true);
           const y = self.valToPos(value, "y", true);
           const { low, high } = (relative && point.interval) || { low: null, high: null };
-          if (low !== null && high !== null) {
-            bars.moveTo(x, self.valToPos(low, "y", true));
-            bars.lineTo(x, self.valToPos(high, "y", true));
-          }
+          // Bars of ten boxes in the same night would lie over each other.
+          if (number === 0 && low !== null && high !== null) bar(self, bars, x, low, high);
           if (areSmall) circles.rect(x - radius, y - radius, 2 * radius, 2 * radius);
           else {
             circles.moveTo(x + radius, y);

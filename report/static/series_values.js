@@ -18,6 +18,13 @@ const seriesValues = (() => {
   const amount = (value) => (Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : String(Number(value.toPrecision(4))));
   const list = () => tidemark.list;
 
+  /** A long name without its middle: the ends of names of boxes differ. @param {string} text @param {number} most */
+  const cut = (text, most) => {
+    const letters = [...text];
+    const kept = Math.floor((most - 1) / 2);
+    return letters.length <= most ? text : `${letters.slice(0, most - 1 - kept).join("")}…${letters.slice(-kept).join("")}`;
+  };
+
   /** @param {Series} series */
   const name = (series) => `${list().steps[series.step][0]} ${list().metrics[series.metric][1]}, ${list().branches[series.branch]} on ${list().places[series.place][0]}`;
 
@@ -119,5 +126,23 @@ const seriesValues = (() => {
     change[3].filter((/** @type {any[]} */ member) => member[0] === series.id)
       .map((/** @type {any[]} */ member) => ({ name: change[0], path: change[1], direction: change[2], from: member[1] * MINUTE, to: member[2] * MINUTE, ratio: member[3], confirmed: member[4] })));
 
-  return { day, moment, percent, amount, name, points, shown, visible, isHollow, changesOf };
+  /** A series with those of other boxes that can share an axis with it, and of those that cannot the reason: they
+   * have another suite, configuration or base. A branch has one engine, so that its base says the rest.
+   * @param {Series[]} all @param {Series} series @returns {{drawn: Series[], left: string[]}} */
+  const comparable = (all, series) => {
+    const parts = ["suite", "configuration", "base"];
+    const [, ...wanted] = list().places[series.place].slice(0, 4);
+    const drawn = [series];
+    /** @type {string[]} */ const left = [];
+    for (const other of all) {
+      if (other === series || other.branch !== series.branch || other.step !== series.step || other.metric !== series.metric) continue;
+      const [box, ...found] = list().places[other.place].slice(0, 4);
+      const differs = parts.findIndex((_, at) => found[at] !== wanted[at]);
+      if (differs < 0) drawn.push(other);
+      else left.push(`${box} (${parts[differs]} ${found[differs] ?? "unknown"})`);
+    }
+    return { drawn, left };
+  };
+
+  return { day, moment, percent, amount, cut, name, points, shown, visible, isHollow, changesOf, comparable };
 })();

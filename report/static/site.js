@@ -1,6 +1,6 @@
 "use strict";
-// What every page has: data files call the functions of `tidemark`; tables are sorted, lists are filtered,
-// and the footer says how old the site is. Texts are only ever set as textContent.
+// What every page has: data files call the functions of `tidemark`, the view is in the address, and the footer
+// says how old the site is. Texts are only ever set as textContent.
 
 /** @typedef {{until: number | null, at: number}} Written */
 
@@ -56,6 +56,23 @@ const tidemark = {
     }
     return found;
   },
+
+  /** Puts choices into the address, beside those that stand there; an empty text takes one away. Back undoes a
+   * choice, unless it corrects the one before, as the letters of a text do.
+   * @param {Record<string, string>} choices @param {boolean} [corrects] */
+  choose(choices, corrects = false) {
+    const view = tidemark.view(location.hash);
+    for (const [name, value] of Object.entries(choices)) {
+      if (value) view.set(name, value);
+      else view.delete(name);
+    }
+    const written = (/** @type {string} */ text) => encodeURIComponent(text).replace(/%(3A|40|2C|2F)/g, decodeURIComponent);
+    const parts = [...view].map(([name, value]) => `${name}=${written(value)}`);
+    const address = location.href.split("#")[0] + (parts.length ? `#${parts.join("&")}` : "");
+    if (address === location.href) return;
+    if (corrects) history.replaceState(null, "", address);
+    else history.pushState(null, "", address);
+  },
 };
 
 {
@@ -73,63 +90,6 @@ const tidemark = {
       : "";
     place.textContent = `The site: ${until === null ? "no data" : `data up to ${text(until)}${old}`}, written ${text(at)}.`;
     place.classList.toggle("stale", hours > STALE_HOURS);
-  };
-
-  /** @param {HTMLTableCellElement} cell */
-  const sortKey = (cell) => {
-    const given = cell.dataset.v;
-    const text = (given || cell.textContent || "").trim();
-    const number = Number.parseFloat(text.replace(/[\u202f\s]/g, "").replace("−", "-").replace("±", "").replace(/[▾▴=?]/g, ""));
-    return Number.isNaN(number) || /^\d{4}-\d\d-\d\d/.test(text) ? text : number;
-  };
-
-  /** @param {HTMLTableElement} table @param {number} column @param {HTMLTableCellElement} head */
-  const sort = (table, column, head) => {
-    const up = head.getAttribute("aria-sort") === "ascending";
-    for (const other of head.parentElement?.children || []) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", up ? "descending" : "ascending");
-    const body = table.tBodies[0];
-    const rows = [...body.rows].map((row, at) => ({ row, at, key: row.cells[column] ? sortKey(row.cells[column]) : "" }));
-    rows.sort((a, b) => {
-      const order = typeof a.key === "number" && typeof b.key === "number"
-        ? a.key - b.key
-        : String(a.key).localeCompare(String(b.key), "en", { numeric: true });
-      return (up ? -order : order) || a.at - b.at;
-    });
-    body.append(...rows.map((one) => one.row));
-  };
-
-  const sortable = () => {
-    for (const table of document.querySelectorAll("table.sortable")) {
-      const heads = /** @type {HTMLTableElement} */ (table).tHead?.rows[0].cells || [];
-      [...heads].forEach((head, column) => {
-        const button = tidemark.element("button", { type: "button" }, ...head.childNodes);
-        head.replaceChildren(button);
-        button.addEventListener("click", () => sort(/** @type {HTMLTableElement} */ (table), column, head));
-      });
-    }
-  };
-
-  const filters = () => {
-    const place = /** @type {HTMLElement | null} */ (document.querySelector("[data-filters]"));
-    const rows = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("table.filtered tbody tr")]);
-    if (!place || !rows.length) return;
-    const chosen = tidemark.view(location.hash);
-    const apply = () => {
-      for (const row of rows) {
-        row.hidden = ![...chosen].every(([name, value]) => !value || !(name in row.dataset) || row.dataset[name] === value);
-      }
-      history.replaceState(null, "", "#" + [...chosen].filter(([, value]) => value).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&"));
-    };
-    for (const name of ["status", "branch", "direction"]) {
-      const values = [...new Set(rows.map((row) => row.dataset[name] || ""))].sort();
-      const select = /** @type {HTMLSelectElement} */ (tidemark.element("select", { id: `filter-${name}` }));
-      select.append(new Option("all", ""), ...values.map((value) => new Option(value, value, false, chosen.get(name) === value)));
-      select.addEventListener("change", () => { chosen.set(name, select.value); apply(); });
-      place.append(tidemark.element("label", {}, tidemark.element("span", {}, name), select));
-    }
-    place.hidden = false;
-    if (chosen.size) apply();
   };
 
   /** Shows the parts of the metric in the address, or of that in which the place in the address is. */
@@ -151,9 +111,16 @@ const tidemark = {
       }
       for (const link of links) link.setAttribute("aria-current", String(named(link.hash) === chosen));
     };
+    for (const link of links) {
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        tidemark.choose({ metric: named(link.hash) || "" });
+        show();
+      });
+    }
     addEventListener("hashchange", show);
     show();
   };
 
-  document.addEventListener("DOMContentLoaded", () => { freshness(); sortable(); filters(); metrics(); });
+  document.addEventListener("DOMContentLoaded", () => { freshness(); metrics(); });
 }
