@@ -90,6 +90,7 @@ def _is_served(major: int) -> bool:
 COMPUTED: dict[str, Callable[..., float]] = {
     "steps": lambda: len(WRITE_HEAVY.steps),
     "confidence_of_one": lambda: 100 * simultaneous_confidence(CONFIDENCE / 100, len(WRITE_HEAVY.steps)),
+    "false_verdicts": lambda: (100 - CONFIDENCE) / 2,
     "margin": _margin,
     "confidence_of_one_step": lambda: 100 * (1 - Design().step_error),
     "critical": lambda rounds, df=math.inf: Design().margin(rounds, df),
