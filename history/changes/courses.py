@@ -1,19 +1,24 @@
-"""Drifts and alternations: each is one finding of its series, however many steps the watch raised in it."""
+"""What the shifts of a box are together: drifts, alternations, and steps that have one date.
+
+A drift or an alternation is one finding of its series, however many steps the watch raised in it.
+"""
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from history.changes.detection import rule_of
 from history.changes.level_shift import Course, Shift
 from history.series.matrix import SeriesMatrix
 from history.series.series import Point
 from history.stats.change_points import SHORTEST, ChangePoint
 from history.stats.courses.alternation import Alternation
 from history.stats.courses.course import SeriesCourse, find_course
+from history.stats.courses.dating import StepLevels, dated
 from history.stats.courses.gradual_drift import RAISED_WORSE_BY, Drift
 
 Array = NDArray[np.float64]
@@ -37,6 +42,57 @@ def course_between(points: Sequence[Point], first: int, last: int) -> SeriesCour
 
 def _meets(found: Alternation | Drift, first: int, last: int) -> bool:
     return found.first < last and first < found.last
+
+
+def dated_together(matrix: SeriesMatrix, shifts: Sequence[Shift]) -> list[Shift]:
+    """Return the shifts of a matrix with one range of nights for those whose ranges overlap or touch.
+
+    Each series alone can give the whole of two steps on neighbouring nights to either. Counts are left as they
+    are.
+    """
+    column = {night.session_id: number for number, night in enumerate(matrix.nights)}
+    rows = {series_id: row for row, (series_id, _, _) in enumerate(matrix.series)}
+    logs = matrix.log_ratios() if shifts else np.empty((0, 0))
+    steps = {
+        shift: StepLevels(
+            rows[shift.series_id],
+            math.log(shift.before),
+            math.log(shift.after),
+            column[shift.last_before.session_id],
+            column[shift.first_after.session_id],
+        )
+        for shift in shifts
+        if rule_of(shift.metric).by_noise
+    }
+    found: dict[Shift, Shift] = {}
+    remaining = sorted(steps, key=lambda shift: -shift.confidence)
+    while remaining:
+        seed = steps[remaining[0]]
+        cluster = [shift for shift in remaining if _touches(steps[shift], seed)]
+        remaining = [shift for shift in remaining if shift not in cluster]
+        found |= _dated(matrix, logs, cluster, steps)
+    return [found.get(shift, shift) for shift in shifts]
+
+
+def _touches(step: StepLevels, other: StepLevels) -> bool:
+    return step.first <= other.last and other.first <= step.last
+
+
+def _dated(
+    matrix: SeriesMatrix, logs: Array, cluster: Sequence[Shift], steps: Mapping[Shift, StepLevels]
+) -> dict[Shift, Shift]:
+    """Return each shift of a cluster with the range of nights of them all."""
+    members = [steps[shift] for shift in cluster]
+    first, last = min(step.first for step in members), max(step.last for step in members)
+    rows = {step.row for step in members}
+    others = [step for step in steps.values() if step.row in rows and step not in members]
+    since = max((other.last for other in others if other.last <= first), default=0)
+    until = min((other.first for other in others if other.first >= last), default=logs.shape[1] - 1)
+    between = dated(logs, members, since, until)
+    if between is None:
+        return {}
+    begin, end = (matrix.nights[number] for number in between)
+    return {shift: replace(shift, last_before=begin, first_after=end) for shift in cluster}
 
 
 def with_courses_joined(matrix: SeriesMatrix, shifts: Iterable[Shift]) -> list[Shift]:

@@ -13,7 +13,7 @@ from history.changes.acknowledgements import settle
 from history.changes.boxes.notes import Array, BoxNote, notes_on_boxes, without_shared
 from history.changes.boxes.shared_steps import SharedSteps
 from history.changes.confirmation import Confirmation, latest_by_nights
-from history.changes.courses import with_courses_joined
+from history.changes.courses import dated_together, with_courses_joined
 from history.changes.detection import rule_of, watched
 from history.changes.fingerprints import free_fingerprint
 from history.changes.level_shift import (
@@ -157,7 +157,8 @@ def _events(
     """Return the shifts that the watch raises and those that were confirmed, in the order of the nights."""
     shifts = confirmed_shifts(matrix, confirmed, WINDOW)
     raised = without_confirmed(shifts_of(connection, matrix, false_share, shifts.levels), shifts.events)
-    raised = list(shared.explained(matrix, with_courses_joined(matrix, raised)))
+    joined = with_courses_joined(matrix, dated_together(matrix, raised))
+    raised = list(shared.explained(matrix, joined))
     return sorted(
         [*weighed(raised, confirmed), *shifts.events], key=lambda event: event.first_after.started_at
     )
