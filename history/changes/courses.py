@@ -47,8 +47,7 @@ def _meets(found: Alternation | Drift, first: int, last: int) -> bool:
 def dated_together(matrix: SeriesMatrix, shifts: Sequence[Shift]) -> list[Shift]:
     """Return the shifts of a matrix with one range of nights for those whose ranges overlap or touch.
 
-    Each series alone can give the whole of two steps on neighbouring nights to either. Counts are left as they
-    are.
+    Each series alone can give the whole of two steps on neighbouring nights to either. Counts are left.
     """
     column = {night.session_id: number for number, night in enumerate(matrix.nights)}
     rows = {series_id: row for row, (series_id, _, _) in enumerate(matrix.series)}

@@ -25,7 +25,7 @@ MIN_AROUND = 5
 BETWEEN = 2.0
 """Standard deviations by which a night has to be off a level, towards the other, to belong to neither."""
 
-CUT = 3.0
+CUT = 5.0
 """Standard deviations to which a night's distance from a level is cut."""
 
 _DEVIATION = 1.4826

@@ -12,13 +12,18 @@ NIGHTS, STEP, SIGMA = 90, 60, 0.015
 def test_two_steps_on_neighbouring_nights_are_in_the_range(first: float, second: float) -> None:
     """Each series alone says either night; some said the one, some the other."""
     rng, night = np.random.default_rng(3), np.arange(NIGHTS)
-    for _ in range(20):
+    exact = 0
+    for _ in range(50):
         level = -first * (night >= STEP) - second * (night > STEP)
         logs = level + rng.normal(0, SIGMA, (6, NIGHTS))
         steps = [
             StepLevels(row, 0.0, -first - second, STEP - 1 + row % 2, STEP + row % 2) for row in range(6)
         ]
-        assert dated(logs, steps, 0, NIGHTS - 1) == (STEP - 1, STEP + 1)
+        found = dated(logs, steps, 0, NIGHTS - 1)
+        assert found is not None
+        assert found[0] <= STEP - 1 < STEP + 1 <= found[1]
+        exact += found == (STEP - 1, STEP + 1)
+    assert exact >= 45
 
 
 def test_one_step_has_the_night_that_all_series_say() -> None:
