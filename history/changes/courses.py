@@ -5,7 +5,7 @@ A drift or an alternation is one finding of its series, however many steps the w
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -45,9 +45,10 @@ def _meets(found: Alternation | Drift, first: int, last: int) -> bool:
 
 
 def dated_together(matrix: SeriesMatrix, shifts: Sequence[Shift]) -> list[Shift]:
-    """Return the shifts of a matrix with one range of nights for those whose ranges overlap or touch.
+    """Return the shifts of a matrix with one range of nights for those that can have happened together.
 
-    Each series alone can give the whole of two steps on neighbouring nights to either. Counts are left.
+    Their ranges overlap or touch: each series alone can give the whole of two steps on neighbouring nights to
+    either. Counts, which hardly scatter, keep their nights.
     """
     column = {night.session_id: number for number, night in enumerate(matrix.nights)}
     rows = {series_id: row for row, (series_id, _, _) in enumerate(matrix.series)}
@@ -63,35 +64,48 @@ def dated_together(matrix: SeriesMatrix, shifts: Sequence[Shift]) -> list[Shift]
         for shift in shifts
         if rule_of(shift.metric).by_noise
     }
-    found: dict[Shift, Shift] = {}
     remaining = sorted(steps, key=lambda shift: -shift.confidence)
     while remaining:
-        seed = steps[remaining[0]]
-        cluster = [shift for shift in remaining if _touches(steps[shift], seed)]
+        cluster = _cluster(remaining, steps)
         remaining = [shift for shift in remaining if shift not in cluster]
-        found |= _dated(matrix, logs, cluster, steps)
-    return [found.get(shift, shift) for shift in shifts]
+        steps |= dict(_dated(logs, cluster, steps))
+    nights = matrix.nights
+    return [
+        replace(shift, last_before=nights[steps[shift].first], first_after=nights[steps[shift].last])
+        if shift in steps
+        else shift
+        for shift in shifts
+    ]
 
 
-def _touches(step: StepLevels, other: StepLevels) -> bool:
-    return step.first <= other.last and other.first <= step.last
+def _cluster(remaining: Sequence[Shift], steps: Mapping[Shift, StepLevels]) -> list[Shift]:
+    """Return the first shift and those that can have happened with it: of each series the first one."""
+    seed = steps[remaining[0]]
+    by_series: dict[int, Shift] = {}
+    for shift in remaining:
+        if steps[shift].first <= seed.last and seed.first <= steps[shift].last:
+            by_series.setdefault(shift.series_id, shift)
+    return list(by_series.values())
 
 
 def _dated(
-    matrix: SeriesMatrix, logs: Array, cluster: Sequence[Shift], steps: Mapping[Shift, StepLevels]
-) -> dict[Shift, Shift]:
-    """Return each shift of a cluster with the range of nights of them all."""
+    logs: Array, cluster: Sequence[Shift], steps: Mapping[Shift, StepLevels]
+) -> Iterator[tuple[Shift, StepLevels]]:
+    """Yield the shifts of a cluster that have one date, with that; others of their series stay apart."""
     members = [steps[shift] for shift in cluster]
     first, last = min(step.first for step in members), max(step.last for step in members)
     rows = {step.row for step in members}
     others = [step for step in steps.values() if step.row in rows and step not in members]
     since = max((other.last for other in others if other.last <= first), default=0)
     until = min((other.first for other in others if other.first >= last), default=logs.shape[1] - 1)
-    between = dated(logs, members, since, until)
-    if between is None:
-        return {}
-    begin, end = (matrix.nights[number] for number in between)
-    return {shift: replace(shift, last_before=begin, first_after=end) for shift in cluster}
+    date = dated(logs, members, since, until)
+    for shift, step in zip(cluster, members, strict=True):
+        if date is None or step not in date.steps:
+            continue
+        if all(
+            date.last <= other.first or other.last <= date.first for other in others if other.row == step.row
+        ):
+            yield shift, replace(step, first=date.first, last=date.last)
 
 
 def with_courses_joined(matrix: SeriesMatrix, shifts: Iterable[Shift]) -> list[Shift]:

@@ -219,9 +219,9 @@ def _comes_back(later: Shift, earlier: Shift) -> bool:
 def group_shifts(outcomes: Iterable[ShiftOutcome]) -> tuple[tuple[ShiftOutcome, ...], ...]:
     """Return the shifts grouped into changes: one branch and suite, and overlapping ranges of nights.
 
-    A change may span several boxes, steps and metrics; its most certain shift comes first. Groups are formed
-    greedily from the most certain shift, so that a wide range which overlaps two changes joins the more
-    certain one instead of merging both.
+    A change may span several boxes, steps and metrics, and has one shift of each series; the most certain of
+    all comes first. Groups are formed greedily from the most certain shift, so that a wide range which
+    overlaps two changes joins the more certain one instead of merging both.
     """
     groups: defaultdict[tuple[bool, Course, bool, str, str], list[ShiftOutcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -238,8 +238,14 @@ def _clusters(group: Sequence[ShiftOutcome]) -> list[tuple[ShiftOutcome, ...]]:
     clusters = []
     while remaining:
         seed = remaining[0]
-        clusters.append(tuple(outcome for outcome in remaining if outcome.shift.overlaps(seed.shift)))
-        remaining = [outcome for outcome in remaining if not outcome.shift.overlaps(seed.shift)]
+        by_series: dict[int, ShiftOutcome] = {}
+        for outcome in remaining:
+            if outcome.shift.overlaps(seed.shift):
+                by_series.setdefault(outcome.shift.series_id, outcome)
+        clusters.append(tuple(by_series.values()))
+        remaining = [
+            outcome for outcome in remaining if by_series.get(outcome.shift.series_id) is not outcome
+        ]
     return clusters
 
 

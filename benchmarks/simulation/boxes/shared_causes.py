@@ -290,9 +290,13 @@ COMMITS: Mapping[str, Cause] = {
 }
 """What has to be found all the same."""
 
+TWO_COMMITS = "two commits on neighbouring nights slow every step by 5 % each"
+
 
 def cause_figures(wanted: str = "") -> Iterator[Figure]:
     """Yield how many causes leave a change open, and how many commits are found, of kinds that match."""
+    if re.search(wanted, TWO_COMMITS):
+        yield _ranges_with_both()
     for name, cause in {**NO_COMMITS, **NOT_TUNED_ON, **COMMITS}.items():
         if not re.search(wanted, name):
             continue
@@ -305,6 +309,42 @@ def cause_figures(wanted: str = "") -> Iterator[Figure]:
             yield Figure(f"{name}: found", last, "%", at_least=MIN_FOUND, note=note)
         else:
             yield Figure(f"{name}: left open", last, "%", at_most=MAX_LEFT, note=note)
+
+
+def _ranges_with_both() -> Figure:
+    held: list[bool] = []
+    for number in range(TEAMS):
+        with TemporaryDirectory(prefix="tidemark-") as folder:
+            held += ranges_of_two(Path(folder) / "history.db", (SEEDS["causes"], number))[-1]
+    return Figure(
+        f"{TWO_COMMITS}: ranges with both",
+        100 * sum(held) / len(held),
+        "%",
+        at_least=MIN_FOUND,
+        note=f"{len(held)} series of open changes",
+    )
+
+
+def ranges_of_two(
+    path: Path, seed: tuple[int, ...], looks: Sequence[int] = LOOKS, by: float = 0.05
+) -> list[list[bool]]:
+    """Return, at each look, which series of open changes have a range of nights that holds two commits.
+
+    They slow every step of a branch by so much each, on neighbouring nights; the history is at `path`.
+    """
+    team = quiet_team(seed)
+    team.logs[:, 2, :, team.at :] -= by
+    team.logs[:, 2, :, team.at + 1 :] -= by
+    nights = [FIRST_NIGHT + timedelta(days=team.at + number) for number in (0, 1)]
+    return [
+        [
+            member.last_before.started_at < nights[0] and nights[1] <= member.first_after.started_at
+            for change in report.open
+            if _is_near(change, team, {"box0", "box1"})
+            for member in change.members
+        ]
+        for report in judged(path, team, looks)
+    ]
 
 
 def _open_changes(number: int, cause: Cause) -> list[int]:

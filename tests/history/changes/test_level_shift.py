@@ -142,6 +142,13 @@ def test_a_wide_range_does_not_make_one_of_two() -> None:
     assert sorted(len(cluster) for cluster in found) == [1, 2]
 
 
+def test_a_change_has_one_shift_of_each_series() -> None:
+    """A judge that stored a series twice in a change failed."""
+    wide = ShiftOutcome(shift(30, width=20, confidence=0.999))
+    twice = [ShiftOutcome(shift(at, series=2, width=2)) for at in (15, 25)]
+    assert group_shifts([wide, *twice]) == ((wide, twice[0]), (twice[1],))
+
+
 def test_suites_and_branches_are_apart() -> None:
     other = Environment("db1", "pgbench", "short relaxed")
     assert (

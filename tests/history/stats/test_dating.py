@@ -21,8 +21,8 @@ def test_two_steps_on_neighbouring_nights_are_in_the_range(first: float, second:
         ]
         found = dated(logs, steps, 0, NIGHTS - 1)
         assert found is not None
-        assert found[0] <= STEP - 1 < STEP + 1 <= found[1]
-        exact += found == (STEP - 1, STEP + 1)
+        assert found.first <= STEP - 1 < STEP + 1 <= found.last
+        exact += (found.first, found.last) == (STEP - 1, STEP + 1)
     assert exact >= 45
 
 
@@ -35,9 +35,20 @@ def test_one_step_has_the_night_that_all_series_say() -> None:
         steps = [StepLevels(row, 0.0, -0.08, STEP - 1 - row % 2, STEP) for row in range(6)]
         found = dated(logs, steps, 0, NIGHTS - 1)
         assert found is not None
-        assert found[0] <= STEP - 1 < STEP <= found[1]
-        exact += found == (STEP - 1, STEP)
+        assert found.first <= STEP - 1 < STEP <= found.last
+        exact += (found.first, found.last, len(found.steps)) == (STEP - 1, STEP, 6)
     assert exact >= 45
+
+
+def test_a_step_that_is_certainly_later_has_its_own_date() -> None:
+    """A commit of the next night, in a series that hardly scatters."""
+    logs = np.random.default_rng(5).normal(0, SIGMA, (21, NIGHTS))
+    logs[:20, STEP:] -= 0.06
+    logs[20, STEP + 1 :] -= 0.06
+    steps = [StepLevels(row, 0.0, -0.06, STEP - 1 + row // 20, STEP + row // 20) for row in range(21)]
+    found = dated(logs, steps, 0, NIGHTS - 1)
+    assert found is not None
+    assert (found.first, found.last, found.steps) == (STEP - 1, STEP, tuple(steps[:20]))
 
 
 def test_too_few_nights_date_nothing() -> None:
