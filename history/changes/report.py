@@ -131,7 +131,12 @@ def main_series(change: Change) -> Member:
 
     Throughput comes before costs, then the largest change.
     """
-    return max(change.leading, key=_prominence)
+    return most_prominent(change.leading)
+
+
+def most_prominent(members: Sequence[Member]) -> Member:
+    """Return the series that some are told by: throughput comes before costs, then the largest change."""
+    return max(members, key=_prominence)
 
 
 def _prominence(member: Member) -> tuple[bool, float]:
@@ -140,13 +145,13 @@ def _prominence(member: Member) -> tuple[bool, float]:
 
 def _moved(members: Sequence[Member]) -> str:
     """Return how some series moved that moved alike, by the most prominent one."""
-    main = max(members, key=_prominence)
+    main = most_prominent(members)
     return f"{_subject(members)} {abs(main.ratio - 1):.1%} {moved_by(main.key.metric, main.ratio)}"
 
 
 def _subject(members: Sequence[Member]) -> str:
     """Return of what some series are, by the most prominent one: `insert and 3 more`."""
-    main = max(members, key=_prominence)
+    main = most_prominent(members)
     more = len({member.key.step for member in members}) - 1
     return subject_of(main.key.metric, f"{main.key.step} and {more} more" if more > 0 else main.key.step)
 

@@ -85,6 +85,20 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
     )
 
 
+def culprit_of(values: BisectPage) -> h.Node:
+    """Return the commit that a bisect found, which leads to upstream's page of it; None without one."""
+    culprit = values.culprit
+    if culprit is None:
+        return None
+    is_linked = culprit.address.startswith("https:")
+    name = h.code[culprit.commit]
+    return [
+        h.a(href=culprit.address, rel="noreferrer")[name] if is_linked else name,
+        f" {culprit.subject}" if culprit.subject != culprit.commit else None,
+        f" ({culprit.author})" if culprit.author else None,
+    ]
+
+
 def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.Node:
     """Return the posterior of a bisect as a part of a page; `href` is the page of the bisect, if linked."""
     marks = [

@@ -62,6 +62,9 @@ class BisectPage:
     """The fingerprint of the change that it looks for."""
 
     is_decided: bool
+    culprit: BisectPosition | None
+    """The commit that its verdict names; None without a verdict, or if that names none or several."""
+
     confidence: float
     nobody: float
     """The posterior probability of no single culprit."""

@@ -1,15 +1,42 @@
-"""The overview of a site: the latest night of every environment, with what is decided and what is not."""
+"""The overview of a site: what is new, what is open, and the latest night of every environment."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Protocol
 
+from sqlalchemy import Connection
+
+from history.changes.level_shift import Direction
+from history.changes.report import ChangeReport
 from history.comparison.result import ContenderComparison
-from history.store.records import Environment
-from report.values.catalog import Catalog, NightEntry, PlaceNights
+from history.comparison.verdict import Verdict
+from history.series.series import Point, read_series
+from history.stats.change_points.online_cusum import MIN_NIGHTS
+from history.store.records import ChangeStatus, Environment
+from report.values.bisect_page import BisectPage
+from report.values.box_states import LONGEST_NIGHT, BoxState, read_box_states
+from report.values.catalog import Catalog, NightEntry, PlaceNights, SessionKind
+from report.values.commits import Commits
 from report.values.comparisons import Comparisons
-from suites.metric import Metric
+from suites.metric import Metric, Role
 from suites.metrics import METRICS
+
+FOR_THE_WORSE = (Direction.REGRESSION, Direction.MIXED)
+"""The directions of changes of which at least one series got worse."""
+
+MAX_CARDS = 8
+"""The changes for the worse that the first screen shows; the list of changes has all."""
+
+SHOWN_NIGHTS = 40
+"""The last nights of a change's main series that are drawn."""
+
+NIGHTS_BEFORE = 10
+"""The nights before a change that are drawn in any case, so that it is seen."""
+
+SETTLED_DAYS = 14
+"""How many days a change stays on the overview after it was closed, acknowledged or explained."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +47,8 @@ class LatestComparison:
     branch: str
     night: NightEntry
     comparison: ContenderComparison
+    nights: int
+    """The nights of the branch in the environment."""
 
     @property
     def metric(self) -> Metric:
@@ -30,6 +59,15 @@ class LatestComparison:
     def undecided(self) -> int:
         """The number of steps without a decided verdict."""
         return sum(step.is_open for step in self.comparison.steps)
+
+    @property
+    def regressions(self) -> int:
+        """The number of steps that regressed."""
+        return self.count(Verdict.REGRESSION)
+
+    def count(self, verdict: Verdict) -> int:
+        """Return the number of steps with a verdict."""
+        return sum(step.judged.verdict is verdict for step in self.comparison.steps)
 
     @property
     def mean(self) -> float | None:
@@ -50,14 +88,155 @@ class LatestComparison:
 
 
 @dataclass(frozen=True)
-class BoxState:
-    """The latest night of a box."""
+class ChangeNews:
+    """An open change as the overview tells it."""
 
-    box: str
-    started_at: datetime
-    uid: str
-    failures: Mapping[str, str]
-    """What its last night lacks: branch, perhaps with a step, and why."""
+    report: ChangeReport
+    is_new: bool
+    """Whether it was found in the last night."""
+
+    points: tuple[Point, ...]
+    """The last nights of its main series."""
+
+    bisect: BisectPage | None
+    """The latest bisect that looks for it."""
+
+    commits: Commits
+    """Those between its nights."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The first screen: what is new, what is open, and what could not be measured."""
+
+    boxes: tuple[BoxState, ...]
+    worse: tuple[ChangeNews, ...]
+    """The most important open changes for the worse, at most MAX_CARDS, the most important first."""
+
+    open_worse: tuple[int, int]
+    """How many open changes for the worse are new, and how many there are."""
+
+    others: tuple[ChangeReport, ...]
+    """Open changes for the better, and those without a better direction, latest first."""
+
+    settled: tuple[ChangeReport, ...]
+    """Changes closed, acknowledged or explained within SETTLED_DAYS, latest first."""
+
+    latest: tuple[LatestComparison, ...]
+    """All branches in their latest session, without calibrations."""
+
+    @property
+    def nightly(self) -> tuple[BoxState, ...]:
+        """The boxes that have nights."""
+        return tuple(box for box in self.boxes if box.has_nights)
+
+    @property
+    def last_night(self) -> datetime | None:
+        """When the last night of all boxes began; None without nights."""
+        return max((box.at for box in self.nightly), default=None)
+
+    @property
+    def blind(self) -> tuple[BoxState, ...]:
+        """The boxes on which nothing could be measured in their last night."""
+        return tuple(box for box in self.nightly if box.is_blind)
+
+    @property
+    def missing(self) -> tuple[BoxState, ...]:
+        """The boxes that have nights and did not report in the last one."""
+        return tuple(box for box in self.nightly if box.is_missing)
+
+    @property
+    def of_last_night(self) -> tuple[LatestComparison, ...]:
+        """The comparisons of the last night."""
+        return tuple(entry for entry in self.latest if self.is_of_last_night(entry))
+
+    def is_of_last_night(self, entry: LatestComparison) -> bool:
+        """Return whether a comparison is of the last night."""
+        last = self.last_night
+        return last is not None and last - entry.night.started_at <= LONGEST_NIGHT
+
+    @property
+    def verdicts(self) -> tuple[LatestComparison, ...]:
+        """The comparisons whose verdict is the news: too few nights are there to search for changes."""
+        return tuple(entry for entry in self.of_last_night if entry.nights < MIN_NIGHTS)
+
+
+class ChangeLeads(Protocol):
+    """Knows what leads from a change to its commit."""
+
+    def bisect(self, report: ChangeReport) -> BisectPage | None:
+        """Return the latest bisect that looks for a change; None without one."""
+
+    def commits(self, report: ChangeReport) -> Commits:
+        """Return the commits between the nights of a change."""
+
+
+def read_overview(
+    connection: Connection,
+    catalog: Catalog,
+    reports: Sequence[ChangeReport],
+    latest: Sequence[LatestComparison],
+    leads: ChangeLeads,
+) -> Overview:
+    """Return the first screen of a site."""
+    boxes = read_box_states(connection, catalog)
+    last = max((box.at for box in boxes if box.has_nights), default=None)
+    opened = [report for report in reports if report.change.status is ChangeStatus.OPEN]
+    worse = [report for report in opened if report.change.direction in FOR_THE_WORSE]
+    ordered = sorted(worse, key=lambda report: _importance(report, last), reverse=True)
+    newest = catalog.data_until
+    return Overview(
+        boxes,
+        tuple(
+            ChangeNews(
+                report,
+                _is_new(report, last),
+                _last_points(connection, report),
+                leads.bisect(report),
+                leads.commits(report),
+            )
+            for report in ordered[:MAX_CARDS]
+        ),
+        (sum(_is_new(report, last) for report in worse), len(worse)),
+        _latest_first(report for report in opened if report.change.direction not in FOR_THE_WORSE),
+        _latest_first(
+            report
+            for report in reports
+            if report.change.status is not ChangeStatus.OPEN
+            and newest is not None
+            and newest - report.change.updated_at <= timedelta(days=SETTLED_DAYS)
+        ),
+        tuple(
+            entry
+            for entry in latest
+            if catalog.by_id[entry.night.session_id].kind is not SessionKind.CALIBRATION
+        ),
+    )
+
+
+def _latest_first(reports: Iterable[ChangeReport]) -> tuple[ChangeReport, ...]:
+    return tuple(sorted(reports, key=lambda report: report.change.updated_at, reverse=True))
+
+
+def _is_new(report: ChangeReport, last: datetime | None) -> bool:
+    """Return whether a change was found in the last night, or after it."""
+    return last is not None and report.change.found_at >= last - LONGEST_NIGHT
+
+
+def _importance(report: ChangeReport, last: datetime | None) -> tuple[bool, bool, float]:
+    """Return the sort key of an open change: new ones first, throughput before costs, then by size."""
+    main = report.main_series
+    is_throughput = METRICS[main.key.metric].role is Role.THROUGHPUT
+    return _is_new(report, last), is_throughput, abs(math.log(main.ratio))
+
+
+def _last_points(connection: Connection, report: ChangeReport) -> tuple[Point, ...]:
+    """Return the last nights of the main series of a change, and at least one before it."""
+    main = report.main_series
+    points = read_series(connection, main.key, report.base)
+    before = [number for number, point in enumerate(points) if point.night == main.last_before]
+    first = max(0, len(points) - SHOWN_NIGHTS)
+    return points[min([first, *(max(0, number - NIGHTS_BEFORE) for number in before)]) :]
 
 
 def latest_comparisons(
@@ -84,5 +263,7 @@ def latest_comparisons(
         for branch, metric in here:
             compared = comparisons.of(entry, night.versions[night.base], night.versions[branch])
             if compared is not None and compared.steps:
-                found[branch, metric] = LatestComparison(nights.place, branch, night, compared)
+                found[branch, metric] = LatestComparison(
+                    nights.place, branch, night, compared, len(nights.of_branch(branch))
+                )
     return tuple(found[key] for key in sorted(found))

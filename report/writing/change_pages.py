@@ -50,9 +50,13 @@ class ChangePages:
             self._commits[fingerprint] = known or self.catalog.clearance.commits(self.commits_of(report))
         return self._commits[fingerprint]
 
+    def bisect(self, report: ChangeReport) -> BisectPage | None:
+        """Return the latest bisect that looks for a change; None without one."""
+        return next((shown for shown in self.bisects if shown.change == report.change.fingerprint), None)
+
     def write(self, report: ChangeReport, write: Callable[[Page], None]) -> None:
         """Write the page of a change, unless the old site has the same one."""
-        bisect = next((shown for shown in self.bisects if shown.change == report.change.fingerprint), None)
+        bisect = self.bisect(report)
         with self.tree.made_of(_source(report), self._signature(report, bisect)) as fresh:
             if fresh:
                 intervals = partial(intervals_of, self.tree)

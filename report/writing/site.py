@@ -14,7 +14,6 @@ from build.sources.commits import IMMATERIAL
 from history.changes import repository
 from history.changes.boxes.notes import BoxNote, read_box_notes
 from history.changes.report import ChangeReport, report_changes
-from history.series.last_nights import last_nights
 from history.store.database import Database
 from history.store.reader import Reader
 from history.timestamps import now
@@ -24,9 +23,9 @@ from report.pages.bisect import bisect_page, bisects_page
 from report.pages.branch import branch_page, branches_page
 from report.pages.changes import changes_page
 from report.pages.help import help_page, subjects_of
-from report.pages.index import index_page
 from report.pages.ladder import ladder_index, ladder_page
 from report.pages.machine import machine_page, machines_page
+from report.pages.overview.page import index_page
 from report.pages.series import profiles_page, series_page
 from report.pages.sessions import older_years, sessions_page, year_page
 from report.values.bisect_page import BisectPage
@@ -36,7 +35,7 @@ from report.values.commits import CommitsOf, no_commits
 from report.values.comparisons import Comparisons
 from report.values.ladder import read_ladders
 from report.values.machine_page import read_machine
-from report.values.overview import BoxState, LatestComparison, latest_comparisons
+from report.values.overview import LatestComparison, latest_comparisons, read_overview
 from report.writing.change_pages import ChangePages
 from report.writing.parallel import InParallel
 from report.writing.profile_data import profile_index
@@ -128,12 +127,13 @@ def write_site(
             for comparison in latest_comparisons(comparisons, catalog, nights)
         ]
         site = _Site(history, options, catalog, reports, latest, comparisons, tree)
+        changes = _change_pages(site)
         with InParallel(database, partial(_changed_branches, site)) as pages:
             parts: Mapping[str, Callable[[_Site], None]] = {
                 "sessions": partial(_sessions, task=task),
                 "data of the series": _series,
-                "overview": _overview,
-                "changes": partial(_changes, pages=_change_pages(site)),
+                "overview": partial(_overview, changes=changes),
+                "changes": partial(_changes, pages=changes),
                 "branches": partial(_branches, pages=pages),
                 "versions": _ladders,
                 "machines": partial(_machines, notes=notes),
@@ -147,9 +147,11 @@ def write_site(
     return SiteSummary(options.folder, count, len(tree.changed))
 
 
-def _overview(site: _Site) -> None:
+def _overview(site: _Site, changes: ChangePages) -> None:
     catalog = site.catalog
-    site.write(index_page(catalog, site.reports, site.latest, _boxes(site)))
+    with site.history.database.reading() as connection:
+        overview = read_overview(connection, catalog, site.reports, site.latest, changes)
+    site.write(index_page(catalog, overview))
     site.write(sessions_page(catalog))
     for year, entries in older_years(catalog).items():
         signature_of_year = addresses.digest(site.prefix, *(entry.uid + entry.signature for entry in entries))
@@ -157,22 +159,6 @@ def _overview(site: _Site) -> None:
             if fresh:
                 site.write(year_page(year, entries, catalog))
     site.write(help_page(subjects_of(GLOSSARY.read_text(encoding="utf-8"))))
-
-
-def _boxes(site: _Site) -> list[BoxState]:
-    with site.history.database.reading() as connection:
-        nights = last_nights(connection)
-    states = []
-    latest = {entry.box: entry for entry in site.catalog.sessions.values()}
-    for box, last in sorted(latest.items()):
-        failures = {}
-        for night in nights:
-            if night.box == box and night.not_measured:
-                failures[night.branch] = night.not_measured
-            if night.box == box:
-                failures |= {f"{night.branch}, {step}": why for step, why in night.failures.items()}
-        states.append(BoxState(box, last.started_at, last.uid, failures))
-    return states
 
 
 def _change_pages(site: _Site) -> ChangePages:

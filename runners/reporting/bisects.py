@@ -36,6 +36,7 @@ def bisect_values(state: BisectState) -> BisectPage:
     bisect = log.bisect
     times = [event.happened_at for event in bisect.events]
     posterior = state.posterior
+    positions, blamed = tuple(_positions(state)), state.blamed()
     return BisectPage(
         uid=bisect.uid,
         question=question.summary,
@@ -47,9 +48,10 @@ def bisect_values(state: BisectState) -> BisectPage:
         updated_at=max([bisect.began_at, *times]),
         change=bisect.change,
         is_decided=state.verdict is not None,
+        culprit=positions[log.span.points.index(blamed[0])] if len(blamed) == 1 else None,
         confidence=question.confidence,
         nobody=posterior[0] if posterior else 0.0,
-        positions=tuple(_positions(state)),
+        positions=positions,
         rounds=tuple(
             BisectRound(
                 all_round.session,

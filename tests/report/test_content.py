@@ -36,8 +36,8 @@ def change(rich: Path) -> ChangeReport:
     return found
 
 
-def test_the_overview_lists_the_regression(site: Path, change: ChangeReport) -> None:
-    page = parsed(site / "index.html")
+def test_the_list_of_changes_has_the_regression(site: Path, change: ChangeReport) -> None:
+    page = parsed(site / addresses.CHANGES)
     (row,) = (row for row in page.rows if row and change.change.fingerprint in row[0])
     assert row[1] == BRANCH
     assert row[2].startswith(SLOWED)

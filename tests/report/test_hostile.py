@@ -31,7 +31,7 @@ ALLOWED = {
     *("ol", "main", "h1", "h2", "h3", "p", "span", "small", "b", "table", "caption", "thead", "tbody"),
     *("tfoot", "tr", "th", "td", "abbr", "button", "details", "summary", "dl", "dt", "dd", "pre", "code"),
     *("figure", "figcaption", "section", "footer", "svg", "g", "path", "rect", "line", "circle", "text"),
-    *("defs", "pattern", "iframe", "noscript", "form", "label", "select", "option", "input"),
+    *("strong", "defs", "pattern", "iframe", "noscript", "form", "label", "select", "option", "input"),
 }
 """The elements that pages have."""
 

@@ -17,7 +17,7 @@ from report.charts.nights import night_figure
 from report.markup.formats import amount, day, metric_name, moment, percent, share, span
 from report.markup.frame import Page
 from report.markup.parts import commands, facts, note, numeric, section, table, tone_of
-from report.pages.bisect import posterior_section
+from report.pages.bisect import culprit_of, posterior_section
 from report.pages.change.commits import commits_section
 from report.pages.changes import (
     change_sentence,
@@ -61,6 +61,7 @@ def dossier_page(
     root = addresses.way_to_root(path) if linked else ""
     body = [
         h.p(".sentence")[change_sentence(report)],
+        h.p(".sentence")["Culprit: ", culprit_of(bisect), "."] if bisect and bisect.culprit else None,
         commits_section(commits, bisect),
         _facts(dossier, catalog, root, tracker, linked),
         _main_chart(dossier, catalog, root, linked),

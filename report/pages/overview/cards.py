@@ -1,0 +1,283 @@
+"""Cards of the overview: a change for the worse, a box that measured nothing, the verdict of a session."""
+
+from collections.abc import Iterator, Sequence
+
+import htpy as h
+
+from history.changes.report import ChangeReport, most_prominent
+from history.changes.repository import Change, Member
+from history.comparison.result import StepComparison
+from history.comparison.verdict import Verdict
+from history.counts import counted
+from history.rendering.commands import DECIDED, change_search, run_again
+from history.rendering.confirmations import counted_rounds
+from report import addresses
+from report.charts.sparkline import spark
+from report.markup.formats import DASH, SHORT_HASH, bounds, day, metric_name, percent, share, span
+from report.markup.parts import SIGNS, tone_of
+from report.pages.bisect import culprit_of
+from report.pages.changes import change_mark, commits_text, confidence, direction_sign, headline, is_worse
+from report.pages.overview.sentence import box_link
+from report.values.bisect_page import BisectPage
+from report.values.box_states import BoxState
+from report.values.catalog import Catalog
+from report.values.clearance import Clearance
+from report.values.commits import NoCommits
+from report.values.overview import ChangeNews, LatestComparison
+
+MAX_STEPS = 4
+"""The steps that a card names."""
+
+
+def change_card(news: ChangeNews, catalog: Catalog) -> h.Node:
+    """Return the card of an open change for the worse."""
+    report = news.report
+    change = report.change
+    since = "new" if news.is_new else f"known since {day(change.found_at)}"
+    return h.li(class_="card worse")[
+        h.div(".card-text")[
+            h.h3[
+                direction_sign(change.direction),
+                " ",
+                h.a(href=addresses.change(change.fingerprint))[headline(report)],
+                " ",
+                h.span(class_=f"badge {'worse' if news.is_new else 'plain'}")[since],
+            ],
+            _sides(change),
+            h.p(".where")[_place(report, catalog)],
+            h.p[_how_sure(report, catalog.clearance)],
+            h.p[_since_which_commit(news)],
+            _next(report, news.bisect, catalog.clearance),
+        ],
+        _spark(news, catalog),
+    ]
+
+
+def _sides(change: Change) -> h.Node:
+    """Return which steps moved, and of a trade how either side did; of a single step the heading says all."""
+    sides = [members for members in (change.leading, change.opposite) if members]
+    is_told = len(sides) == 1 and len({member.key.step for member in change.leading}) == 1
+    return None if is_told else [_side(members) for members in sides]
+
+
+def _side(members: Sequence[Member]) -> h.Node:
+    """Return how some series moved that moved alike: of a trade there are two such lines."""
+    main = most_prominent(members)
+    worse = is_worse(main)
+    tone, sign = ("plain", "◇") if worse is None else ("worse", "▾") if worse else ("better", "▴")
+    steps = list(dict.fromkeys([main.key.step, *(member.key.step for member in members)]))
+    return h.p(".side")[
+        h.span(class_=f"sign {tone}", aria_hidden="true")[sign],
+        " ",
+        h.strong(class_=f"number {tone}")[percent(main.ratio)],
+        h.span(".quiet")[f" ({span(main.ratio_low, main.ratio_high)})"],
+        f" {metric_name(main.key.metric)}: {_listed(steps)}",
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MAX_STEPS
+    return f"{', '.join(names[:MAX_STEPS])}{f' and {more} more' if more > 0 else ''}"
+
+
+def _place(report: ChangeReport, catalog: Catalog) -> str:
+    change = report.change
+    environments = [catalog.clearance.place(member.key.environment) for member in change.members]
+    configurations = sorted({environment.configuration for environment in environments})
+    boxes = sorted({environment.box for environment in environments})
+    against = f" against {report.base}" if report.base else ""
+    return f"{change.branch}{against}, {change.suite} ({_listed(configurations)}), on {_listed(boxes)}"
+
+
+def _how_sure(report: ChangeReport, clearance: Clearance) -> h.Node:
+    confirmed, main = report.confirmation, report.main_series
+    if confirmed is None:
+        size = f"{percent(main.ratio)} ({span(main.ratio_low, main.ratio_high)})"
+        sure = f"confidence {confidence(main.confidence)}; not measured side by side yet"
+        return [h.strong["Inferred from nights"], f": {size} {metric_name(main.key.metric)}, {sure}."]
+    replicated = clearance.box(confirmed.replicated_on) if confirmed.replicated_on else ""
+    return [
+        h.strong["Confirmed side by side"],
+        f" on {replicated}" if replicated else None,
+        f": {percent(confirmed.ratio)} ({span(confirmed.low, confirmed.high)}) "
+        f"{metric_name(confirmed.key.metric)} of {confirmed.key.step} in ",
+        h.a(href=addresses.session(confirmed.uid))[counted_rounds(confirmed)],
+        ".",
+    ]
+
+
+def _since_which_commit(news: ChangeNews) -> h.Node:
+    """Return the culprit of a bisect, else the commits between the nights as far as they are known."""
+    report, bisect, commits = news.report, news.bisect, news.commits
+    if bisect is not None and bisect.culprit is not None:
+        found = h.a(href=addresses.bisect(bisect.uid))[f"bisect {bisect.uid}"]
+        return [h.strong["Culprit"], ": ", culprit_of(bisect), ", found by ", found, "."]
+    before, after = report.change.last_before, report.change.first_after
+    if before.version == after.version:
+        return f"Both nights measured {before.version}: there are no commits between them."
+    nights = f"between the nights of {day(before.started_at)} and {day(after.started_at)}"
+    if isinstance(commits, NoCommits):
+        return f"{commits_text(report)}, {nights}."
+    suspects = commits.material or commits.newest
+    last = suspects[0]
+    less = (
+        f", {len(commits.material)} of which can change the server" if len(suspects) < commits.total else ""
+    )
+    which = "the only one that can" if len(commits.material) == 1 < commits.total else "the newest"
+    name: h.Node = h.code[last.commit[:SHORT_HASH]]
+    if last.address.startswith("https:"):
+        name = h.a(href=last.address, rel="noreferrer")[name]
+    return [
+        h.a(href=f"{addresses.change(report.change.fingerprint)}#commits")[counted(commits.total, "commit")],
+        f"{less} {nights}; {which}: " if commits.total > 1 else f" {nights}: ",
+        name,
+        f" {last.subject}",
+        f" ({last.author})" if last.author else None,
+    ]
+
+
+def _next(report: ChangeReport, bisect: BisectPage | None, clearance: Clearance) -> h.Node:
+    """Return the next command to copy, or what is known instead of it."""
+    if bisect is not None:
+        if bisect.culprit is not None:
+            return None
+        return h.p(".where")[
+            h.a(href=addresses.bisect(bisect.uid))[f"Bisect {bisect.uid}"], f": {bisect.headline}"
+        ]
+    lines = change_search(report)
+    return _command([line for line in lines if clearance.is_public is False], report.main_series.key.step)
+
+
+def _command(lines: Sequence[str], what: str) -> h.Node:
+    """Return a command to copy; comments, which say why there is none, are sentences above it."""
+    said = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
+    told = [line for line in lines if not line.startswith("#")]
+    return [
+        h.p(".where")[" ".join(said)] if said else None,
+        h.pre(".next", tabindex="0", role="group", aria_label=f"Next command for {what}")[
+            h.code["\n".join(told)]
+        ]
+        if told
+        else None,
+    ]
+
+
+def _spark(news: ChangeNews, catalog: Catalog) -> h.Node:
+    if not news.points:
+        return None
+    main = news.report.main_series
+    key = main.key
+    label = (
+        f"{key.step}, {metric_name(key.metric)} on {catalog.clearance.box(key.environment.box)}: "
+        f"{percent(main.ratio)} between {day(main.last_before.started_at)} and "
+        f"{day(main.first_after.started_at)}"
+    )
+    nights = [(point.night.started_at, point.relative) for point in news.points]
+    return spark(nights, change_mark(main, ""), label)
+
+
+def blind_card(box: BoxState, catalog: Catalog) -> h.Node:
+    """Return the card of a box on which nothing could be measured."""
+    nights = "in its last night" if box.blind_nights == 1 else f"in its last {box.blind_nights} nights"
+    reasons = list(dict.fromkeys(catalog.clearance.text(lack.reason) for lack in box.lacks if lack.reason))
+    return h.li(class_="card failed")[
+        h.div(".card-text")[
+            h.h3[
+                h.span(".sign.failed", aria_hidden="true")["✖"],
+                " ",
+                box_link(box, catalog),
+                f": nothing could be measured {nights}",
+            ],
+            h.p(".where")[_listed(list(dict.fromkeys(lack.branch for lack in box.lacks)))],
+            [h.p(".why-failed")[reason] for reason in reasons[:2]],
+            h.p(".where")[
+                h.a(href=addresses.session(box.uid))["The last session"] if box.uid else None,
+                f" of {day(box.at)}. What the site says of its changes is as old as its last value.",
+            ],
+        ]
+    ]
+
+
+def verdict_card(entry: LatestComparison, catalog: Catalog) -> h.Node:
+    """Return the card of a session whose verdict is the news."""
+    regressed = entry.regressions > 0
+    tone = "worse" if regressed else "open" if entry.undecided else "same"
+    comparison = entry.comparison
+    place = catalog.clearance.place(entry.place)
+    steps = [step for step in comparison.steps if step.judged.verdict is not Verdict.UNCHANGED]
+    shown = sorted(steps, key=_news_of_step)[:MAX_STEPS]
+    more = len(steps) - len(shown)
+    return h.li(class_=f"card {tone}")[
+        h.div(".card-text")[
+            h.h3[
+                h.a(href=addresses.session(entry.night.uid))[
+                    f"{comparison.contender} against {comparison.base}: {verdict_words(entry)}"
+                ]
+            ],
+            [_step(step) for step in shown],
+            h.p(".where")[f"and {counted(more, 'more step')} that changed or are undecided"]
+            if more > 0
+            else None,
+            h.p(".where")[
+                f"{metric_name(entry.metric.name)}, {place.suite} ({place.configuration}) on {place.box}, "
+                f"session of {day(entry.night.started_at)}. "
+                "There are too few nights to search for changes of a branch."
+            ],
+            _decide(entry, catalog.clearance),
+        ]
+    ]
+
+
+_ORDER = (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE, None)
+
+
+def _news_of_step(step: StepComparison) -> tuple[int, float]:
+    return _ORDER.index(step.judged.verdict), -abs((step.judged.value or 1.0) - 1)
+
+
+def verdict_words(entry: LatestComparison) -> str:
+    """Return the verdicts of a comparison: `regression of up to 10.2 % in 2 of 4 steps, 1 undecided`."""
+    return ", ".join(_verdict_parts(entry))
+
+
+def _verdict_parts(entry: LatestComparison) -> Iterator[str]:
+    steps = entry.comparison.steps
+    total = f"of {counted(len(steps), 'step')}"
+    named = False
+    for verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
+        sizes = [
+            abs(step.judged.value - 1)
+            for step in steps
+            if step.judged.verdict is verdict and step.judged.value is not None
+        ]
+        if sizes:
+            upto = "up to " if len(sizes) > 1 else ""
+            yield f"{verdict} of {upto}{share(max(sizes))} in {len(sizes)}{'' if named else f' {total}'}"
+            named = True
+    if entry.undecided:
+        yield f"{entry.undecided}{'' if named else f' {total}'} undecided"
+    elif not named:
+        yield f"{entry.count(Verdict.UNCHANGED)} {total} unchanged"
+
+
+def _step(step: StepComparison) -> h.Node:
+    judged = step.judged
+    tone = tone_of(judged.verdict)
+    sign = SIGNS[judged.verdict] if judged.verdict is not None else DASH
+    return h.p(".side")[
+        h.span(class_=f"sign {tone}", aria_hidden="true")[sign],
+        " ",
+        h.strong(class_=f"number {tone}")[percent(judged.value)],
+        h.span(".quiet")[f" ({bounds(judged.interval)})"] if judged.interval else None,
+        f" {step.step}: {judged.verdict or judged.reason or 'no verdict'}",
+    ]
+
+
+def _decide(entry: LatestComparison, clearance: Clearance) -> h.Node:
+    """Return the command that measures undecided steps until they are decided."""
+    undecided = [step.step for step in entry.comparison.steps if step.is_open]
+    if not undecided or clearance.is_public:
+        return None
+    versions = [str(entry.comparison.base), str(entry.comparison.contender)]
+    lines = run_again(entry.comparison.session, versions, undecided, DECIDED)
+    return _command(lines, "the undecided steps")

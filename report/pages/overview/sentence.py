@@ -1,0 +1,162 @@
+"""The news of the last night in one sentence."""
+
+from collections.abc import Sequence
+
+import htpy as h
+
+from history.counts import counted
+from report import addresses
+from report.markup.formats import day
+from report.values.box_states import BoxState, Lack
+from report.values.catalog import Catalog
+from report.values.overview import Overview
+
+MAX_NAMED = 3
+"""The boxes, and the gaps, that the sentence names; of more it says how many."""
+
+BOXES = "boxes"
+"""The id of the table of boxes."""
+
+_SIGNS = {"failed": "✖", "worse": "▾", "open": "?", "same": "="}
+
+
+def news_sentence(overview: Overview, catalog: Catalog) -> h.Node:
+    """Return the sentence: the night, changes for the worse, boxes, undecided steps, and what is missing."""
+    tone = _tone(overview)
+    clauses = [
+        _blind(overview, catalog),
+        _changes(overview),
+        _reported(overview, catalog),
+        _undecided(overview),
+        _not_measured(overview, catalog),
+    ]
+    return h.p(class_=f"sentence news {tone}")[
+        h.span(class_=f"sign {tone}", aria_hidden="true")[_SIGNS[tone]],
+        f" {_single(catalog) or _night(overview, catalog)}: ",
+        _joined([clause for clause in clauses if clause], "; "),
+        ".",
+    ]
+
+
+def _tone(overview: Overview) -> str:
+    """Return the class of the sentence, by the most urgent of what it says."""
+    comparisons = overview.of_last_night
+    if overview.blind:
+        return "failed"
+    if overview.worse or any(entry.regressions for entry in overview.verdicts):
+        return "worse"
+    lacks = any(box.lacks for box in overview.nightly)
+    undecided = any(entry.undecided for entry in comparisons)
+    return "open" if overview.missing or lacks or undecided or not comparisons else "same"
+
+
+def _joined(nodes: Sequence[h.Node], separator: str) -> h.Node:
+    """Return nodes with a text between them."""
+    return [[separator if number else None, node] for number, node in enumerate(nodes)]
+
+
+def _single(catalog: Catalog) -> str:
+    """Return the sessions of a history without a second night of anything; empty for any other."""
+    nights = [place.nights for place in catalog.places]
+    if not nights or any(len(entries) > 1 for entries in nights):
+        return ""
+    last = max(entries[0].started_at for entries in nights)
+    return f"Session of {day(last)}" if len(nights) == 1 else f"{len(nights)} sessions up to {day(last)}"
+
+
+def _night(overview: Overview, catalog: Catalog) -> str:
+    reported = [box for box in overview.nightly if not box.is_missing]
+    days = sorted({day(box.at) for box in reported})
+    if not days:
+        return "No night yet"
+    if len(days) == 1:
+        return f"Night of {days[0]}"
+    dated = [f"{day(box.at)} on {catalog.clearance.box(box.box)}" for box in reported]
+    more = f" and {len(dated) - MAX_NAMED} more" if len(dated) > MAX_NAMED else ""
+    return f"Last night ({', '.join(dated[:MAX_NAMED])}{more})"
+
+
+def _blind(overview: Overview, catalog: Catalog) -> h.Node:
+    if not overview.blind:
+        return None
+    names = _names(overview.blind, catalog)
+    longest = max(box.blind_nights for box in overview.blind)
+    nights = f" for {counted(longest, 'night')} in a row" if longest > 1 else ""
+    return h.strong["nothing could be measured on ", _joined(names, ", "), nights]
+
+
+def _names(boxes: Sequence[BoxState], catalog: Catalog) -> list[h.Node]:
+    named: list[h.Node] = [
+        [box_link(box, catalog), f" (last seen {day(box.at)})" if box.is_missing else None]
+        for box in boxes[:MAX_NAMED]
+    ]
+    more = len(boxes) - MAX_NAMED
+    return [*named, h.a(href=f"#{BOXES}")[f"{more} more"]] if more > 0 else named
+
+
+def _changes(overview: Overview) -> h.Node:
+    new, all_open = overview.open_worse
+    known = all_open - new
+    if overview.verdicts and not overview.worse:
+        return _verdicts(overview)
+    where = " where anything was measured" if overview.blind else ""
+    told = f"{new or 'no'} new {'changes' if new > 1 else 'change'} for the worse{where}"
+    return f"{told}, {known} known {'is' if known == 1 else 'are'} still open" if known else told
+
+
+def _verdicts(overview: Overview) -> str:
+    """Return what the sessions found that have too few nights before them for a search for changes."""
+    steps = sum(len(entry.comparison.steps) for entry in overview.verdicts)
+    regressed = sum(entry.regressions for entry in overview.verdicts)
+    found = (
+        f"{'regression' if regressed == 1 else 'regressions'} in {regressed}"
+        if regressed
+        else "no regression in any"
+    )
+    return f"{found} of {counted(steps, 'step')} (too few nights to search for changes)"
+
+
+def _reported(overview: Overview, catalog: Catalog) -> h.Node:
+    boxes, missing = overview.nightly, overview.missing
+    if not boxes or _single(catalog):
+        return None
+    told = f"{len(boxes) - len(missing)} of {counted(len(boxes), 'box')} reported"
+    if not missing:
+        return told
+    return [f"{told}, without ", _joined(_names(missing, catalog), ", ")]
+
+
+def _undecided(overview: Overview) -> h.Node:
+    steps = sum(len(entry.comparison.steps) for entry in overview.of_last_night)
+    undecided = sum(entry.undecided for entry in overview.of_last_night)
+    if not steps:
+        return None
+    return f"{undecided} of {counted(steps, 'step')} undecided"
+
+
+def _not_measured(overview: Overview, catalog: Catalog) -> h.Node:
+    """Return what boxes that reported and measured something did not measure."""
+    seen = [box for box in overview.nightly if not box.is_blind and not box.is_missing]
+    lacks = [(box, lack) for box in seen for lack in box.lacks]
+    if not lacks:
+        return "nothing else is missing" if overview.blind or overview.missing else "everything was measured"
+    more = len(lacks) - MAX_NAMED
+    named = [_lack(box, lack, catalog) for box, lack in lacks[:MAX_NAMED]]
+    rest = [h.a(href=f"#{BOXES}")[f"{more} more"]] if more > 0 else []
+    return ["not measured: ", _joined([*named, *rest], ", ")]
+
+
+def _lack(box: BoxState, lack: Lack, catalog: Catalog) -> h.Node:
+    what = f"{lack.step} of {lack.branch}" if lack.step else lack.branch
+    return [lack_link(box, lack, what), f" on {catalog.clearance.box(box.box)}"]
+
+
+def lack_link(box: BoxState, lack: Lack, text: str) -> h.Node:
+    """Return a text that leads to the session in which something is missing, if there is one."""
+    return h.a(href=addresses.session(box.uid))[text] if box.uid else text
+
+
+def box_link(box: BoxState, catalog: Catalog) -> h.Node:
+    """Return the name of a box, which leads to its page; one that never had a session has none."""
+    name = catalog.clearance.box(box.box)
+    return h.a(href=addresses.machine(name))[name] if box.has_sessions else name

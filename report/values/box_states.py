@@ -1,0 +1,252 @@
+"""The state of each box: when it last reported, whether anything could be measured, and what it lacks."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from history.errors import stored_options
+from history.series.last_nights import last_nights
+from history.series.night import branches, not_built
+from history.series.task_states import WELL, TaskOutcome, TaskState, read_states
+from history.store.records import NO_NIGHT, SessionStatus
+from history.store.schema import points, runs, series, sessions
+from report.values.catalog import Catalog, NightEntry, SessionEntry, SessionKind
+
+NIGHT_HOURS = 20
+LONGEST_NIGHT = timedelta(hours=NIGHT_HOURS)
+"""Sessions of a box that begin within this time belong to one night, and so do the nights of all boxes."""
+
+MAX_NIGHTS = 30
+"""How many nights are looked at, from the last one back, for one in which anything was measured."""
+
+LOOKED_BACK = timedelta(days=60)
+"""How long before the newest data a session that measured nothing still counts as a night."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What the last night of a box did not measure."""
+
+    branch: str
+    step: str
+    """Empty when no step was measured."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class BoxState:
+    """A box at its last night; one without nights at its latest session."""
+
+    box: str
+    """The host name, as the history has it."""
+
+    at: datetime
+    """When its last night or session began, or when a night last looked at what it tracks."""
+
+    uid: str
+    """The session of then; empty when there was none."""
+
+    has_sessions: bool
+    has_nights: bool
+    is_missing: bool
+    """Whether it has nights, and none of them is in the last night of the site."""
+
+    blind_nights: int
+    """The nights in a row up to its last one in which nothing could be measured; 0 when something was."""
+
+    lacks: tuple[Lack, ...]
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether nothing could be measured in its last night."""
+        return self.blind_nights > 0
+
+
+def read_box_states(connection: Connection, catalog: Catalog) -> tuple[BoxState, ...]:
+    """Return the states of all boxes, sorted by host name."""
+    attempts = _attempts(connection, catalog)
+    states: defaultdict[str, list[TaskState]] = defaultdict(list)
+    for state in read_states(connection).values():
+        states[state.hostname].append(state)
+    lacking = _lacking(connection, states)
+    latest = {entry.box: entry for entry in catalog.sessions.values()}
+    found = [
+        _state(connection, box, latest.get(box), attempts.get(box, []), states[box], lacking.get(box, []))
+        for box in sorted({*latest, *states})
+    ]
+    last = max((state.at for state in found if state.has_nights), default=None)
+    return tuple(_with_window(state, last) for state in found)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A session that was to be a night."""
+
+    entry: SessionEntry
+    night: NightEntry | None
+    """None when nothing was measured, so that it became no night."""
+
+
+def _attempts(connection: Connection, catalog: Catalog) -> Mapping[str, Sequence[_Attempt]]:
+    """Return the sessions of each box that were to be nights, oldest first. Past commits are not nights."""
+    without = _without_night(connection, catalog)
+    found: defaultdict[str, list[_Attempt]] = defaultdict(list)
+    for entry in catalog.sessions.values():
+        night = catalog.nights_by_session.get(entry.id)
+        is_night = entry.kind is SessionKind.NIGHT and night is not None and night.measured_at is None
+        if is_night or entry.id in without:
+            found[entry.box].append(_Attempt(entry, night if is_night else None))
+    return found
+
+
+def _without_night(connection: Connection, catalog: Catalog) -> Collection[int]:
+    """Return the sessions that ended without a night although they were to be one: nothing was measured."""
+    newest = max((entry.started_at for entry in catalog.sessions.values()), default=None)
+    ended = [
+        entry.id
+        for entry in catalog.sessions.values()
+        if entry.kind is SessionKind.COMPARISON
+        and entry.status is not SessionStatus.RUNNING
+        and newest is not None
+        and newest - entry.started_at <= LOOKED_BACK
+    ]
+    return {id_ for id_ in ended if not any(_options(connection, id_).get(name) for name in NO_NIGHT)}
+
+
+def _options(connection: Connection, session_id: int) -> Mapping[str, Any]:
+    query = select(sessions.c.options).where(sessions.c.id == session_id)
+    return stored_options(connection.execute(query).scalar_one())
+
+
+def _state(
+    connection: Connection,
+    box: str,
+    latest: SessionEntry | None,
+    attempts: Sequence[_Attempt],
+    states: Sequence[TaskState],
+    lacks: Sequence[tuple[datetime, Lack]],
+) -> BoxState:
+    last = attempts[-1].entry if attempts else latest
+    began = last.started_at if last is not None else None
+    looked = max((state.checked_at for state in states), default=None)
+    at = max(when for when in (began, looked) if when is not None)
+    nights = _by_night(attempts)
+    blind = _blind_nights(connection, nights)
+    is_newer = looked is not None and (not attempts or looked - attempts[-1].entry.started_at > LONGEST_NIGHT)
+    if is_newer and not any(_has_value(state) for state in states):
+        blind = max(blind, min(state.nights for state in states))
+    return BoxState(
+        box,
+        at,
+        last.uid if last is not None and not is_newer else "",
+        latest is not None,
+        bool(attempts or states),
+        False,
+        blind,
+        (
+            *(lack for when, lack in lacks if at - when <= LONGEST_NIGHT),
+            *(_of_failed_session(connection, attempts[-1].entry) if _has_failed(attempts, is_newer) else ()),
+        ),
+    )
+
+
+def _has_failed(attempts: Sequence[_Attempt], is_newer: bool) -> bool:
+    """Return whether the last thing known of a box is a session that measured nothing."""
+    return bool(attempts) and attempts[-1].night is None and not is_newer
+
+
+def _has_value(state: TaskState) -> bool:
+    return state.outcome in WELL or state.outcome is TaskOutcome.DISTURBED
+
+
+def _with_window(state: BoxState, last: datetime | None) -> BoxState:
+    """Return the state of a box when the last night of all boxes is known."""
+    is_missing = state.has_nights and last is not None and last - state.at > LONGEST_NIGHT
+    return replace(state, is_missing=is_missing)
+
+
+def _by_night(attempts: Sequence[_Attempt]) -> list[list[_Attempt]]:
+    """Return sessions by night, the last night first."""
+    found: list[list[_Attempt]] = []
+    for attempt in reversed(attempts):
+        if found and found[-1][0].entry.started_at - attempt.entry.started_at < LONGEST_NIGHT:
+            found[-1].append(attempt)
+        elif len(found) == MAX_NIGHTS:
+            break
+        else:
+            found.append([attempt])
+    return found
+
+
+def _blind_nights(connection: Connection, nights: Sequence[Sequence[_Attempt]]) -> int:
+    """Return in how many nights in a row, up to the last one, no contender was measured."""
+    for count, attempts in enumerate(nights):
+        if any(_is_measured(connection, attempt) for attempt in attempts):
+            return count
+    return len(nights)
+
+
+def _is_measured(connection: Connection, attempt: _Attempt) -> bool:
+    """Return whether a night has a value of any branch besides the base; of a base alone, whether of it."""
+    night = attempt.night
+    if night is None:
+        return False
+    wanted = night.built - {night.base} or (night.built if len(night.versions) == 1 else set())
+    query = (
+        select(points.c.session_id)
+        .join_from(series, points, points.c.series_id == series.c.id)
+        .where(
+            series.c.box == attempt.entry.box,
+            series.c.suite == attempt.entry.suite,
+            series.c.branch.in_(wanted),
+            points.c.session_id == attempt.entry.id,
+        )
+        .limit(1)
+    )
+    return bool(wanted) and connection.execute(query).first() is not None
+
+
+def _lacking(
+    connection: Connection, states: Mapping[str, Sequence[TaskState]]
+) -> Mapping[str, Sequence[tuple[datetime, Lack]]]:
+    """Return what the last night of each box lacks, and when that was."""
+    found: defaultdict[str, dict[tuple[str, str], tuple[datetime, Lack]]] = defaultdict(dict)
+    for box, when, lack in (*_of_nights(connection), *_of_states(states)):
+        found[box].setdefault((lack.branch, lack.step), (when, lack))
+    return {box: tuple(lacks.values()) for box, lacks in found.items()}
+
+
+def _of_nights(connection: Connection) -> Iterator[tuple[str, datetime, Lack]]:
+    for night in last_nights(connection):
+        if night.not_measured:
+            yield night.box, night.at, Lack(night.branch, "", night.not_measured)
+        for step, why in night.failures.items():
+            yield night.box, night.at, Lack(night.branch, step, why)
+
+
+def _of_failed_session(connection: Connection, entry: SessionEntry) -> Iterator[Lack]:
+    """Yield the versions of a session that measured nothing, each with why."""
+    options = _options(connection, entry.id)
+    query = (
+        select(runs.c.version, runs.c.failure)
+        .where(runs.c.session_id == entry.id, runs.c.failure.is_not(None))
+        .order_by(runs.c.position)
+    )
+    reasons: dict[str, str] = {row.version: row.failure for row in connection.execute(query)}
+    reasons |= {version: not_built(why) for version, why in (options.get("not_built") or {}).items()}
+    for version, branch in branches(entry.versions or sorted(reasons), options.get("branches") or {}).items():
+        yield Lack(branch, "", reasons.get(version) or f"session {entry.status} before its first run")
+
+
+def _of_states(states: Mapping[str, Iterable[TaskState]]) -> Iterator[tuple[str, datetime, Lack]]:
+    """Yield what a night of the service did not measure for a reason that no session tells."""
+    told = {*WELL, TaskOutcome.PENDING, TaskOutcome.UNUSABLE, TaskOutcome.FAILED}
+    for box, tasks in states.items():
+        for state in tasks:
+            if state.outcome not in told:
+                yield box, state.checked_at, Lack(state.task.tracked, "", state.reason or str(state.outcome))
