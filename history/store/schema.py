@@ -1,18 +1,21 @@
-"""The tables as used in queries. They are defined in migrations/ and documented in docs/schema.md."""
+"""The tables as used in queries. They are defined in migrations/ and documented in docs/schema.md.
+
+A column that may be null has a question mark behind its name. Exports take the columns from here.
+"""
 
 from sqlalchemy import BigInteger, Float, LargeBinary, TableClause, Text, column, table
+
+NULLABLE: dict[str, frozenset[str]] = {}
+"""Table -> its columns that may be null."""
 
 
 def _table(
     name: str, *, texts: str = "", integers: str = "", reals: str = "", blobs: str = ""
 ) -> TableClause:
-    return table(
-        name,
-        *(column(name, BigInteger) for name in integers.split()),
-        *(column(name, Text) for name in texts.split()),
-        *(column(name, Float) for name in reals.split()),
-        *(column(name, LargeBinary) for name in blobs.split()),
-    )
+    typed = ((integers, BigInteger), (texts, Text), (reals, Float), (blobs, LargeBinary))
+    words = [(word, kind) for names, kind in typed for word in names.split()]
+    NULLABLE[name] = frozenset(word.rstrip("?") for word, _ in words if word.endswith("?"))
+    return table(name, *(column(word.rstrip("?"), kind) for word, kind in words))
 
 
 schema_migrations = _table("schema_migrations", integers="number", texts="name applied_at")
@@ -26,7 +29,7 @@ machines = _table(
 sessions = _table(
     "sessions",
     integers="id machine_id seed repetitions process_id process_start_ticks",
-    texts="uid suite profile suite_digest durability started_at ended_at status command tools options"
+    texts="uid suite profile suite_digest durability started_at ended_at? status command tools options"
     " boot_id",
 )
 
@@ -38,8 +41,8 @@ configurations = _table("configurations", integers="id", texts="digest settings"
 
 runs = _table(
     "runs",
-    integers="id session_id build_id configuration_id step_position repetition position",
-    texts="version step status failure warnings started_at ended_at",
+    integers="id session_id build_id configuration_id? step_position repetition position",
+    texts="version step status failure? warnings started_at ended_at",
 )
 
 metrics = _table("metrics", texts="name unit better description")
@@ -71,7 +74,7 @@ counted_profiles = _table("counted_profiles", integers="run_id", reals="queries"
 
 nights = _table(
     "nights",
-    integers="session_id build_id is_base",
+    integers="session_id build_id? is_base",
     texts="branch version box suite configuration started_at",
 )
 
@@ -82,16 +85,18 @@ points = _table("points", integers="series_id session_id", reals="value")
 gaps = _table("gaps", integers="session_id", texts="branch step reason")
 
 changes = _table(
-    "changes", integers="id", texts="fingerprint branch suite direction status reason found_at updated_at"
+    "changes", integers="id", texts="fingerprint branch suite direction status reason? found_at updated_at"
 )
 
 change_series = _table(
     "change_series",
-    integers="change_id series_id last_before_id first_after_id raised_id gone_id",
+    integers="change_id series_id last_before_id first_after_id raised_id gone_id?",
     reals="level_before level_after ratio_low ratio_high confidence",
 )
 
-acknowledgements = _table("acknowledgements", integers="change_id", texts="happened_at kind who reason until")
+acknowledgements = _table(
+    "acknowledgements", integers="change_id", texts="happened_at kind who reason until?"
+)
 
 confirmations = _table(
     "confirmations",
@@ -102,19 +107,19 @@ confirmations = _table(
 
 alerts = _table(
     "alerts",
-    integers="id issue attempts asked_after",
-    texts="fingerprint nonce kind title body wanted closing closed_as seen_at members within silenced"
-    " issue_state sent_digest sent_title sent_body asked_state repository resolved_at unmuted_at last_error"
-    " not_before created_at updated_at",
+    integers="id issue? attempts asked_after?",
+    texts="fingerprint nonce kind title body wanted closing closed_as? seen_at? members? within? silenced?"
+    " issue_state? sent_digest? sent_title? sent_body? asked_state? repository? resolved_at? unmuted_at?"
+    " last_error? not_before? created_at updated_at",
 )
 
-bisects = _table("bisects", integers="id machine_id", texts="uid question span change_fingerprint began_at")
+bisects = _table("bisects", integers="id machine_id", texts="uid question span change_fingerprint? began_at")
 
 bisect_events = _table(
-    "bisect_events", integers="bisect_id number", texts="kind session_uid detail happened_at"
+    "bisect_events", integers="bisect_id number", texts="kind session_uid? detail happened_at"
 )
 
-pool_boxes = _table("pool_boxes", integers="missed", texts="pool box hostname seen_at missed_at left_at")
+pool_boxes = _table("pool_boxes", integers="missed", texts="pool box hostname? seen_at missed_at? left_at?")
 
 placements = _table(
     "placements", integers="number", texts="pool suite configuration branch box reason placed_at"
@@ -122,7 +127,7 @@ placements = _table(
 
 task_states = _table(
     "task_states",
-    texts="box suite configuration tracked hostname version outcome reason since checked_at fetched_at",
+    texts="box suite configuration tracked hostname version? outcome reason since checked_at fetched_at?",
 )
 
 relative_qps = _table(

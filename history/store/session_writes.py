@@ -218,17 +218,11 @@ def _build_row(build: "Build") -> dict[str, Any]:
 def _run_row(
     record: RunRecord, session_id: int, build_id: int, configuration_id: int | None
 ) -> dict[str, Any]:
-    return {
+    return {name: value for name, value in vars(record).items() if name in runs.c} | {
         "session_id": session_id,
         "build_id": build_id,
         "version": str(record.build.version),
         "configuration_id": configuration_id,
-        "step": record.step,
-        "step_position": record.step_position,
-        "repetition": record.repetition,
-        "position": record.position,
-        "status": record.status,
-        "failure": record.failure,
         "warnings": json_text(record.measurement.warnings if record.measurement else []),
         "started_at": to_text(record.started_at),
         "ended_at": to_text(record.ended_at),

@@ -11,10 +11,9 @@ def _asked(row: Row) -> Row:
     return {"asked_state": row.get("wanted") if attempted else None, "repository": None, **row}
 
 
-def _sent(row: Row) -> Row:
-    """Return an alert with the columns of 0012_issues.sql."""
-    added = ("sent_title", "sent_body", "asked_after", "closed_as", "seen_at", "resolved_at", "unmuted_at")
-    return {**dict.fromkeys((*added, "members")), **row}
+def _with(columns: str) -> Callable[[Row], Row]:
+    """Return what adds columns that are null in older rows."""
+    return lambda row: {**dict.fromkeys(columns.split()), **row}
 
 
 def _acknowledged(change: Row) -> Iterator[tuple[str, Row]]:
@@ -40,7 +39,10 @@ def _without_guess(night: Row) -> Row:
 
 
 COMPLETED: Mapping[str, tuple[tuple[int, Callable[[Row], Row]], ...]] = {
-    "alerts": ((8, _asked), (12, _sent)),
+    "alerts": (
+        (8, _asked),
+        (12, _with("sent_title sent_body asked_after closed_as seen_at resolved_at unmuted_at members")),
+    ),
     "nights": ((14, _without_guess),),
 }
 """Table -> the schemas that changed its rows, ascending, each with what makes an earlier row one of it."""

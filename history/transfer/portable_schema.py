@@ -76,10 +76,6 @@ class Portable:
     key: tuple[str, ...]
     """The fields that name a row; unique."""
 
-    columns: tuple[str, ...]
-    """Columns that travel as they are."""
-
-    optional: frozenset[str]
     references: tuple[Reference, ...]
     immutable: bool
     """Whether two histories that hold a row of one key must agree on all of it. Not of what is derived or
@@ -91,6 +87,12 @@ class Portable:
         return self.table.name
 
     @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that travel as they are: all but ids."""
+        ids = {"id", *(reference.column for reference in self.references)}
+        return tuple(column.name for column in self.table.c if column.name not in ids)
+
+    @cached_property
     def of_session(self) -> bool:
         """Whether each row belongs to one session, which its field `session` names."""
         return any(reference.fields[0] == "session" for reference in self.references)
@@ -98,7 +100,8 @@ class Portable:
     @cached_property
     def fields(self) -> Mapping[str, PortableField]:
         """By name, in the order in which they are written: the key first."""
-        found = {name: PortableField(name, self._kind(name), name in self.optional) for name in self.columns}
+        nullable = schema.NULLABLE[self.name]
+        found = {name: PortableField(name, self._kind(name), name in nullable) for name in self.columns}
         if self.name == "dropped_rounds":
             found[PLACE] = PortableField(PLACE, FieldKind.INTEGER)
         for reference in self.references:
@@ -136,168 +139,63 @@ _SERIES_KEY = ("box", "suite", "configuration", "branch", "step", "metric")
 _SERIES = Reference("series_id", "series", _SERIES_KEY)
 
 
-def _portable(
-    table: TableClause,
-    key: str,
-    columns: str,
-    *references: Reference,
-    optional: str = "",
-    immutable: bool = False,
-) -> Portable:
-    return Portable(
-        table, tuple(key.split()), tuple(columns.split()), frozenset(optional.split()), references, immutable
-    )
+def _portable(table: TableClause, key: str, *references: Reference, immutable: bool = False) -> Portable:
+    nullable = schema.NULLABLE[table.name]
+    found = tuple(replace(reference, optional=reference.column in nullable) for reference in references)
+    return Portable(table, tuple(key.split()), found, immutable)
 
 
 _ALL = (
-    _portable(schema.metrics, "name", "name unit better description"),
-    _portable(
-        schema.machines,
-        "fingerprint",
-        "fingerprint hostname cpu_model cores memory_bytes kernel operating_system details",
-    ),
-    _portable(schema.builds, "key", "key engine release source_kind source_digest compiler manifest"),
-    _portable(schema.configurations, "digest", "digest settings"),
-    _portable(schema.series, " ".join(_SERIES_KEY), " ".join((*_SERIES_KEY, "step_position"))),
-    _portable(
-        schema.sessions,
-        "uid",
-        "uid suite profile suite_digest seed durability repetitions started_at ended_at status command tools"
-        " options process_id process_start_ticks boot_id",
-        Reference("machine_id", "machines", ("machine",)),
-        optional="ended_at",
-        immutable=True,
-    ),
+    _portable(schema.metrics, "name"),
+    _portable(schema.machines, "fingerprint"),
+    _portable(schema.builds, "key"),
+    _portable(schema.configurations, "digest"),
+    _portable(schema.series, " ".join(_SERIES_KEY)),
+    _portable(schema.sessions, "uid", Reference("machine_id", "machines", ("machine",)), immutable=True),
     _portable(
         schema.runs,
         "session version step repetition",
-        "version step repetition step_position position status failure warnings started_at ended_at",
         _SESSION,
         _BUILD,
-        Reference("configuration_id", "configurations", ("configuration",), optional=True),
-        optional="failure",
+        Reference("configuration_id", "configurations", ("configuration",)),
         immutable=True,
     ),
-    _portable(
-        schema.measurements,
-        "session version step repetition metric",
-        "metric value",
-        _RUN,
-        immutable=True,
-    ),
-    _portable(
-        schema.kinds,
-        "session version step repetition kind metric",
-        "kind metric value",
-        _RUN,
-        immutable=True,
-    ),
-    _portable(schema.samples, "session version step repetition second", "second qps", _RUN, immutable=True),
-    _portable(
-        schema.profiles,
-        "session version step repetition",
-        "event frequency queries lost stacks",
-        _RUN,
-        immutable=True,
-    ),
-    _portable(
-        schema.counted_profiles,
-        "session version step repetition",
-        "queries stacks calls",
-        _RUN,
-        immutable=True,
-    ),
-    _portable(
-        schema.dropped_rounds,
-        f"session {PLACE}",
-        "step repetition dropped_at reason measured",
-        _SESSION,
-        immutable=True,
-    ),
-    _portable(
-        schema.calibrations,
-        "session step metric",
-        "step metric sd degrees_of_freedom rounds",
-        _SESSION,
-        immutable=True,
-    ),
-    _portable(
-        schema.nights,
-        "session branch",
-        "branch version is_base box suite configuration started_at",
-        _SESSION,
-        replace(_BUILD, optional=True),
-    ),
-    _portable(schema.points, " ".join((*_SERIES_KEY, "session")), "value", _SESSION, _SERIES),
-    _portable(schema.gaps, "session branch step", "branch step reason", _SESSION),
+    _portable(schema.measurements, "session version step repetition metric", _RUN, immutable=True),
+    _portable(schema.kinds, "session version step repetition kind metric", _RUN, immutable=True),
+    _portable(schema.samples, "session version step repetition second", _RUN, immutable=True),
+    _portable(schema.profiles, "session version step repetition", _RUN, immutable=True),
+    _portable(schema.counted_profiles, "session version step repetition", _RUN, immutable=True),
+    _portable(schema.dropped_rounds, f"session {PLACE}", _SESSION, immutable=True),
+    _portable(schema.calibrations, "session step metric", _SESSION, immutable=True),
+    _portable(schema.nights, "session branch", _SESSION, _BUILD),
+    _portable(schema.points, " ".join((*_SERIES_KEY, "session")), _SESSION, _SERIES),
+    _portable(schema.gaps, "session branch step", _SESSION),
     _portable(
         schema.confirmations,
         " ".join(("session", *_SERIES_KEY)),
-        "question finding level_before ratio ratio_low ratio_high rounds confidence",
         _SESSION,
         _SERIES,
         Reference("before_id", "sessions", ("before",)),
         Reference("after_id", "sessions", ("after",)),
     ),
-    _portable(
-        schema.changes,
-        "fingerprint",
-        "fingerprint branch suite direction status reason found_at updated_at",
-        optional="reason",
-    ),
+    _portable(schema.changes, "fingerprint"),
     _portable(
         schema.change_series,
         " ".join(("change", *_SERIES_KEY)),
-        "level_before level_after ratio_low ratio_high confidence",
         Reference("change_id", "changes", ("change",)),
         _SERIES,
         Reference("last_before_id", "sessions", ("last_before",)),
         Reference("first_after_id", "sessions", ("first_after",)),
         Reference("raised_id", "sessions", ("raised",)),
-        Reference("gone_id", "sessions", ("gone",), optional=True),
+        Reference("gone_id", "sessions", ("gone",)),
     ),
-    _portable(
-        schema.acknowledgements,
-        "change happened_at",
-        "happened_at kind who reason until",
-        Reference("change_id", "changes", ("change",)),
-        optional="until",
-    ),
-    _portable(
-        schema.alerts,
-        "fingerprint",
-        "fingerprint nonce kind title body wanted closing closed_as seen_at members within silenced issue"
-        " issue_state sent_digest sent_title sent_body asked_state asked_after repository resolved_at"
-        " unmuted_at attempts last_error not_before created_at updated_at",
-        optional="closed_as seen_at members within silenced issue issue_state sent_digest sent_title"
-        " sent_body asked_state asked_after repository resolved_at unmuted_at last_error not_before",
-    ),
-    _portable(
-        schema.bisects,
-        "uid",
-        "uid question span change_fingerprint began_at",
-        Reference("machine_id", "machines", ("machine",)),
-        optional="change_fingerprint",
-    ),
+    _portable(schema.acknowledgements, "change happened_at", Reference("change_id", "changes", ("change",))),
+    _portable(schema.alerts, "fingerprint"),
+    _portable(schema.bisects, "uid", Reference("machine_id", "machines", ("machine",))),
     # Sessions by their uid: a bisect can travel while its last session still runs.
-    _portable(
-        schema.bisect_events,
-        "bisect number",
-        "number kind session_uid detail happened_at",
-        Reference("bisect_id", "bisects", ("bisect",)),
-        optional="session_uid",
-    ),
-    _portable(
-        schema.pool_boxes,
-        "pool box",
-        "pool box hostname seen_at missed missed_at left_at",
-        optional="hostname missed_at left_at",
-    ),
-    _portable(
-        schema.placements,
-        "pool suite configuration branch number",
-        "pool suite configuration branch number box reason placed_at",
-    ),
+    _portable(schema.bisect_events, "bisect number", Reference("bisect_id", "bisects", ("bisect",))),
+    _portable(schema.pool_boxes, "pool box"),
+    _portable(schema.placements, "pool suite configuration branch number"),
 )
 
 PORTABLE: Mapping[str, Portable] = {portable.name: portable for portable in _ALL}
