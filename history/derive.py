@@ -1,5 +1,8 @@
 """Derivation of what a session that has ended contributes: a night of its series, or a confirmation."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from sqlalchemy import Connection, or_, select
 
 from history.errors import stored_options
@@ -26,14 +29,23 @@ def derive(connection: Connection, session_id: int) -> bool:
     options = stored_options(session["options"])
     session_runs = runs_of(connection, session_id, ())
     if CONFIRMS in options:
-        from history.changes.confirm import insert_findings  # loads numpy, and few sessions confirm
-
-        insert_findings(connection, session_id, options, session_runs)
+        _confirm(connection, session_id, options, session_runs)
     elif any(options.get(name) for name in NO_NIGHT) or not any(map(_is_measured, session_runs)):
         return False
     else:
         insert_night(connection, dict(session), options, session_runs)
     return True
+
+
+def _confirm(
+    connection: Connection, session_id: int, options: Mapping[str, Any], session_runs: Sequence[Run]
+) -> None:
+    from history.changes import confirmation, repository  # loads numpy, and few sessions confirm
+
+    confirms = confirmation.Confirms.of(options)
+    assert confirms is not None
+    changes = repository.load(connection, branch=confirms.branch)
+    confirmation.decide(connection, session_id, options, session_runs, changes)
 
 
 def _is_measured(run: Run) -> bool:

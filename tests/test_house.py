@@ -28,10 +28,8 @@ from tests.house.rules import (
     stops_of_others,
     words_in,
 )
-from tests.house.sources import Source, read
+from tests.house.sources import ROOMS, Source, house, none_of, places, program, read
 
-# From left to right: each may import itself and what stands before it (docs/decisions/0001-rooms.md).
-ROOMS = ("build", "suites", "history", "report", "compare", "runners", "benchmarks", "tests")
 HISTORY = (
     "escaping",
     "errors",
@@ -81,26 +79,6 @@ def graph(sources: list[Source]) -> ImportGraph:
     return replace(
         whole, imports=tuple(imported for imported in whole.imports if imported.path not in LAUNCHERS)
     )
-
-
-def program(sources: list[Source]) -> list[Source]:
-    """The sources without tests."""
-    return [source for source in sources if source.path.parts[0] != "tests"]
-
-
-def none_of(reports: list[str]) -> None:
-    """Fail with all violations, one a line."""
-    assert not reports, "\n" + "\n".join(reports)
-
-
-def house(texts: dict[str, str]) -> list[Source]:
-    """Made-up sources from paths and texts."""
-    return [Source(Path(path), text) for path, text in texts.items()]
-
-
-def places(reports: list[str]) -> list[str]:
-    """File and line of each report."""
-    return [report.split(": ")[0] for report in reports]
 
 
 # --- imports

@@ -12,8 +12,8 @@ import pytest
 
 from build.home import ROOT
 from build.version import Engine, parse_version
+from history.changes.confirmation import series_count
 from history.changes.detection import RULES
-from history.changes.suspects import series_count
 from history.comparison.compare import compare
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.result import Comparison

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.detection_series import CENSORED, NIGHTS, SIGMA, Array, Kind, one_step
 from benchmarks.simulation.vectorised import IMPROVEMENT, REGRESSION, run_suites
-from history.changes.confirmation import METRIC_CONFIDENCE
-from history.changes.suspects import FALSE_SUSPECTS_A_NIGHT, WAYS
+from history.changes.confirmation import FALSE_SUSPECTS_A_NIGHT, METRIC_CONFIDENCE, WAYS_OF_SUSPICION
 from history.stats.change_points import measured_again, watch_many
 from history.stats.change_points.online_cusum import Watchers
 from history.stats.change_points.suspicion import chance_of
@@ -44,7 +43,7 @@ class Suspicions:
 
 def suspicions(values: Array, series_of_box: int) -> Suspicions:
     """Return the suspicions in `values` [series, nights]; what one has asked is not asked again."""
-    limit = FALSE_SUSPECTS_A_NIGHT / WAYS / series_of_box
+    limit = FALSE_SUSPECTS_A_NIGHT / WAYS_OF_SUSPICION / series_of_box
     watchers = Watchers(len(values))
     raised, first = np.zeros(values.shape, dtype=np.bool_), np.full(values.shape, -1)
     for night, tonight in enumerate(np.ascontiguousarray(values.T)):

@@ -12,7 +12,7 @@ from history.changes import confirmation, repository
 from history.changes.acknowledgements import settle
 from history.changes.boxes.notes import Array, BoxNote, notes_on_boxes, without_shared
 from history.changes.boxes.shared_steps import SharedSteps
-from history.changes.confirmation import Confirmation, latest_by_nights
+from history.changes.confirmation import Confirmation, latest_by_nights, weighed
 from history.changes.courses import dated_together, with_courses_joined
 from history.changes.detection import rule_of, watched
 from history.changes.fingerprints import free_fingerprint
@@ -27,8 +27,7 @@ from history.changes.level_shift import (
     leads,
     shift_outcomes,
 )
-from history.changes.refutation import weighed
-from history.changes.repository import Change, Member
+from history.changes.repository import Change
 from history.series.marker_effects import MarkerEffects
 from history.series.matrix import SeriesMatrix, judged_matrices
 from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, measured_again
@@ -246,33 +245,12 @@ def _earlier_outcomes(stored: Iterable[Change], shifts: Iterable[Shift]) -> list
     by_series: defaultdict[int, list[Shift]] = defaultdict(list)
     for shift in shifts:
         by_series[shift.series_id].append(shift)
-    earlier = [_stored_outcome(change, member) for change in stored for member in change.members]
+    earlier = [outcome for change in stored for outcome in change.outcomes]
     return [
         outcome
         for outcome in sorted(earlier, key=lambda outcome: outcome.shift.first_after.started_at)
         if not any(outcome.shift.overlaps(other) for other in by_series[outcome.shift.series_id])
     ]
-
-
-def _stored_outcome(change: Change, member: Member) -> ShiftOutcome:
-    shift = Shift(
-        member.series_id,
-        member.key.environment,
-        member.key.branch,
-        member.key.step,
-        member.key.metric,
-        member.last_before,
-        member.first_after,
-        member.raised,
-        member.level_before,
-        member.level_after,
-        member.ratio_low,
-        member.ratio_high,
-        member.confidence,
-        confirmed=member.confirmed is not None,
-        explained=change.reason or "" if change.status is ChangeStatus.EXPLAINED else "",
-    )
-    return ShiftOutcome(shift, member.gone)
 
 
 def _shift(matrix: SeriesMatrix, row: int, point: ChangePoint, effects: MarkerEffects) -> Shift:

@@ -2,12 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 from history.series.series import Night
-from history.store.records import Environment
+from history.store.records import ChangeStatus, Environment
 from suites.metric import Better
 from suites.metrics import METRICS
 
@@ -133,6 +135,32 @@ class ShiftOutcome:
     shift: Shift
     gone: Night | None = None
     """The first night that is certainly back at the old level; None while the shift persists."""
+
+
+class StoredChange(Protocol):
+    """A stored change, as far as its shifts: what those that look for the next change need of it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The name of the change."""
+
+    @property
+    def status(self) -> ChangeStatus:
+        """What became of the change as a whole."""
+
+    @property
+    def outcomes(self) -> tuple[ShiftOutcome, ...]:
+        """The shifts of its series."""
+
+
+def level_starts(changes: Iterable[StoredChange]) -> Mapping[int, tuple[datetime, ...]]:
+    """Return the times of the nights at which changes began another level, by series."""
+    starts: defaultdict[int, tuple[datetime, ...]] = defaultdict(tuple)
+    for change in changes:
+        for outcome in change.outcomes:
+            ends = () if outcome.gone is None else (outcome.gone.started_at,)
+            starts[outcome.shift.series_id] += (outcome.shift.first_after.started_at, *ends)
+    return starts
 
 
 def shift_outcomes(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from history.changes import confirmation
 from history.changes.acknowledgements import Acknowledgement, load_acknowledgements
 from history.changes.confirmation import Confirmation
-from history.changes.level_shift import Direction, ShiftOutcome, direction_between, leads
+from history.changes.level_shift import Direction, Shift, ShiftOutcome, direction_between, leads
 from history.series.series import Night, SeriesKey, key_of, night_of
 from history.store.records import ChangeStatus
 from history.store.schema import builds, change_series, changes, nights, series, sessions
@@ -48,6 +48,27 @@ class Member:
         """Whether it is a regression or an improvement, by the better direction of its metric."""
         return direction_between(self.key.metric, self.level_before, self.level_after)
 
+    def outcome(self, explained: str = "") -> ShiftOutcome:
+        """Return it as a shift with what became of it; `explained` says what else changed that night."""
+        shift = Shift(
+            self.series_id,
+            self.key.environment,
+            self.key.branch,
+            self.key.step,
+            self.key.metric,
+            self.last_before,
+            self.first_after,
+            self.raised,
+            self.level_before,
+            self.level_after,
+            self.ratio_low,
+            self.ratio_high,
+            self.confidence,
+            confirmed=self.confirmed is not None,
+            explained=explained,
+        )
+        return ShiftOutcome(shift, self.gone)
+
 
 @dataclass(frozen=True)
 class Change:
@@ -67,6 +88,12 @@ class Change:
 
     acknowledgements: tuple[Acknowledgement, ...] = ()
     """What people decided about it, the latest last."""
+
+    @property
+    def outcomes(self) -> tuple[ShiftOutcome, ...]:
+        """The members as shifts, with what became of each."""
+        is_explained = self.status is ChangeStatus.EXPLAINED
+        return tuple(member.outcome(self.reason or "" if is_explained else "") for member in self.members)
 
     @property
     def leading(self) -> tuple[Member, ...]:

@@ -1,30 +1,22 @@
 """What looks changed in a night is measured again in it: the old commit against the new one, interleaved."""
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from build.progress import Progress, ProgressTask
 from build.version import parse_version
 from history.changes import confirmation, repository
-from history.changes.confirmation import Confirmation, ConfirmationRequest, Confirms
-from history.changes.suspects import ScreenedNight, find_suspects
-from history.errors import stored_options
-from history.series.results import was_hindered
-from history.series.series import Night, branches_at
-from history.store.records import SessionStatus
-from history.store.schema import sessions
+from history.changes.confirmation import Confirmation, ConfirmationRequest, Confirms, OpenQuestion
+from history.series.series import branches_at
 from history.store.writer import Store
-from history.timestamps import to_text
 from runners.measuring.layouts import can_lay_out
 from runners.measuring.request import PASSES, Exact, Request
 from runners.measuring.session import SessionOutcome
-from runners.nightly.plan import Plan
+from runners.nightly.plan import Plan, Task
 from runners.nightly.work import Spot, request_of
-from suites.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -71,89 +63,55 @@ def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Susp
         if branch not in spot.branches:
             continue
         known = repository.load(connection, branch=branch, suite=environment.suite)
-        tonight = find_suspects(connection, environment, branch, known, least)
-        if tonight is None:
-            continue
-        examined = _examined(connection, branch, tonight)
-        for before, confirms, by_counts in _open(connection, branch, tonight, least, examined):
-            suspicions.append(_suspicion(plan, spot, before, tonight.night, confirms, by_counts))
+        questions = confirmation.open_questions(connection, environment, branch, known, least)
+        suspicions += [suspicion_of(plan, spot.task, question, whose=spot.whose) for question in questions]
     return suspicions
 
 
-def findings_of(outcome: SessionOutcome, store: Store) -> tuple[Confirmation, ...]:
-    """What a session found in every series that has an interval."""
-    with store.database.reading() as connection:
-        return tuple(answer for answer in confirmation.load(connection) if answer.uid == outcome.uid)
-
-
-def _open(
-    connection: Connection, branch: str, tonight: ScreenedNight, least: float, examined: list[Confirms]
-) -> Iterator[tuple[Night, Confirms, bool]]:
-    """Yield the night to compare with, what is asked, and whether counted passes alone can answer it."""
-    night = _uid(connection, tonight.night)
-    for returned in tonight.returned:
-        name, old = returned.change.fingerprint, returned.before
-        if not any(confirms.change == name for confirms in examined):
-            uid, least_left = _uid(connection, old), returned.threshold
-            yield (
-                old,
-                Confirms(ConfirmationRequest.GONE, branch, uid, night, returned.steps, least_left, name),
-                all(METRICS[member.key.metric].is_counted for member in returned.change.members),
-            )
-    looked_at = {step for confirms in examined for step in confirms.steps}
-    timed = {candidate.step for candidate in tonight.suspects if not METRICS[candidate.metric].is_counted}
-    by_night: defaultdict[tuple[Night, bool], list[str]] = defaultdict(list)
-    # Those by rounds first: a step with one of them is counted in the same session.
-    for suspect in sorted(tonight.suspects, key=lambda suspect: suspect.step not in timed):
-        if suspect.step not in looked_at:
-            by_night[suspect.before, suspect.step not in timed].append(suspect.step)
-            looked_at.add(suspect.step)
-    for (before, by_counts), steps in by_night.items():
-        confirms = Confirms(
-            ConfirmationRequest.NEW, branch, _uid(connection, before), night, tuple(steps), least
-        )
-        yield before, confirms, by_counts
-
-
-def _suspicion(
-    plan: Plan, spot: Spot, before: Night, night: Night, confirms: Confirms, by_counts: bool
+def suspicion_of(
+    plan: Plan, task: Task, question: OpenQuestion, *, is_past: bool = False, whose: str = ""
 ) -> Suspicion:
-    versions = (parse_version(before.version), parse_version(night.version))
-    git, variants = plan.engines[spot.engine].git, plan.definitions()
-    request = request_of(spot.task, versions, git=git, variants=variants)
-    steps = tuple(step for step in request.steps if step.name in confirms.steps)
-    confirms = replace(confirms, steps=tuple(step.name for step in steps))
+    """Return a question with the session that answers it; that of past commits has no layouts or profiles."""
+    versions = (parse_version(question.before.version), parse_version(question.after.version))
+    engine, branch = versions[1].engine, question.confirms.branch
+    request = request_of(task, versions, git=plan.engines[engine].git, variants=plan.definitions())
+    steps = tuple(step for step in request.steps if step.name in question.confirms.steps)
+    confirms = replace(question.confirms, steps=tuple(step.name for step in steps))
     request = replace(request, steps=steps, confirms=confirms)
-    if by_counts:
+    if question.by_counts:
         # Minutes instead of an hour: what counts have found, counts can confirm.
         request = replace(request, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, perf=None)
-    else:
-        layouts = (spot.task.confirm_layouts or 0) if can_lay_out(spot.engine) else 0
-        rounds = max(request.repetitions, layouts)
-        request = replace(
-            request, until_decided=True, beside_passes=None, layouts=layouts, repetitions=rounds
-        )
-    return Suspicion(confirms.branch, request, spot.whose)
+        return Suspicion(branch, request, whose)
+    request = replace(request, until_decided=True, beside_passes=None)
+    if is_past:
+        return Suspicion(branch, replace(request, perf=None), whose)
+    layouts = (task.confirm_layouts or 0) if can_lay_out(engine) else 0
+    rounds = max(request.repetitions, layouts)
+    return Suspicion(branch, replace(request, layouts=layouts, repetitions=rounds), whose)
 
 
-def _examined(connection: Connection, branch: str, tonight: ScreenedNight) -> list[Confirms]:
-    """What finished sessions have looked at of tonight's version, unless the machine kept them from it."""
-    since = to_text(tonight.of_version[0].started_at)
-    query = select(sessions.c.options).where(
-        sessions.c.started_at >= since, sessions.c.status == SessionStatus.FINISHED
-    )
-    uids = {_uid(connection, night) for night in tonight.of_version}
-    several = map(stored_options, connection.execute(query).scalars())
-    found = [Confirms.of(options) for options in several if not was_hindered(options)]
-    return [asked for asked in found if asked is not None and asked.branch == branch and asked.night in uids]
+def examine(
+    suspicion: Suspicion,
+    seconds: float,
+    store: Store,
+    progress: Progress,
+    carry_out: Callable[[Request, Progress, str], SessionOutcome | None],
+) -> ExaminedSuspicion | None:
+    """Carry out the session of a suspicion within some seconds; None when it could not be carried out.
+
+    `carry_out` gets its request, a progress, and a name for messages, and returns the outcome.
+    """
+    progress.note(f"looked into: {suspicion}")
+    request = suspicion.request
+    request = replace(request, budget_seconds=min(request.limit_seconds, seconds))
+    outcome = carry_out(request, _Confirming(progress, suspicion.branch), str(suspicion))
+    if outcome is None:
+        return None
+    with store.database.reading() as connection:
+        return ExaminedSuspicion(suspicion, outcome, confirmation.load(connection, uid=outcome.uid))
 
 
-def _uid(connection: Connection, night: Night) -> str:
-    query = select(sessions.c.uid).where(sessions.c.id == night.session_id)
-    return str(connection.execute(query).scalar_one())
-
-
-class Confirming:
+class _Confirming:
     """Progress of a session that confirms: it says so wherever it is shown."""
 
     def __init__(self, progress: Progress, branch: str) -> None:

@@ -23,7 +23,7 @@ from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
 from runners.nightly.backfill_plan import Backfill
-from runners.nightly.confirm import Confirming, ExaminedSuspicion, find_suspicions, findings_of
+from runners.nightly.confirm import examine, find_suspicions
 from runners.nightly.night_result import NightResult, concluded
 from runners.nightly.past.backfill import BackfillPlace, BackfillRun
 from runners.nightly.plan import Plan, PlanError
@@ -276,13 +276,9 @@ class _Measuring:
             if left <= 0:
                 self.night.postponed.append(suspicion)
                 continue
-            self.progress.note(f"looked into: {suspicion}")
-            limit = min(suspicion.request.limit_seconds, left)
-            request = replace(suspicion.request, budget_seconds=limit)
-            outcome = self._run(request, Confirming(self.progress, suspicion.branch), str(suspicion))
-            if outcome is not None:
-                findings = findings_of(outcome, self.store)
-                self.night.examined.append(ExaminedSuspicion(suspicion, outcome, findings))
+            examined = examine(suspicion, left, self.store, self.progress, self._run)
+            if examined is not None:
+                self.night.examined.append(examined)
 
     def _run(self, request: Request, progress: Progress, what: str) -> SessionOutcome | None:
         try:

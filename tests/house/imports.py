@@ -67,6 +67,21 @@ def out_of_order(graph: ImportGraph, package: str, order: Sequence[str]) -> list
     return reports
 
 
+def past_doors(graph: ImportGraph, doors: Iterable[str]) -> list[str]:
+    """Imports of a module inside a package with a door, from elsewhere than the package and its own tests.
+
+    The door of a package is its own file, which says what everything outside may use.
+    """
+    return [
+        f"{found}, which is inside {door}"
+        for door in doors
+        for found in graph.imports
+        if _child(found.imported, door) not in (None, "__init__")
+        and _child(found.importer, door) is None
+        and _child(found.importer, f"tests.{door}") is None
+    ]
+
+
 def circles(graph: ImportGraph) -> list[str]:
     """Imports that close a circle among the modules and folders that lie side by side in some folder.
 

@@ -191,6 +191,30 @@ def words_in(files: Iterable[Path], root: Path, words: Collection[str]) -> list[
     ]
 
 
+# --- what is written in one place
+
+
+def writes_of(sources: Iterable[Source], table: str) -> list[str]:
+    """Statements that put rows into a table of the schema, by its name or in the text of a query."""
+    text = re.compile(rf"\b(INSERT|REPLACE)\s+INTO\s+{table}\b", re.IGNORECASE)
+    return [
+        f"{source.at(node.lineno)}: writes {table}"
+        for source in sources
+        for node in ast.walk(source.tree)
+        if (isinstance(node, ast.Constant) and isinstance(node.value, str) and text.search(node.value))
+        or (isinstance(node, ast.Call) and _inserts_into(node, table))
+    ]
+
+
+def _inserts_into(call: ast.Call, table: str) -> bool:
+    """Whether a call is `insert(table)`, `update(table)` or `table.insert()`, below whatever module names."""
+    name = ast.unparse(call.func).rpartition(".")
+    if name[2] not in {"insert", "update"}:
+        return False
+    written = ast.unparse(call.args[0]) if call.args else name[0]
+    return written.rpartition(".")[2] == table
+
+
 # --- what a move would break
 
 

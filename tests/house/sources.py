@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+# From left to right: each may import itself and what stands before it (docs/decisions/0001-rooms.md).
+ROOMS = ("build", "suites", "history", "report", "compare", "runners", "benchmarks", "tests")
+
 
 @dataclass(frozen=True)
 class Source:
@@ -36,3 +39,23 @@ def read(root: Path, rooms: Iterable[str], suffix: str = ".py") -> list[Source]:
         paths += (root / room).rglob(f"*{suffix}")
         paths += root.glob(f"{room}{suffix}")
     return [Source(path.relative_to(root), path.read_text(encoding="utf-8")) for path in sorted(paths)]
+
+
+def program(sources: list[Source]) -> list[Source]:
+    """The sources without tests."""
+    return [source for source in sources if source.path.parts[0] != "tests"]
+
+
+def none_of(reports: list[str]) -> None:
+    """Fail with all violations, one a line."""
+    assert not reports, "\n" + "\n".join(reports)
+
+
+def house(texts: dict[str, str]) -> list[Source]:
+    """Made-up sources from paths and texts."""
+    return [Source(Path(path), text) for path, text in texts.items()]
+
+
+def places(reports: list[str]) -> list[str]:
+    """File and line of each report."""
+    return [report.split(": ")[0] for report in reports]

@@ -3,7 +3,7 @@
 Evidence need not add up over nights where a single value already shows what there is. What a single value
 cannot show is that it is right: a count can be of something else than it should be. So a step is raised when
 further values agree with the first: those of the next nights here, or passes of the same night
-(history/changes/confirm.py).
+(history/changes/confirmation/decide.py).
 """
 
 import math

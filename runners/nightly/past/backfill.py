@@ -15,21 +15,19 @@ from build.sources.git import mirror
 from build.sources.source import git_address
 from build.version import Engine, Version, parse_version
 from history.changes import confirmation
-from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.changes.detector import judge
-from history.errors import stored_options
 from history.series.matrix import SeriesMatrix, read_matrix
-from history.series.results import own_failures, was_hindered
+from history.series.results import own_failures
 from history.series.series import Night, base_branch
-from history.store.records import CONFIRMS, Environment, FailureCause, SessionStatus
+from history.store.records import Environment, FailureCause, SessionStatus
 from history.store.schema import sessions
 from history.store.writer import Store
 from runners.bisect.run.builds import Unusable, build_of, provider
-from runners.measuring.request import PASSES, Exact, Request
+from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import definition_of
 from runners.nightly.backfill_plan import Backfill
-from runners.nightly.confirm import Confirming, ExaminedSuspicion, Suspicion, findings_of
+from runners.nightly.confirm import ExaminedSuspicion, examine, suspicion_of
 from runners.nightly.past.filling import (
     Dates,
     ExaminedPair,
@@ -180,7 +178,7 @@ class BackfillRun:
         request = replace(request, stands_at={str(version): commit.stands_at}, perf=None)
         why = f", around a change in {', '.join(action.lead.steps)}" if action.lead else ""
         self._progress.note(f"backfill of {place}: {version} of {commit.stands_at:%Y-%m-%d}{why}")
-        outcome = self._carried_out(request, version, self._progress, str(place))
+        outcome = self._carried_out(request, self._progress, str(place))
         if outcome is None or not outcome.uid or outcome.failed:
             self._failed.setdefault(str(place), set()).add(commit.commit)
         if outcome is not None:
@@ -200,41 +198,22 @@ class BackfillRun:
     def _examine(self, place: BackfillPlace, action: ExaminePair, seconds: float) -> None:
         """Measure two commits against each other, after the judge has learnt of the changes found before."""
         judge(self._store.database)
+        before, after, lead = action.before, action.after, action.lead
+        branch, least = place.asked.branch, self._plan.regression_percent / 100
         with self._store.database.reading() as connection:
-            uids = [_uid(connection, night.session_id) for night in (action.before, action.after)]
-        versions = (parse_version(action.before.version), parse_version(action.after.version))
-        tracked = self._plan.engines[place.engine]
-        request = request_of(place.task, versions, git=tracked.git, variants=self._plan.definitions())
-        steps = tuple(step for step in request.steps if step.name in action.lead.steps)
-        least = self._plan.regression_percent / 100
-        names = tuple(step.name for step in steps)
-        confirms = Confirms(ConfirmationRequest.NEW, place.asked.branch, uids[0], uids[1], names, least)
-        request = replace(request, steps=steps, confirms=confirms)
-        if action.lead.by_counts:
-            request = replace(request, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, perf=None)
-        else:
-            limit = min(request.limit_seconds, seconds)
-            request = replace(
-                request, until_decided=True, beside_passes=None, perf=None, budget_seconds=limit
+            question = confirmation.whether_new(
+                connection, branch, before, after, lead.steps, least, lead.by_counts
             )
-        suspicion = Suspicion(place.asked.branch, request)
-        self._progress.note(f"looked into: {suspicion}")
-        progress = Confirming(self._progress, place.asked.branch)
-        outcome = self._carried_out(request, versions[1], progress, str(suspicion))
-        if outcome is None or not outcome.settles:
-            self._unexamined.append(
-                ExaminedPair(action.before.started_at, action.after.started_at, is_step=False)
-            )
-        if outcome is not None:
-            self.result.examined.append(
-                ExaminedSuspicion(suspicion, outcome, findings_of(outcome, self._store))
-            )
+        suspicion = suspicion_of(self._plan, place.task, question, is_past=True)
+        examined = examine(suspicion, seconds, self._store, self._progress, self._carried_out)
+        if examined is None or not examined.outcome.settles:
+            self._unexamined.append(ExaminedPair(before.started_at, after.started_at, is_step=False))
+        if examined is not None:
+            self.result.examined.append(examined)
 
-    def _carried_out(
-        self, request: Request, version: Version, progress: Progress, what: str
-    ) -> SessionOutcome | None:
+    def _carried_out(self, request: Request, progress: Progress, what: str) -> SessionOutcome | None:
         """Return the outcome of a session; None when it could not be carried out, which is reported."""
-        variant = definition_of(version, request.variants)
+        variant = definition_of(request.versions[-1], request.variants)
         programs = GENERATORS[request.suite.generator].build_programs
         provided = provider(self._home, progress, programs, variant)
         try:
@@ -290,19 +269,8 @@ def _examined(
         for answer in confirmation.load(connection, {series_id for series_id, _, _ in matrix.series})
         if answer.is_step
     }
-    query = select(sessions.c.options).where(
-        sessions.c.status == SessionStatus.FINISHED,
-        sessions.c.suite == matrix.environment.suite,
-        sessions.c.options.contains(f'"{CONFIRMS}"'),
-    )
-    for text in connection.execute(query).scalars():
-        options = stored_options(text)
-        confirms = None if was_hindered(options) else Confirms.of(options)
-        if confirms is not None and {confirms.before, confirms.night} <= places.keys():
+    for confirms in confirmation.asked(connection, matrix.environment.suite):
+        if {confirms.before, confirms.night} <= places.keys():
             before, after = places[confirms.before], places[confirms.night]
             pair = (before.session_id, after.session_id)
             yield ExaminedPair(before.started_at, after.started_at, pair in steps)
-
-
-def _uid(connection: Connection, session_id: int) -> str:
-    return str(connection.execute(select(sessions.c.uid).where(sessions.c.id == session_id)).scalar_one())

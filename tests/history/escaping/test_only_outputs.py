@@ -4,8 +4,7 @@ import pytest
 
 from build.home import ROOT
 from tests.house.escaping import made_elsewhere, templates_made_of_texts
-from tests.house.sources import Source, read
-from tests.test_house import ROOMS, house, none_of, places
+from tests.house.sources import ROOMS, Source, house, none_of, places, read
 
 MAKERS = {
     "Styled": ["history/rendering/plain_table.py"],

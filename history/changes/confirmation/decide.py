@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import Connection, RowMapping, select
 
-from history.changes import repository
-from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, ConfirmationRequest, Confirms
-from history.changes.repository import Member
+from history.changes.confirmation import store
+from history.changes.confirmation.request import ConfirmationRequest, Confirms
+from history.changes.confirmation.store import SeriesFinding
+from history.changes.level_shift import Shift, StoredChange, level_starts
 from history.comparison.exact import exact_rule
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
@@ -22,10 +23,20 @@ from history.series.series import base_branch
 from history.stats.estimators import Interval
 from history.stats.noise_model import Noise
 from history.store.records import Environment, Run
-from history.store.schema import confirmations, nights, sessions
+from history.store.schema import nights, sessions
 from history.store.session_reads import latest_noise, session_of
 from history.timestamps import from_text
+from suites.metric import Detection
 from suites.metrics import METRICS, PRIMARY, judged_metrics
+
+CONFIDENCE = 0.999
+"""The probability that all intervals of a confirming session hold, of all steps and judged metrics, at all
+looks."""
+
+_TOGETHER = [metric for metric in judged_metrics(Detection.EVIDENCE) if METRICS[metric].beside_of == PRIMARY]
+METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(_TOGETHER)
+"""The confidence of the intervals of one metric, by Bonferroni over those that one session can have: metrics
+need not be independent. Sessions of held connections have fewer. Counts have intervals of another kind."""
 
 HALF = 0.5
 """The share of a change that must have gone, according to the interval, for it to count as gone."""
@@ -37,13 +48,17 @@ LOOKED_BACK = 400
 """The nights that are read to find those of a level: a session may be merged long after its nights."""
 
 
-def insert_findings(
-    connection: Connection, session_id: int, options: Mapping[str, Any], runs: Sequence[Run]
+def decide(
+    connection: Connection,
+    session_id: int,
+    options: Mapping[str, Any],
+    runs: Sequence[Run],
+    changes: Sequence[StoredChange],
 ) -> None:
-    """Insert the findings of a confirming session, from the rounds that it has.
+    """Decide what a confirming session was asked, from the rounds that it has, and store the findings.
 
-    Inserts nothing when one of its nights is not in this history. The session must not have been derived
-    before.
+    `changes` are the stored changes of its branch. Stores nothing when one of its nights is not in this
+    history. The session must not have been derived before.
     """
     confirms = Confirms.of(options)
     assert confirms is not None
@@ -56,9 +71,7 @@ def insert_findings(
     if base is None:
         return
     matrix = read_matrix(connection, environment, confirms.branch, base, judged_metrics(), LOOKED_BACK)
-    starts = level_starts(repository.load(connection, branch=confirms.branch, suite=environment.suite))
-    until = from_text(before["started_at"])
-    members = _members(connection, confirms)
+    starts, until = level_starts(changes), from_text(before["started_at"])
     paired = pair_steps(runs, *versions)
     intervals = _intervals(connection, session_id, paired)
     intervals.exact = exact_rule({stored_version(version).engine for version in versions})
@@ -69,49 +82,20 @@ def insert_findings(
         if interval is not None:
             measured[series_id] = interval
     thresholds = _thresholds(matrix, confirms)
-    findings = findings_of(confirms, measured, members, thresholds)
+    findings = findings_of(confirms, measured, _members(changes, confirms), thresholds)
     rows = []
     for row, (series_id, _, _) in enumerate(matrix.series):
         level = level_of(matrix, row, starts.get(series_id, ()), until)
         if series_id in findings and level is not None:
             interval = as_reported(measured[series_id], findings[series_id], thresholds[series_id])
-            rows.append(
-                {
-                    "session_id": session_id,
-                    "series_id": series_id,
-                    "question": confirms.question,
-                    "before_id": before["session_id"],
-                    "after_id": after["session_id"],
-                    "finding": findings[series_id],
-                    "level_before": math.exp(level),
-                    "ratio": interval.estimate,
-                    "ratio_low": interval.low,
-                    "ratio_high": interval.high,
-                    "rounds": interval.n,
-                    "confidence": CONFIDENCE,
-                }
-            )
-    if rows:
-        connection.execute(insert(confirmations), rows)
+            rows.append(SeriesFinding(series_id, findings[series_id], math.exp(level), interval))
+    both = (before["session_id"], after["session_id"])
+    store.insert_findings(connection, session_id, confirms.question, both, CONFIDENCE, rows)
 
 
 def _thresholds(matrix: SeriesMatrix, confirms: Confirms) -> dict[int, float]:
     """Return the fraction beyond which each series has changed: that of its metric, if it has its own."""
     return {id_: METRICS[metric].threshold(confirms.threshold) for id_, _, metric in matrix.series}
-
-
-def level_starts(changes: Iterable[repository.Change]) -> Mapping[int, tuple[datetime, ...]]:
-    """Return the times of the nights at which changes began another level, by series."""
-    starts: dict[int, tuple[datetime, ...]] = {}
-    for change in changes:
-        for member in change.members:
-            ends = () if member.gone is None else (member.gone.started_at,)
-            starts[member.series_id] = (
-                *starts.get(member.series_id, ()),
-                member.first_after.started_at,
-                *ends,
-            )
-    return starts
 
 
 def level_of(matrix: SeriesMatrix, row: int, starts: Sequence[datetime], until: datetime) -> float | None:
@@ -148,14 +132,13 @@ def _night(connection: Connection, uid: str, branch: str) -> RowMapping | None:
     return connection.execute(query).mappings().one_or_none()
 
 
-def _members(connection: Connection, confirms: Confirms) -> Mapping[int, Member]:
-    if confirms.question is ConfirmationRequest.NEW:
-        return {}
+def _members(changes: Iterable[StoredChange], confirms: Confirms) -> Mapping[int, Shift]:
+    """Return the members of the change that may be gone, by series; none of a new one."""
     return {
-        member.series_id: member
-        for change in repository.load(connection, branch=confirms.branch)
-        if change.fingerprint == confirms.change
-        for member in change.members
+        outcome.shift.series_id: outcome.shift
+        for change in changes
+        if confirms.question is ConfirmationRequest.GONE and change.fingerprint == confirms.change
+        for outcome in change.outcomes
     }
 
 
@@ -173,7 +156,7 @@ def _intervals(connection: Connection, session_id: int, paired: Sequence[StepPai
 def findings_of(
     confirms: Confirms,
     measured: Mapping[int, Interval],
-    change_members: Mapping[int, Member],
+    change_members: Mapping[int, Shift],
     thresholds: Mapping[int, float],
 ) -> Mapping[int, MetricChange]:
     """Return the findings by series; for a change that may be gone, only those of its members.
@@ -187,24 +170,20 @@ def findings_of(
         }
     members = {series_id: member for series_id, member in change_members.items() if series_id in measured}
     gone = {
-        series_id for series_id, member in members.items() if is_gone(measured[series_id], _log_size(member))
+        series_id for series_id, member in members.items() if is_gone(measured[series_id], member.log_size)
     }
-    primary = {series_id for series_id, member in members.items() if member.key.metric == PRIMARY}
+    primary = {series_id for series_id, member in members.items() if member.metric == PRIMARY}
     if primary and primary <= gone:
         # Rounds end when the primary metric is decided, so that noisier costs can remain undecided. They
         # follow the primary metric unless their own estimate contradicts it.
         gone |= {
             series_id
             for series_id, member in members.items()
-            if is_gone(_point(measured[series_id]), _log_size(member))
+            if is_gone(_point(measured[series_id]), member.log_size)
         }
     return {
         series_id: MetricChange.SAME if series_id in gone else MetricChange.UNKNOWN for series_id in members
     }
-
-
-def _log_size(member: Member) -> float:
-    return math.log(member.level_after / member.level_before)
 
 
 def _point(interval: Interval) -> Interval:

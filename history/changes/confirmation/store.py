@@ -1,79 +1,29 @@
-"""Confirmations: a commit of a branch and an earlier one, measured in interleaved rounds of one session."""
+"""The stored confirmations: what confirming sessions found, series by series; loading and inserting them."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from enum import StrEnum
-from typing import Any, Self
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, insert, select
 
+from history.changes.confirmation.request import ConfirmationRequest
 from history.comparison.verdict import MetricChange
-from history.errors import DamagedTextError
 from history.series.series import Night, SeriesKey, key_of, night_of
-from history.store.records import CONFIRMS
+from history.stats.estimators import Interval
 from history.store.schema import confirmations, machines, nights, series, sessions
-from suites.metric import Detection
-from suites.metrics import METRICS, PRIMARY, judged_metrics
-
-CONFIDENCE = 0.999
-"""The probability that all intervals of a confirming session hold, of all steps and judged metrics, at all
-looks."""
-
-_TOGETHER = [metric for metric in judged_metrics(Detection.EVIDENCE) if METRICS[metric].beside_of == PRIMARY]
-METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(_TOGETHER)
-"""The confidence of the intervals of one metric, by Bonferroni over those that one session can have: metrics
-need not be independent. Sessions of held connections have fewer. Counts have intervals of another kind."""
-
-
-class ConfirmationRequest(StrEnum):
-    """The question that a confirming session answers."""
-
-    NEW = "new"
-    """Does tonight's commit differ from the one before it?"""
-
-    GONE = "gone"
-    """Is a change gone? Tonight's commit is compared with the one before the change."""
+from suites.metrics import METRICS
 
 
 @dataclass(frozen=True)
-class Confirms:
-    """The options of a confirming session. Nights are given by the uid of their session."""
+class SeriesFinding:
+    """The finding of a confirming session in one series, as it is stored."""
 
-    question: ConfirmationRequest
-    branch: str
-    before: str
-    """The session of the night whose version of the branch is the base."""
+    series_id: int
+    finding: MetricChange
+    level_before: float
+    """The level of the series in the nights up to the earlier one, as a ratio to its base."""
 
-    night: str
-    """The session of the night with the suspects."""
-
-    steps: tuple[str, ...]
-    threshold: float
-    """The fraction beyond which a ratio counts as a change."""
-
-    change: str = ""
-    """The fingerprint of the change that may be gone."""
-
-    def option(self) -> dict[str, Any]:
-        """Return the value of the option CONFIRMS."""
-        return {**asdict(self), "steps": list(self.steps)}
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self | None:
-        """Return what a session with these options confirms; None for an ordinary session.
-
-        Raises DamagedTextError if the options are not those that Tidemark writes.
-        """
-        value = options.get(CONFIRMS)
-        if not isinstance(value, dict):
-            return None
-        try:
-            question, steps = ConfirmationRequest(value["question"]), tuple(value["steps"])
-            return cls(**{**value, "question": question, "steps": steps})
-        except (KeyError, TypeError, ValueError) as error:
-            raise DamagedTextError(
-                f"the option {CONFIRMS} of a session is {value!r:.60}, which is not a confirmation"
-            ) from error
+    interval: Interval
+    """The interval of the ratio of the later commit over the earlier one."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +80,10 @@ class Confirmation:
         return self.level_before * self.ratio
 
 
-def load(connection: Connection, series_ids: Collection[int] | None = None) -> tuple[Confirmation, ...]:
-    """Return the confirmations of the given series, or of all, in the order of the nights."""
+def load(
+    connection: Connection, series_ids: Collection[int] | None = None, uid: str | None = None
+) -> tuple[Confirmation, ...]:
+    """Return the confirmations of the given series and session, or of all, in the order of the nights."""
     before, after = nights.alias("night_before"), nights.alias("night_after")
     measured = {"before": sessions.alias("session_before"), "after": sessions.alias("session_after")}
     query = (
@@ -158,7 +110,39 @@ def load(connection: Connection, series_ids: Collection[int] | None = None) -> t
     )
     if series_ids is not None:
         query = query.where(confirmations.c.series_id.in_(series_ids))
+    if uid is not None:
+        query = query.where(sessions.c.uid == uid)
     return tuple(_confirmation(row) for row in connection.execute(query).mappings())
+
+
+def insert_findings(
+    connection: Connection,
+    session_id: int,
+    question: ConfirmationRequest,
+    both: tuple[int, int],
+    confidence: float,
+    findings: Iterable[SeriesFinding],
+) -> None:
+    """Insert what a session found; `both` are the ids of the sessions of the earlier and the later night."""
+    rows = [
+        {
+            "session_id": session_id,
+            "series_id": found.series_id,
+            "question": question,
+            "before_id": both[0],
+            "after_id": both[1],
+            "finding": found.finding,
+            "level_before": found.level_before,
+            "ratio": found.interval.estimate,
+            "ratio_low": found.interval.low,
+            "ratio_high": found.interval.high,
+            "rounds": found.interval.n,
+            "confidence": confidence,
+        }
+        for found in findings
+    ]
+    if rows:
+        connection.execute(insert(confirmations), rows)
 
 
 def session_id(connection: Connection, confirmed: Confirmation) -> int:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from history.changes.confirm import findings_of
 from history.changes.confirmation import ConfirmationRequest, Confirms
-from history.changes.repository import Member
+from history.changes.confirmation.decide import findings_of
+from history.changes.level_shift import Shift
 from history.comparison.verdict import MetricChange
-from history.series.series import Night, SeriesKey
+from history.series.series import Night
 from history.stats.estimators import Interval
 from history.store.records import Environment
 from tests.history.handmade import NIGHT
@@ -16,9 +16,10 @@ BEFORE, AFTER = (Night(number, NIGHT, f"postgres@git:{number:012}", number) for 
 SURELY_BACK, SURELY_THERE = (0.98, 1.03), (0.59, 0.63)
 
 
-def member(series_id: int, metric: str, ratio: float) -> Member:
-    key = SeriesKey(Environment("db1", "write-heavy", "short relaxed"), "postgres@main", "insert", metric)
-    return Member(series_id, key, BEFORE, AFTER, AFTER, 1.0, ratio, ratio, ratio, 0.999, None)
+def member(series_id: int, metric: str, ratio: float) -> Shift:
+    place, nights = Environment("db1", "write-heavy", "short relaxed"), (BEFORE, AFTER, AFTER)
+    levels = (1.0, ratio, ratio, ratio)
+    return Shift(series_id, place, "postgres@main", "insert", metric, *nights, *levels, 0.999)
 
 
 def found(**intervals: tuple[float, float]) -> dict[str, MetricChange]:

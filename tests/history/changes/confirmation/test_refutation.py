@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from history.changes import confirmation
+from history.changes.confirmation import weighed
 from history.changes.level_shift import Shift
-from history.changes.refutation import weighed
 from history.store.records import ChangeStatus
 from tests.history.commits import Commits, commit
 from tests.history.conftest import Target

@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 
 from benchmarks.simulation.vectorised import IMPROVEMENT, REGRESSION, run_suites
 from history.changes import repository
-from history.changes.anomaly_score import BranchLogRatios, RoundNoise, ScoredSeries, tonight_probabilities
 from history.changes.confirmation import CONFIDENCE, METRIC_CONFIDENCE, ConfirmationRequest
-from history.changes.suspects import FALSE_SUSPECTS_A_NIGHT, ScreenedNight, find_suspects
+from history.changes.confirmation.anomaly_score import (
+    BranchLogRatios,
+    RoundNoise,
+    ScoredSeries,
+    tonight_probabilities,
+)
+from history.changes.confirmation.suspects import FALSE_SUSPECTS_A_NIGHT, ScreenedNight, find_suspects
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.stats.repeated_intervals import Design

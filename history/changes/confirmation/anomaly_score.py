@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
-from history.changes.confirm import level_starts
 from history.changes.detection import rule_of, tonight
-from history.changes.repository import Change
+from history.changes.level_shift import StoredChange, level_starts
 from history.comparison.pairs import pair_steps
 from history.errors import stored_version
 from history.series.matrix import SeriesMatrix
@@ -62,7 +61,9 @@ class BranchLogRatios:
     `logs` are of shape [rows, nights], nan in a gap. The first rows are series, the others groups of steps.
     """
 
-    def __init__(self, matrix: SeriesMatrix, changes: Sequence[Change], groups: Mapping[str, str]) -> None:
+    def __init__(
+        self, matrix: SeriesMatrix, changes: Sequence[StoredChange], groups: Mapping[str, str]
+    ) -> None:
         """Take the log ratios of a matrix; `groups` are the groups by step."""
         self.matrix = matrix
         logs = matrix.log_ratios()

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from history.changes.confirmation import Confirmation, ConfirmationRequest
+from history.changes.confirmation.request import ConfirmationRequest
+from history.changes.confirmation.store import Confirmation
 from history.changes.level_shift import Shift
 from history.comparison.verdict import MetricChange
 

@@ -1,7 +1,7 @@
 """Suspects: series of a branch whose last night, or latest nights together, are worth measuring again.
 
 A false suspect costs an hour of a machine, but nobody's time, so that the threshold is low. Additional rounds
-decide about every suspect (history/changes/confirm.py).
+decide about every suspect (history/changes/confirmation/decide.py).
 """
 
 import math
@@ -11,12 +11,13 @@ from itertools import takewhile
 
 from sqlalchemy import Connection, func, select
 
-from history.changes import confirmation
-from history.changes.anomaly_score import BranchLogRatios, RoundNoise, tonight_probabilities
-from history.changes.confirm import HALF
-from history.changes.confirmation import Confirmation, ConfirmationRequest
+from history.changes.confirmation import store
+from history.changes.confirmation.anomaly_score import BranchLogRatios, RoundNoise, tonight_probabilities
+from history.changes.confirmation.decide import HALF
+from history.changes.confirmation.request import ConfirmationRequest
+from history.changes.confirmation.store import Confirmation
 from history.changes.detection import evidence, rule_of
-from history.changes.repository import Change, Member
+from history.changes.level_shift import Shift, StoredChange
 from history.comparison.result import groups_of
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import Night, base_branch
@@ -30,8 +31,8 @@ from suites.metrics import PRIMARY, judged_metrics
 FALSE_SUSPECTS_A_NIGHT = 0.3
 """The mean number of false suspects in a quiet night of a box."""
 
-WAYS = 2
-"""In which a series becomes one: by the last night alone, and by the latest nights together."""
+WAYS_OF_SUSPICION = 2
+"""In which a series becomes a suspect: by the last night alone, and by the latest nights together."""
 
 TOGETHER_FROM = 40
 """The nights of a series from which on its latest nights together tell anything."""
@@ -75,7 +76,7 @@ class ScreenedNight:
 class ReturnedChange:
     """An open change that seems to be gone."""
 
-    change: Change
+    change: StoredChange
     steps: tuple[str, ...]
     before: Night
     """A night before it in all series of the environment."""
@@ -92,7 +93,11 @@ def series_count(connection: Connection, box: str) -> int:
 
 
 def find_suspects(
-    connection: Connection, environment: Environment, branch: str, changes: Sequence[Change], least: float
+    connection: Connection,
+    environment: Environment,
+    branch: str,
+    changes: Sequence[StoredChange],
+    least: float,
 ) -> ScreenedNight | None:
     """Return the suspects of the last night of a branch; None when the branch has no new version.
 
@@ -114,10 +119,12 @@ def find_suspects(
     ratios = BranchLogRatios(matrix, changes, groups)
     limit = FALSE_SUSPECTS_A_NIGHT / max(1, series_count(connection, environment.box))
     noise = RoundNoise(connection, matrix)
-    known = confirmation.load(connection, [series_id for series_id, _, _ in matrix.series])
+    known = store.load(connection, [series_id for series_id, _, _ in matrix.series])
     found = [
         *_suspects(ratios, noise, limit, least),
-        *_gathered(ratios, [*ratios.earlier_levels(), *_examined(ratios, known)], limit / WAYS, least),
+        *_gathered(
+            ratios, [*ratios.earlier_levels(), *_examined(ratios, known)], limit / WAYS_OF_SUSPICION, least
+        ),
     ]
     suspects = [
         suspect
@@ -174,18 +181,18 @@ def _last_built(nights: Sequence[Night], last: int) -> Night | None:
     return next((night for night in built if night.version != nights[-1].version), None)
 
 
-def _confirmed(changes: Sequence[Change], tonight: Night) -> set[tuple[str, Night]]:
+def _confirmed(changes: Sequence[StoredChange], tonight: Night) -> set[tuple[str, Night]]:
     """Return the steps of open changes confirmed in earlier nights, each with the night before the change.
 
     Confirming rounds end when throughput is decided, so that a cost which they left undecided is a suspect
     every night since. Its step is reported already, and the watch raises the cost if it persists.
     """
     return {
-        (member.key.step, member.last_before)
+        (outcome.shift.step, outcome.shift.last_before)
         for change in changes
         if change.status is ChangeStatus.OPEN
-        for member in change.members
-        if member.confirmed is not None and member.first_after.started_at < tonight.started_at
+        for outcome in change.outcomes
+        if outcome.shift.confirmed and outcome.shift.first_after.started_at < tonight.started_at
     }
 
 
@@ -209,7 +216,7 @@ def _suspects(ratios: BranchLogRatios, noise: RoundNoise, limit: float, least: f
     for row, probability in enumerate(tonight_probabilities(ratios, noise)):
         level, tonight = ratios.level(row), float(ratios.logs[row, -1])
         metric = ratios.rows[row].metric
-        ways = WAYS if len(ratios.columns(row)) >= TOGETHER_FROM else 1
+        ways = WAYS_OF_SUSPICION if len(ratios.columns(row)) >= TOGETHER_FROM else 1
         most, distance = rule_of(metric).suspect(metric, limit / ways, least)
         if level is None or not (probability <= most and abs(tonight - level) > distance):
             continue
@@ -236,7 +243,7 @@ def _last_before(ratios: BranchLogRatios, row: int, level: float, tonight: float
     return nights[max(near or others)] if others else None
 
 
-def _returned(matrix: SeriesMatrix, changes: Sequence[Change]) -> Iterator[ReturnedChange]:
+def _returned(matrix: SeriesMatrix, changes: Sequence[StoredChange]) -> Iterator[ReturnedChange]:
     """Iterate over open changes of which most series are closer tonight to the level before than after."""
     row = {series_id: number for number, (series_id, _, _) in enumerate(matrix.series)}
     tonight = matrix.nights[-1]
@@ -244,12 +251,12 @@ def _returned(matrix: SeriesMatrix, changes: Sequence[Change]) -> Iterator[Retur
         if change.status is not ChangeStatus.OPEN:
             continue
         members = [
-            member
-            for member in change.members
-            if member.series_id in row
-            and member.gone is None
-            and member.first_after.started_at < tonight.started_at
-            and matrix.ratios[row[member.series_id], -1] > 0
+            outcome.shift
+            for outcome in change.outcomes
+            if outcome.shift.series_id in row
+            and outcome.gone is None
+            and outcome.shift.first_after.started_at < tonight.started_at
+            and matrix.ratios[row[outcome.shift.series_id], -1] > 0
         ]
         near = [
             member
@@ -262,17 +269,16 @@ def _returned(matrix: SeriesMatrix, changes: Sequence[Change]) -> Iterator[Retur
         if before is None or before.build_id is None or 2 * len(near) <= len(members):
             continue
         if before.version != tonight.version:
-            steps = tuple(dict.fromkeys(member.key.step for member in members))
+            steps = tuple(dict.fromkeys(member.step for member in members))
             yield ReturnedChange(change, steps, before, _half(members))
 
 
-def _is_nearer(value: float, member: Member) -> bool:
-    before, after = math.log(value / member.level_before), math.log(value / member.level_after)
+def _is_nearer(value: float, member: Shift) -> bool:
+    before, after = math.log(value / member.before), math.log(value / member.after)
     return abs(before) < abs(after)
 
 
-def _half(members: Sequence[Member]) -> float:
+def _half(members: Sequence[Shift]) -> float:
     """Return half of the smallest size, as a fraction: of throughput if it changed, else of all members."""
-    throughput = [member for member in members if member.key.metric == PRIMARY] or members
-    sizes = [abs(math.log(member.level_after / member.level_before)) for member in throughput]
-    return -math.expm1(-min(sizes) * HALF)
+    throughput = [member for member in members if member.metric == PRIMARY] or members
+    return -math.expm1(-min(abs(member.log_size) for member in throughput) * HALF)
