@@ -18,7 +18,7 @@ from history.errors import stored_version
 from history.escaping.characters import one_line
 from history.series.variants import TWIN, definition_in, option_words
 from history.stats.estimators import MINIMUM_REPETITIONS
-from history.store.records import EXACT, HELD, LAYOUTS, ONLY, Session
+from history.store.records import EXACT, HELD, LAYOUTS, ONLY, ChangeStatus, Session
 from suites.keys.levels import LEVEL
 from suites.metrics import METRICS, PRIMARY
 
@@ -115,6 +115,20 @@ def change_search(report: ChangeReport) -> list[str]:
     words += [] if member.key.metric == PRIMARY else ["--metric", member.key.metric]
     words += _SEARCHED[direction_between(member.key.metric, 1, member.ratio)]
     return [] if good == bad else [*_notes(session, [str(new)]), quoted([*words, *defined])]
+
+
+def change_decision(report: ChangeReport) -> list[str]:
+    """Return lines for a shell that acknowledge an open change, or take that back; none for a closed one.
+
+    The reason in it has to be replaced by one's own.
+    """
+    words = ["./tidemark", "history", "acknowledge", report.change.fingerprint]
+    decided = {
+        ChangeStatus.OPEN: ["--reason", "why it is accepted"],
+        ChangeStatus.ACKNOWLEDGED: ["--undo", "--reason", "why it is not accepted"],
+    }
+    status = report.change.status
+    return [quoted([*words, *decided[status]])] if status in decided else []
 
 
 def patch_notes(definition: Mapping[str, Any]) -> list[str]:

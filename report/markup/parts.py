@@ -218,8 +218,10 @@ def stat(number: h.Node, label: h.Node, tone: str = "", href: str | None = None)
 
 
 def commands(lines: Sequence[str], label: str = "To reproduce") -> h.Node:
-    """Return shell commands to copy."""
-    return [h.h3[label], h.pre(tabindex="0", role="group", aria_label=label)[h.code["\n".join(lines)]]]
+    """Return shell commands, beside which a script puts a button that copies them."""
+    return h.div(".commands")[
+        h.h3[label], h.pre(tabindex="0", role="group", aria_label=label)[h.code["\n".join(lines)]]
+    ]
 
 
 def note(*content: h.Node, kind: str = "") -> h.Node:

@@ -122,5 +122,35 @@ const tidemark = {
     show();
   };
 
-  document.addEventListener("DOMContentLoaded", () => { freshness(); metrics(); });
+  /** Selects a text and copies it. The selection comes first: from disk a browser may ask before it lets a
+   * script write to the clipboard, or never answer.
+   * @param {HTMLElement} place @returns {Promise<boolean>} whether it was copied */
+  const copied = async (place) => {
+    getSelection()?.selectAllChildren(place);
+    if (document.execCommand("copy")) return true;
+    try {
+      await navigator.clipboard.writeText(place.textContent || "");
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  const copyButtons = () => {
+    for (const block of document.querySelectorAll(".commands")) {
+      const [head, code] = [block.querySelector("h3"), block.querySelector("code")];
+      if (!head || !code) continue;
+      const button = tidemark.element("button", { type: "button", class: "copy", "aria-label": `Copy: ${head.textContent}` }, "Copy");
+      const said = tidemark.element("span", { class: "quiet", role: "status" });
+      button.addEventListener("click", async () => {
+        said.textContent = (await copied(code)) ? "copied" : "selected: copy it with the keyboard";
+      });
+      const beside = tidemark.element("div", {});
+      head.replaceWith(beside);
+      beside.append(head, said);
+      block.append(button);
+    }
+  };
+
+  document.addEventListener("DOMContentLoaded", () => { freshness(); metrics(); copyButtons(); });
 }

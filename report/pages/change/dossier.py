@@ -1,14 +1,13 @@
 """A change as one page: what, how sure, where, since when, which commit, and how to see it again."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import htpy as h
 
 from build.engines import ENGINES
 from history.changes.repository import Change
 from history.errors import stored_version
-from history.rendering.commands import change_again, change_search
 from history.rendering.confirmations import counted_rounds
 from history.store.records import ChangeStatus
 from report import addresses
@@ -16,8 +15,9 @@ from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import night_figure
 from report.markup.formats import amount, day, metric_name, moment, percent, share, span
 from report.markup.frame import Page
-from report.markup.parts import commands, facts, note, numeric, section, table, tone_of
+from report.markup.parts import facts, note, numeric, section, table, tone_of
 from report.pages.bisect import culprit_of, posterior_section
+from report.pages.change.actions import actions
 from report.pages.change.commits import commits_section
 from report.pages.changes import (
     change_sentence,
@@ -62,6 +62,9 @@ def dossier_page(
     body = [
         h.p(".sentence")[change_sentence(report)],
         h.p(".sentence")["Culprit: ", culprit_of(bisect), "."] if bisect and bisect.culprit else None,
+        actions(
+            report, bisect, f"{root}{addresses.bisect(bisect.uid)}" if bisect and linked else "", catalog
+        ),
         commits_section(commits, bisect),
         _facts(dossier, catalog, root, tracker, linked),
         _main_chart(dossier, catalog, root, linked),
@@ -77,7 +80,6 @@ def dossier_page(
         _environment(dossier, catalog),
         _others(dossier, catalog, root, linked),
         _members(dossier, catalog, root, linked),
-        commands(lines) if (lines := _commands(dossier, catalog.clearance)) else None,
         None if linked else tab_separated(dossier, catalog),
     ]
     last = (
@@ -352,15 +354,6 @@ def _members(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.N
         table(heads, rows, caption="All series of the change", sortable=linked),
         lead="Before and after are ratios to the base of the same night.",
     )
-
-
-def _commands(dossier: Dossier, clearance: Clearance) -> Sequence[str]:
-    report = dossier.report
-    lines = change_again(report)
-    if report.change.status is ChangeStatus.OPEN:
-        lines += change_search(report)
-    # What the versions got may say more of the house than their names.
-    return lines if not clearance.is_public else [line for line in lines if line.startswith("./compare.py")]
 
 
 def tab_separated(dossier: Dossier, catalog: Catalog) -> h.Node:
