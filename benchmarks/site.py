@@ -78,7 +78,7 @@ def plant_change(path: Path) -> str:
         with store.database.writing() as connection:
             when = FIRST_NIGHT + timedelta(days=TEN_BOXES.nights)
             repository.insert_change(
-                connection, "be9c4", outcomes, Direction.REGRESSION, ChangeStatus.OPEN, None, when
+                connection, "be9c4", outcomes, Direction.WORSE, ChangeStatus.OPEN, None, when
             )
     return "be9c4"
 

@@ -265,7 +265,9 @@ def _calibrate(command: argparse.ArgumentParser) -> None:
 
 
 def _nightly(command: argparse.ArgumentParser) -> None:
-    command.epilog = "exit codes: 0 done, or nothing is new; 1 a regression is new or came back; 2 trouble"
+    command.epilog = (
+        "exit codes: 0 done, or nothing is new; 1 a change for the worse is new or came back; 2 trouble"
+    )
     command.add_argument("--plan", default=str(PLAN), metavar="FILE", help="default: runners/nightly.toml")
     box = "box of the plan that this machine is; default: $TIDEMARK_BOX, else by host name"
     command.add_argument("--box", metavar="NAME", help=box)

@@ -21,15 +21,28 @@ ALIKE = 0.5
 
 
 class Direction(StrEnum):
-    """The direction of a change, as a person judges it."""
+    """The direction of a change over nights, as a person judges it; verdicts of sessions have other words."""
 
-    REGRESSION = "regression"
-    IMPROVEMENT = "improvement"
+    WORSE = "worse"
+    BETTER = "better"
     MIXED = "mixed"
-    """Some series of a change regressed, others improved."""
+    """Some series of a change got worse, others better."""
 
     SHIFT = "shift"
     """The metric has no better direction, or the series alternates between two levels."""
+
+    @property
+    def phrase(self) -> str:
+        """What a change in this direction is called: `change for the worse`."""
+        return _PHRASES[self]
+
+
+_PHRASES = {
+    Direction.WORSE: "change for the worse",
+    Direction.BETTER: "change for the better",
+    Direction.MIXED: "trade",
+    Direction.SHIFT: "change",
+}
 
 
 class Course(StrEnum):
@@ -44,11 +57,11 @@ class Course(StrEnum):
 
 
 def direction_between(metric: str, before: float, after: float) -> Direction:
-    """Return whether a move of a metric from one level to another is a regression or an improvement."""
+    """Return whether a move of a metric from one level to another is for the worse or for the better."""
     better = METRICS[metric].better
     if better is Better.NEITHER:
         return Direction.SHIFT
-    return Direction.IMPROVEMENT if (after > before) is (better is Better.HIGHER) else Direction.REGRESSION
+    return Direction.BETTER if (after > before) is (better is Better.HIGHER) else Direction.WORSE
 
 
 def leads(direction: Direction, change: Direction) -> bool:
@@ -56,7 +69,7 @@ def leads(direction: Direction, change: Direction) -> bool:
 
     It does if it moved as the change did; in a mixed change those decide that got worse.
     """
-    return direction is (Direction.REGRESSION if change is Direction.MIXED else change)
+    return direction is (Direction.WORSE if change is Direction.MIXED else change)
 
 
 @dataclass(frozen=True)

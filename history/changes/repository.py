@@ -16,6 +16,16 @@ from history.store.records import ChangeStatus
 from history.store.schema import builds, change_series, changes, nights, series, sessions
 from history.timestamps import from_text, to_text
 
+_STORED = {
+    Direction.WORSE: "regression",
+    Direction.BETTER: "improvement",
+    Direction.MIXED: "mixed",
+    Direction.SHIFT: "shift",
+}
+"""The words of the column `direction`, which is older than those that people read."""
+
+_DIRECTIONS = {stored: direction for direction, stored in _STORED.items()}
+
 
 @dataclass(frozen=True)
 class Member:
@@ -45,7 +55,7 @@ class Member:
 
     @property
     def direction(self) -> Direction:
-        """Whether it is a regression or an improvement, by the better direction of its metric."""
+        """Whether it is for the worse or for the better, by the better direction of its metric."""
         return direction_between(self.key.metric, self.level_before, self.level_after)
 
     def outcome(self, explained: str = "") -> ShiftOutcome:
@@ -105,9 +115,7 @@ class Change:
     def opposite(self) -> tuple[Member, ...]:
         """The members that got better in a mixed change: the other half of a trade."""
         is_mixed = self.direction is Direction.MIXED
-        return tuple(
-            member for member in self.members if is_mixed and member.direction is Direction.IMPROVEMENT
-        )
+        return tuple(member for member in self.members if is_mixed and member.direction is Direction.BETTER)
 
     @property
     def last_before(self) -> Night:
@@ -148,7 +156,7 @@ def load(
     return tuple(
         Change(
             **{name: row[name] for name in ("id", "fingerprint", "branch", "suite", "reason")},
-            direction=Direction(row["direction"]),
+            direction=_DIRECTIONS[row["direction"]],
             status=ChangeStatus(row["status"]),
             found_at=from_text(row["found_at"]),
             updated_at=from_text(row["updated_at"]),
@@ -185,7 +193,7 @@ def insert_change(
         "fingerprint": fingerprint,
         "branch": shift.branch,
         "suite": shift.environment.suite,
-        "direction": direction,
+        "direction": _STORED[direction],
         "status": status,
         "reason": reason,
         "found_at": to_text(when),
@@ -205,7 +213,8 @@ def update_change(
     when: datetime,
 ) -> None:
     """Update direction, status and reason of a change."""
-    values = {"direction": direction, "status": status, "reason": reason, "updated_at": to_text(when)}
+    how = {"direction": _STORED[direction], "status": status}
+    values = {**how, "reason": reason, "updated_at": to_text(when)}
     connection.execute(update(changes).where(changes.c.id == change_id).values(values))
 
 

@@ -145,7 +145,7 @@ def _alternation_json(found: AlternatingLevels | None) -> dict[str, Any] | None:
 
 
 def level_change(change: LevelChange) -> str:
-    """Return size and direction: `-9.1% (-9.8% to -8.3%), regression`."""
+    """Return size and direction: `-9.1% (-9.8% to -8.3%), worse`."""
     size = f"{change.after / change.before - 1:+.1%} ({change.low - 1:+.1%} to {change.high - 1:+.1%})"
     return f"{size}, {change.direction}"
 
@@ -188,7 +188,7 @@ def _alternation(series: SearchedSeries) -> Iterator[str]:
 def _lines(report: ChangeReport) -> Iterator[str]:
     change = report.change
     against = f" against {report.base}" if report.base else ""
-    head = f"{change.fingerprint}  {change.status} {change.direction}, {change.branch}{against}"
+    head = f"{change.fingerprint}  {change.status} {change.direction.phrase}, {change.branch}{against}"
     yield f"{head}, {change.suite}"
     if change.direction is Direction.MIXED or report.course is not Course.STEP:
         yield f"    {report.headline}"

@@ -31,8 +31,8 @@ COUNTED = ("--exact-only",)
 SAMPLED = ("--perf",)
 
 _SEARCHED = {
-    Direction.REGRESSION: [],
-    Direction.IMPROVEMENT: ["--direction", "better"],
+    Direction.WORSE: [],
+    Direction.BETTER: ["--direction", "better"],
     Direction.SHIFT: ["--direction", "either"],
 }
 _DIGITS = 12

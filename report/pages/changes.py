@@ -29,8 +29,8 @@ CHANGE_FILTERS = ("status", "kind", "branch", "suite", "box", "metric")
 CHANGE_HEADS = ("change", "branch", "step", "by", "between the nights", "suite", "boxes", "status")
 
 _SIGNS = {
-    Direction.REGRESSION: ("worse", "▾"),
-    Direction.IMPROVEMENT: ("better", "▴"),
+    Direction.WORSE: ("worse", "▾"),
+    Direction.BETTER: ("better", "▴"),
     Direction.MIXED: ("mixed", "◆"),
     Direction.SHIFT: ("plain", "◇"),
 }

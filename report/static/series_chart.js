@@ -191,10 +191,10 @@ const seriesChart = (() => {
     for (const mark of marks) {
       const left = self.valToPos(mark.from, "x", true);
       const width = Math.max(self.valToPos(mark.to, "x", true) - left, 3);
-      const worse = mark.direction === "regression";
-      ctx.fillStyle = color(worse ? "--range-worse" : mark.direction === "improvement" ? "--range-better" : "--range-shift");
+      const worse = mark.direction === "worse";
+      ctx.fillStyle = color(worse ? "--range-worse" : mark.direction === "better" ? "--range-better" : "--range-shift");
       ctx.fillRect(left, bbox.top, width, bbox.height);
-      ctx.strokeStyle = color(worse ? "--worse" : mark.direction === "improvement" ? "--better" : "--soft");
+      ctx.strokeStyle = color(worse ? "--worse" : mark.direction === "better" ? "--better" : "--soft");
       ctx.setLineDash(mark.confirmed ? [] : [4, 4]);
       ctx.strokeRect(left, bbox.top, width, bbox.height);
     }

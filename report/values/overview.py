@@ -23,7 +23,7 @@ from report.values.comparisons import Comparisons
 from suites.metric import Metric, Role
 from suites.metrics import METRICS
 
-FOR_THE_WORSE = (Direction.REGRESSION, Direction.MIXED)
+FOR_THE_WORSE = (Direction.WORSE, Direction.MIXED)
 """The directions of changes of which at least one series got worse."""
 
 MAX_CARDS = 8

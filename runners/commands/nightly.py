@@ -45,7 +45,7 @@ class DoneElsewhereError(TidemarkError):
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Carry out a night. 1 when a regression is new or came back, 2 when something went wrong, else 0."""
+    """Carry out a night. 1 when a change for the worse is new or came back, 2 for trouble, else 0."""
     plan, past = load_plan(Path(arguments.plan)), backfill_of(arguments)
     if arguments.boxes:
         print(matrix(plan, arguments.box))
@@ -196,7 +196,7 @@ def _publish(text: Markdown, home: Home) -> None:
 
 
 def _code(night: NightResult | None, found: NightReport | None) -> int:
-    bad = (Direction.REGRESSION, Direction.MIXED)
+    bad = (Direction.WORSE, Direction.MIXED)
     if found is not None and any(news.change.direction in bad for news in (*found.new, *found.reopened)):
         return 1
     failed = night is not None and night.has_failed

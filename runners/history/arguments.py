@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def add_subcommands(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands to the parser of `history`."""
     parser.epilog = (
-        "docs/history.md has the formats; exit codes: 0 done; 1 judge: a regression is new or reappeared;"
-        " 2 trouble, with nothing partly written"
+        "docs/history.md has the formats; exit codes: 0 done; 1 judge: a change for the worse is new or "
+        "came back; 2 trouble, with nothing partly written"
     )
     subcommands = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     _views(subcommands)

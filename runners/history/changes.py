@@ -28,7 +28,7 @@ from runners.exit_codes import TROUBLE
 
 
 def judge_(arguments: argparse.Namespace) -> int:
-    """Look for changes in all series; 1 when a regression is new or came back, else 0.
+    """Look for changes in all series; 1 when a change for the worse is new or came back, else 0.
 
     2 when there is no series to judge.
     """
@@ -47,7 +47,7 @@ def judge_(arguments: argparse.Namespace) -> int:
         print(_summary(report))
     for line in _not_judged_lines(unjudged, report.series):
         print(f"tidemark history: {line}", file=sys.stderr)
-    bad = (Direction.REGRESSION, Direction.MIXED)
+    bad = (Direction.WORSE, Direction.MIXED)
     if any(change.direction in bad for change in (*report.new, *report.reopened)):
         return 1
     return 0 if report.series else TROUBLE

@@ -102,7 +102,7 @@ def _explained(reports: Iterable[ChangeReport]) -> Iterator[Markdown]:
 def _change(report: ChangeReport) -> str:
     change = report.change
     against = f" against {report.base}" if report.base else ""
-    line = f"{change.direction}, {change.branch}{against}: {report.headline} ({change.fingerprint})"
+    line = f"{change.direction.phrase}, {change.branch}{against}: {report.headline} ({change.fingerprint})"
     if report.confirmation is None:
         return line
     return f"{line}, {occasion(report.confirmation)}: {measurement(report.confirmation)}"

@@ -77,14 +77,14 @@ def test_json_and_the_series_name_the_same_change(home: Path, capsys: pytest.Cap
     insert, delete = json.loads(capsys.readouterr().out)
     assert (insert["step"], insert["nights"], insert["base"], delete["changes"]) == ("insert", DAYS, None, [])
     (change,) = insert["changes"]
-    assert change["direction"] == "regression"
+    assert change["direction"] == "worse"
     assert change["ratio_low"] < 0.9 < change["ratio_high"]
     first = change["first"]
     assert first == {"night": f"{FIRST + timedelta(days=CHANGE)}T00:00:00+00:00", "version": "postgres@18.2"}
     assert main(["history", "series", "--step", "insert", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["change_points"] == [change]
     assert main(["history", "series", "--step", "insert"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "regression" in line]
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "worse" in line]
     assert line.startswith(f"{FIRST + timedelta(days=CHANGE)}")
 
 

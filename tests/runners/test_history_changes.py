@@ -33,7 +33,7 @@ def test_from_the_judge_to_silence(history: Path, capsys: pytest.CaptureFixture[
     assert main(["history", "judge", *where]) == 0
     assert capsys.readouterr().out == "4 series: 0 new, 0 back, 0 gone; 1 open\n"
     (change,) = json_of(["history", "changes", "--format", "json", *where], capsys)
-    assert change["direction"] == "regression"
+    assert change["direction"] == "worse"
     assert {series["metric"] for series in change["series"]} == {"server_cpu_us_per_op", "qps"}
     assert main(["history", "acknowledge", change["fingerprint"], "--reason", "wanted", *where]) == 0
     assert json_of(["history", "changes", "--format", "json", *where], capsys) == []

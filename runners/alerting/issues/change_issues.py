@@ -21,15 +21,15 @@ SHOWING_NIGHTS = 2
 
 
 def needs_issue(change: Change, smallest: float, told: Collection[str]) -> bool:
-    """Whether an issue says something of a change: one tells it already, or it is a regression that is large.
+    """Whether an issue says something of a change: one tells it already, or it is for the worse and large.
 
     `smallest` is the fraction below which a change of what is timed is not worth a person's time; `told` has
-    the fingerprints of what alerts tell so far. An improvement is in the summary of a night, and has no issue
-    that somebody would have to close.
+    the fingerprints of what alerts tell so far. One for the better is in the summary of a night, and has no
+    issue that somebody would have to close.
     """
     if change.fingerprint in told:
         return True
-    is_worse = change.direction in (Direction.REGRESSION, Direction.MIXED)
+    is_worse = change.direction in (Direction.WORSE, Direction.MIXED)
     is_large = any(
         abs(member.ratio - 1) >= METRICS[member.key.metric].threshold(smallest) for member in change.leading
     )

@@ -69,7 +69,7 @@ def test_two_levels_are_one_finding_and_no_regression(
     _, out = history(capsys, "changes", "--status", "open", "--format", "json")
     by_step = {change["series"][0]["step"]: change for change in json.loads(out)}
     assert by_step.keys() == {"insert", "delete"}
-    assert by_step["delete"]["direction"] == "regression"
+    assert by_step["delete"]["direction"] == "worse"
     between = by_step["insert"]
     assert between["direction"] == "shift"
     assert between["headline"].startswith("insert: 6 switches between two levels ")

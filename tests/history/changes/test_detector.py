@@ -34,7 +34,7 @@ def test_a_regression_is_one_change_told_once(nights: Nights) -> None:
     nights.more(5, 0.93)
     (change,) = nights.judge().new
     assert (change.branch, change.suite) == (NEW, "write-heavy")
-    assert (change.direction, change.status) == (Direction.REGRESSION, ChangeStatus.OPEN)
+    assert (change.direction, change.status) == (Direction.WORSE, ChangeStatus.OPEN)
     assert {(member.key.step, member.key.metric) for member in change.members} == {
         ("insert", "qps"),
         ("insert", "server_cpu_us_per_op"),
@@ -76,7 +76,7 @@ def test_an_improvement_is_told_as_one(nights: Nights) -> None:
     nights.more(QUIET)
     nights.more(5, 1.08)
     (change,) = nights.judge().new
-    assert change.direction is Direction.IMPROVEMENT
+    assert change.direction is Direction.BETTER
 
 
 def test_nights_that_failed_are_gaps_and_no_change(nights: Nights) -> None:
@@ -145,7 +145,7 @@ def test_a_base_release_whose_own_values_did_not_move_explains_nothing(nights: N
     nights.more(QUIET)
     nights.more(6, 0.9, base="postgres@17.12")
     (change,) = nights.judge().new
-    assert change.direction is Direction.REGRESSION
+    assert change.direction is Direction.WORSE
 
 
 def test_a_change_that_lies_before_the_window_can_still_go_away(

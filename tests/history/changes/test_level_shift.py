@@ -20,7 +20,7 @@ from history.changes.level_shift import (
     group_shifts,
     shift_outcomes,
 )
-from history.comparison.verdict import MetricChange
+from history.comparison.verdict import MetricChange, Verdict
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night, SeriesKey
 from history.stats.change_points import Known
@@ -59,10 +59,10 @@ def shift(
 @pytest.mark.parametrize(
     ("metric", "ratio", "direction"),
     [
-        ("qps", 0.9, Direction.REGRESSION),
-        ("qps", 1.1, Direction.IMPROVEMENT),
-        ("wal_bytes_per_op", 1.1, Direction.REGRESSION),
-        ("wal_bytes_per_op", 0.9, Direction.IMPROVEMENT),
+        ("qps", 0.9, Direction.WORSE),
+        ("qps", 1.1, Direction.BETTER),
+        ("wal_bytes_per_op", 1.1, Direction.WORSE),
+        ("wal_bytes_per_op", 0.9, Direction.BETTER),
         ("seconds", 0.9, Direction.SHIFT),
     ],
 )
@@ -72,7 +72,7 @@ def test_directions(metric: str, ratio: float, direction: Direction) -> None:
 
 def test_the_direction_of_several() -> None:
     worse, better, neither = shift(5, 0.9), shift(5, 1.1), shift(5, 0.9, metric="seconds")
-    assert direction_of([worse, neither]) is Direction.REGRESSION
+    assert direction_of([worse, neither]) is Direction.WORSE
     assert direction_of([neither]) is Direction.SHIFT
     assert direction_of([worse, better]) is Direction.MIXED
 
@@ -235,3 +235,9 @@ def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
         confirmed_shifts(matrix, [early], 70).events == ()
     )  # what is remembered counts, once the past is lost
     assert confirmed_shifts(matrix, [found(99, ConfirmationRequest.NEW, MetricChange.LESS)], 400).events == ()
+
+
+def test_a_change_over_nights_has_no_verdict_of_a_session() -> None:
+    """A reader of "regression" could not know which of the two is meant."""
+    words = " ".join(f"{direction} {direction.phrase}" for direction in Direction)
+    assert not [str(verdict) for verdict in Verdict if str(verdict) in words]

@@ -58,7 +58,7 @@ def course(series_id: int = 3, gone: Night | None = None, confidence: float = 0.
 
 def write(store: Store, *courses: ShiftOutcome, status: ChangeStatus = ChangeStatus.OPEN) -> int:
     with store.database.writing() as connection:
-        return repository.insert_change(connection, "f1", courses, Direction.REGRESSION, status, None, LATER)
+        return repository.insert_change(connection, "f1", courses, Direction.WORSE, status, None, LATER)
 
 
 def load(store: Store, **limits: str) -> tuple[repository.Change, ...]:
@@ -73,7 +73,7 @@ def test_a_change_comes_back_as_it_went_in(store: Store) -> None:
     shift = course().shift
     assert (change.fingerprint, change.branch, change.suite) == ("f1", NEW, "write-heavy")
     assert (change.direction, change.status, change.found_at) == (
-        Direction.REGRESSION,
+        Direction.WORSE,
         ChangeStatus.OPEN,
         LATER,
     )

@@ -242,7 +242,7 @@ def test_what_the_network_kept_from_being_confirmed_is_confirmed_the_next_night(
     lab.unavailable.clear()
     assert lab.night().outcome == "1 suspicion looked into"
     assert {step for step, _ in confirming(lab, old, new)} == {"insert"}
-    assert only(morning(lab)[0].new).direction == "regression"
+    assert only(morning(lab)[0].new).direction == "worse"
 
 
 def test_releases_are_not_held_against_each_other(lab: Lab) -> None:

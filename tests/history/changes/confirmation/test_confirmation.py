@@ -68,7 +68,7 @@ def test_a_session_that_confirms_is_no_night(commits: Commits) -> None:
 def test_it_is_a_change_the_same_night_with_the_exact_range(commits: Commits) -> None:
     change = regressed(commits)
     assert (change.direction, change.status, change.branch) == (
-        Direction.REGRESSION,
+        Direction.WORSE,
         ChangeStatus.OPEN,
         BRANCH,
     )
