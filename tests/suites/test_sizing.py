@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.data_sets import EqualTables
-from suites.definition import Suite, load_suite
+from suites.definition import Suite, load_suite, suite_names
 from suites.keys.profile import Profile
 from suites.sizing import (
     WAL_TO_DATA,
@@ -50,6 +50,17 @@ def test_more_memory_never_means_less(case: tuple[Suite, Profile], machine: Hard
         assert getattr(large, name) >= getattr(small, name), name
     assert large.data.rows >= small.data.rows
     assert (large.threads, large.workers) == (small.threads, small.workers)
+
+
+@pytest.mark.parametrize("gib", [16, 64, 1024])
+def test_versions_take_turns_in_every_profile(gib: int) -> None:
+    """Versions that do not fit into memory together are measured one after the other, without slices."""
+    machine = Hardware(16, gib * GIB)
+    for suite in map(load_suite, suite_names()):
+        for name, profile in suite.profiles.items():
+            assert fit_together(2, sizes(suite, profile, machine), machine), (suite.name, name)
+            if name == "short":
+                assert fit_together(3, sizes(suite, profile, machine), machine), suite.name
 
 
 @given(cases, st.integers(1, 1024), st.integers(0, 64))
