@@ -6,11 +6,13 @@ one database, which a merge changes. Text from outside becomes a file name only 
 
 import hashlib
 import re
+from urllib.parse import quote
 
 INDEX = "index.html"
 CHANGES = "changes/index.html"
 BRANCHES = "branches/index.html"
 LADDERS = "compare/index.html"
+TWO = "two.html"
 SERIES = "series.html"
 SESSIONS = "sessions/index.html"
 MACHINES = "machines/index.html"
@@ -59,6 +61,11 @@ def ladder(suite: str, box: str, configuration: str) -> str:
     if plain and len(name) <= _LONGEST:
         return f"compare/{name}.html"
     return f"compare/{digest(suite, box, configuration)}.html"
+
+
+def two(place: tuple[str, str, str]) -> str:
+    """Return the page that compares any two nights, at a box, suite and configuration."""
+    return f"{TWO}#place={quote(','.join(place), safe='')}"
 
 
 def series(key: str = "") -> str:

@@ -78,7 +78,8 @@ def shade_of(ratio: float, better: Better) -> str:
 
 
 # Ends of rows and cells are implied by what follows them, and a tenth of a page of tables.
-_ROW = Template('<tr><th scope="row">{}{}')
+_ROW = Template('<tr{}><th scope="row">{}{}')
+_MOVED = Template(' data-moved="{}"')
 _CELL = Template("<td>{}")
 _CLASSED = Template('<td class="{}">{}')
 _CHARTED = Template('<td class="n" data-y="{}">{}')
@@ -121,9 +122,16 @@ def _flat(part: h.Node) -> Markup:
     return escape(part) if type(part) is str else escape(h.fragment[part])
 
 
-def row(head: h.Node, *cells: Markup) -> Markup:
-    """Return a row of a table that begins with its heading."""
-    return _ROW(flat(head), joined(cells))
+def row(head: h.Node, *cells: Markup, moved: bool | None = None) -> Markup:
+    """Return a row of a table that begins with its heading; a long table first shows those that moved."""
+    return _ROW("" if moved is None else _MOVED("yes" if moved else "no"), flat(head), joined(cells))
+
+
+def has_moved(judged: Judged) -> bool:
+    """Return whether a long table shows a value from the start: it moved, or nothing says that it did not."""
+    if judged.verdict is None and judged.value is not None:
+        return abs(judged.value - 1) >= judged.threshold
+    return judged.verdict is not Verdict.UNCHANGED
 
 
 def cell(content: h.Node = "", class_: str = "") -> Markup:

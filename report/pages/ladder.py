@@ -12,6 +12,7 @@ from report.markup.metrics import described, metric_parts
 from report.markup.parts import (
     Heat,
     facts,
+    has_moved,
     heat_cell,
     heat_of,
     legend,
@@ -37,6 +38,12 @@ def ladder_page(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
                 ("configuration", place.configuration),
                 ("box", h.a(href=f"{root}{addresses.machine(place.box)}")[place.box]),
                 ("base", ladders[0].base),
+                (
+                    "any two",
+                    h.a(href=f"{root}{addresses.two((place.box, place.suite, place.configuration))}")[
+                        "compare two versions or nights"
+                    ],
+                ),
             )
         ),
         metric_parts((ladder.metric, _ladder(ladder, root)) for ladder in ladders),
@@ -95,8 +102,11 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
         *("suite", "box", "configuration", "metric", "base", "versions", "steps", "latest"),
         "its geometric mean",
     )
-    body = (
-        table(heads, rows, caption="Versions by suite and box", sortable=True)
+    any_two = h.p[
+        h.a(href=f"{root}{addresses.TWO}")["Compare any two versions or nights"], " of a suite and box."
+    ]
+    body: h.Node = (
+        [any_two, table(heads, rows, caption="Versions by suite and box", sortable=True)]
         if rows
         else note("No session has both a base and another version yet.")
     )
@@ -134,7 +144,7 @@ def _table(ladder: Ladder, root: str) -> h.Node:
         rows,
         caption=f"{metric_name(ladder.metric.name)} relative to the base, by step and version",
         foot=foot,
-        class_=f"ladder {'less' if ladder.metric.better is Better.LOWER else 'more'}",
+        class_=f"moved ladder {'less' if ladder.metric.better is Better.LOWER else 'more'}",
     )
 
 
@@ -154,7 +164,8 @@ def _groups(ladder: Ladder) -> Iterator[tuple[str, list[str]]]:
 
 def _row(ladder: Ladder, step: str, root: str) -> h.Node:
     base = next((compared.cells[step].base for compared in ladder.columns if step in compared.cells), None)
-    return h.tr(data_step=step)[
+    judged = [column.cells[step] for column in ladder.columns if step in column.cells]
+    return h.tr(data_step=step, data_moved="yes" if any(map(has_moved, judged)) else "no")[
         h.th(scope="row")[step],
         h.td(class_="heat same base-cell", data_v="1" if base else None)[
             h.span(title=f"{amount(base)} {ladder.metric.unit}" if base else None)["1.00"]

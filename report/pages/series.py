@@ -99,6 +99,29 @@ def _select(name: str, label: str) -> h.Node:
     return h.label[h.span[label], h.select(id=name)]
 
 
+def two_page(count: int, until: datetime | None) -> Page:
+    """Return the page that compares any two versions or nights; `count` is the number of series."""
+    crumbs = (("Versions", addresses.LADDERS),)
+    if not count:
+        body: h.Node = note("There is nothing to compare yet: values begin with the first night.")
+        return Page(addresses.TWO, "Any two compared", body, until, crumbs=crumbs)
+    body = [
+        h.noscript[note("Two nights are compared by the site's own script; ladders need none.")],
+        h.form("#controls")[
+            _select("place", "box, suite, configuration"),
+            _select("metric", "metric"),
+            _select("first", "first"),
+            _select("second", "second"),
+            h.button("#swap", type="button")["Swap first and second"],
+        ],
+        h.p("#state", role="status")["Loading the nights."],
+        h.div("#said", aria_live="polite"),
+        h.div[h.div("#steps.scroll", tabindex="0", role="group", aria_label="Step by step")],
+    ]
+    scripts = ("static/series_values.js", "static/two.js", "data/series.js")
+    return Page(addresses.TWO, "Any two compared", body, until, crumbs=crumbs, scripts=scripts)
+
+
 def profiles_page(count: int, until: datetime | None) -> Page:
     """Return the page that subtracts the profiles of any two nights; `count` is the number of profiles."""
     if not count:

@@ -16,6 +16,7 @@ from report.markup.parts import (
     bare_heat_cell,
     cell,
     cost_cell,
+    has_moved,
     heat_cell,
     heat_of,
     numbers,
@@ -60,7 +61,7 @@ def verdict_table(contender: ContenderComparison, address: Address) -> h.Node:
     rows = (_row(contender, step, columns, address) for step in contender.steps)
     foot = _means(contender, columns)
     caption = _caption(contender, contender.judged_metrics[0]) if contender.steps else ""
-    return table(heads, rows, caption=caption, foot=foot, sortable=True, class_="verdicts")
+    return table(heads, rows, caption=caption, foot=foot, sortable=True, class_="moved verdicts")
 
 
 def _caption(contender: ContenderComparison, metric: str) -> str:
@@ -76,12 +77,15 @@ def table_beside(contender: ContenderComparison, metric: str) -> h.Node:
             bare_heat_cell(heat_of(judged)),
             numbers([bounds(judged.interval)]),
             cell(_plain_verdict(judged), f"verdict {tone_of(judged.verdict)}"),
+            moved=has_moved(judged),
         )
         for step in contender.steps
         if (judged := step.by(metric)) is not None
     ]
     heads = ("step", "base", "new", "ratio", "interval", "verdict")
-    return table(heads, rows, caption=_caption(contender, metric), sortable=True, class_="verdicts numbers")
+    return table(
+        heads, rows, caption=_caption(contender, metric), sortable=True, class_="moved verdicts numbers"
+    )
 
 
 def _plain_verdict(judged: Judged) -> str:
@@ -142,7 +146,12 @@ def _row(
         *(_cost(by_name.get(name)) for name in columns),
         *([numeric(sees)] if contender.has_visible else []),
         _verdict(step.judged),
+        moved=has_moved(step.judged) or any(_is_decided(by_name.get(name)) for name in columns),
     )
+
+
+def _is_decided(ratio: Judged | None) -> bool:
+    return ratio is not None and ratio.change in (MetricChange.MORE, MetricChange.LESS)
 
 
 def _cost(ratio: Judged | None) -> Markup:

@@ -124,12 +124,12 @@
     if (found) choose({ s: found.id, picked: "" });
   };
 
-  /** The series of an address without one: of the metric that it names, or one of the latest change, its
-   * throughput if that changed. @param {string | undefined} metric @returns {Series | null} */
+  /** The series of an address without one: of the metric that it names, or one of the latest change, of the metric
+   * by which its nights are judged if that changed. @param {string | undefined} metric @returns {Series | null} */
   const usual = (metric) => {
     const asked = list().metrics.findIndex((/** @type {any[]} */ row) => row[0] === metric);
-    const wanted = asked < 0 ? Math.min(...all.map((series) => series.metric)) : asked;
-    const first = (/** @type {Series} */ series) => series.metric === wanted && list().branches[series.branch] !== list().places[series.place][3];
+    const isWanted = (/** @type {Series} */ { metric: of, place }) => (asked < 0 ? list().metrics[of][0] === list().places[place][6] : of === asked);
+    const first = (/** @type {Series} */ series) => isWanted(series) && list().branches[series.branch] !== list().places[series.place][3];
     const changed = list().changes.length ? list().changes[list().changes.length - 1][3].map((/** @type {any[]} */ member) => member[0]) : [];
     return (asked < 0 ? null : all.find(first)) || all.find((series) => changed.includes(series.id) && first(series))
       || all.find((series) => changed.includes(series.id)) || all.find(first) || all[0] || null;

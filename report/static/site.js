@@ -11,6 +11,7 @@ const tidemark = {
   /** @type {any[]} */ profileList: [],
   /** @type {Written | null} */ state: null,
   /** @type {((path: string) => void)[]} */ waiting: [],
+  /** @type {(table: any, subject: string) => void} of tables.js */ onlyMoved: () => {},
   root: document.body ? document.body.dataset.root || "" : "",
 
   /** @param {number} at @param {number | null} until */

@@ -130,7 +130,37 @@
     apply();
   };
 
+  const SHORT = 12; // a table of so many rows is read at once
+
+  /** Begins a long table with the rows that moved, or of which nothing is known, and says how many are hidden.
+   * @param {HTMLTableElement} table whose rows have `data-moved` @param {string} subject what a row is */
+  const onlyMoved = (table, subject) => {
+    const rows = [...table.tBodies[0].rows];
+    const still = rows.filter((row) => row.dataset.moved === "no");
+    if (rows.length <= SHORT || !still.length) return;
+    const moved = rows.filter((row) => row.dataset.moved === "yes").length;
+    const said = tidemark.element("p", { class: "count", role: "status" });
+    const button = tidemark.element("button", { type: "button" });
+    const apply = () => {
+      const isWhole = view().get("rows") === "all";
+      for (const row of still) row.hidden = !isWhole;
+      said.textContent = isWhole ? `All ${moved + still.length} ${subject}` : `${moved} of ${moved + still.length} ${subject}: ${still.length} that did not move ${still.length > 1 ? "are" : "is"} hidden`;
+      button.textContent = isWhole ? `Hide the ${subject} that did not move` : `Show all ${moved + still.length} ${subject}`;
+    };
+    button.addEventListener("click", () => {
+      tidemark.choose({ rows: view().get("rows") === "all" ? "" : "all" });
+      dispatchEvent(new Event("hashchange"));
+    });
+    table.parentElement?.before(tidemark.element("div", { class: "only-moved" }, said, button));
+    addEventListener("hashchange", apply);
+    addEventListener("beforeprint", () => { for (const row of still) row.hidden = false; });
+    addEventListener("afterprint", apply);
+    apply();
+  };
+  tidemark.onlyMoved = onlyMoved;
+
   document.addEventListener("DOMContentLoaded", () => {
+    all(document, "table.moved").forEach((table) => onlyMoved(table, "steps"));
     all(document, "table.sortable").forEach((table, at) => sortable(table, at ? `sort${at + 1}` : "sort"));
     all(document, "[data-filters]").forEach(filters);
   });

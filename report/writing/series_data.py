@@ -21,7 +21,7 @@ from history.store.database import plain_rows
 from history.store.records import Environment
 from history.store.schema import dropped_rounds, gaps, points, series
 from report import addresses
-from report.values.catalog import Catalog, NightEntry, PlaceNights
+from report.values.catalog import Catalog, NightEntry, PlaceNights, SessionKind
 from report.values.night_intervals import NightIntervals
 from suites.metrics import METRICS, label_of
 
@@ -257,6 +257,7 @@ def series_index(
         "metrics": [_metric(name, catalog) for name in names["metric"]],
         "series": rows,
         "changes": [_change(change, catalog) for change in changes],
+        "compared": _compared(catalog),
         "sees": [
             [*json.loads(_place_key(catalog, Environment(*key[:3]))), *key[3:], round(value, 4)]
             for key, value in sorted(visible.items())
@@ -265,15 +266,28 @@ def series_index(
     return call("index", content), len(rows)
 
 
+def _compared(catalog: Catalog) -> list[list[Any]]:
+    """Return the sessions besides nights that measured versions side by side, latest first."""
+    return [
+        [addresses.file_name(entry.uid), catalog.clearance.box(entry.box), entry.suite, list(entry.versions)]
+        for entry in reversed(list(catalog.sessions.values()))
+        if entry.kind not in (SessionKind.NIGHT, SessionKind.CALIBRATION) and len(entry.versions) > 1
+    ]
+
+
 def _places(catalog: Catalog, keys: Sequence[str]) -> list[list[Any]]:
-    """Return box, suite, configuration, base branch, files with periods, and folder of each environment."""
+    """Return box, suite, configuration, base branch, files with periods, and folder of each environment.
+
+    The last column is the metric by which its latest night is judged.
+    """
     by_key = {_place_key(catalog, place_nights.place): place_nights for place_nights in catalog.places}
     listed = []
     for key in keys:
         nights = by_key.get(key)
         base, files = (nights.base, files_of(list(periods_of(nights)))) if nights is not None else (None, {})
         place = json.loads(key)
-        listed.append([*place, base, list(files.items()), addresses.shard_folder(*place)])
+        judged_by = catalog.by_id[nights.nights[-1].session_id].judged_by if nights is not None else ""
+        listed.append([*place, base, list(files.items()), addresses.shard_folder(*place), judged_by])
     return listed
 
 

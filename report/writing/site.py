@@ -26,7 +26,7 @@ from report.pages.help import help_page, subjects_of
 from report.pages.ladder import ladder_index, ladder_page
 from report.pages.machine import machine_page, machines_page
 from report.pages.overview.page import index_page
-from report.pages.series import profiles_page, series_page
+from report.pages.series import profiles_page, series_page, two_page
 from report.pages.sessions import older_years, sessions_page, year_page
 from report.values.bisect_page import BisectPage
 from report.values.branch_page import NIGHTS, Sights, read_branch
@@ -285,6 +285,7 @@ def _series(site: _Site) -> None:
         index, count = series_index(connection, catalog, site.reports, sees)
     tree.write("data/series.js", index)
     site.write(series_page(count, catalog.data_until))
+    site.write(two_page(count, catalog.data_until))
 
 
 def _sessions(site: _Site, task: ProgressTask) -> None:

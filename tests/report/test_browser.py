@@ -19,7 +19,7 @@ from tests.report.rich import BASE, BRANCH, NIGHTS, SLOWED, commit
 NARROW, WIDE = 320, 1600
 
 
-FILLED = ("series.html", "profiles.html")
+FILLED = ("series.html", "profiles.html", "two.html")
 """Pages that a script fills."""
 
 
@@ -35,7 +35,7 @@ def kinds(site: Path) -> list[str]:
     uid = sorted(path.stem for path in (site / "sessions").glob("db1n*.html"))[-1]
     (change,) = [path.name for path in (site / "changes").iterdir() if path.name != "index.html"]
     return [
-        *("index.html", "series.html", "profiles.html", "help.html"),
+        *("index.html", *FILLED, "help.html"),
         *(
             f"{folder}/index.html"
             for folder in ("changes", "branches", "compare", "sessions", "machines", "bisects")
