@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page
 from tests.report.browser import chromium
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as started:
         yield started
