@@ -106,6 +106,7 @@ def two_page(count: int, until: datetime | None) -> Page:
         body: h.Node = note("There is nothing to compare yet: values begin with the first night.")
         return Page(addresses.TWO, "Any two compared", body, until, crumbs=crumbs)
     body = [
+        h.p(".lead")["Two versions or nights of one suite on one box, whether or not a session has both."],
         h.noscript[note("Two nights are compared by the site's own script; ladders need none.")],
         h.form("#controls")[
             _select("place", "box, suite, configuration"),
