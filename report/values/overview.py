@@ -160,6 +160,13 @@ class Overview:
         """The comparisons whose verdict is the news: too few nights are there to search for changes."""
         return tuple(entry for entry in self.of_last_night if entry.nights < MIN_NIGHTS)
 
+    @property
+    def told_verdicts(self) -> tuple[LatestComparison, ...]:
+        """Those of `verdicts` with a regression, most regressed steps first; a single one in any case."""
+        regressed = [entry for entry in self.verdicts if entry.regressions]
+        told = sorted(regressed, key=lambda entry: entry.regressions, reverse=True)
+        return tuple(told) if told or len(self.verdicts) != 1 else self.verdicts
+
 
 class ChangeLeads(Protocol):
     """Knows what leads from a change to its commit."""

@@ -15,6 +15,9 @@ from report.pages.overview.tables import boxes_table, branches_table
 from report.values.catalog import Catalog
 from report.values.overview import MAX_CARDS, SETTLED_DAYS, Overview
 
+BRANCHES = "branches"
+"""The id of the table of branches."""
+
 
 def index_page(catalog: Catalog, overview: Overview) -> Page:
     """Return the overview."""
@@ -49,25 +52,31 @@ def _overview(catalog: Catalog, overview: Overview) -> h.Node:
             "Changes that were closed, acknowledged or explained, latest first; "
             f"they leave this page after {SETTLED_DAYS} days",
         ),
-        section("Branches in their latest session", branches_table(overview, catalog)),
+        section("Branches in their latest session", branches_table(overview, catalog), id_=BRANCHES),
         section("Boxes", boxes_table(overview.boxes, catalog), id_=BOXES),
     ]
 
 
 def _cards(overview: Overview, catalog: Catalog) -> h.Node:
+    blind, verdicts = overview.blind, overview.told_verdicts
     cards = [
-        *(blind_card(box, catalog) for box in overview.blind),
+        *(blind_card(box, catalog) for box in blind[:MAX_CARDS]),
         *(change_card(news, catalog) for news in overview.worse),
-        *(verdict_card(entry, catalog) for entry in overview.verdicts[:MAX_CARDS]),
+        *(verdict_card(entry, catalog) for entry in verdicts[:MAX_CARDS]),
     ]
-    more = overview.open_worse[1] - len(overview.worse)
+    open_changes = overview.open_worse[1] - len(overview.worse)
     return [
         h.h2(".hidden")["What needs somebody"] if cards else None,
         h.ul(".cards")[cards] if cards else None,
-        h.p[h.a(href=f"{addresses.CHANGES}#status=open")[f"and {more} more open changes for the worse"]]
-        if more > 0
-        else None,
+        _more(len(blind) - MAX_CARDS, "boxes on which nothing could be measured", f"#{BOXES}"),
+        _more(open_changes, "open changes for the worse", f"{addresses.CHANGES}#status=open"),
+        _more(len(verdicts) - MAX_CARDS, "comparisons with a regression", f"#{BRANCHES}"),
     ]
+
+
+def _more(number: int, what: str, href: str) -> h.Node:
+    """Return where those are that have no card."""
+    return h.p[h.a(href=href)[f"and {number} more {what}"]] if number > 0 else None
 
 
 def _folded(reports: Sequence[ChangeReport], catalog: Catalog, what: str, caption: str) -> h.Node:

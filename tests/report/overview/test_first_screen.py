@@ -14,13 +14,14 @@ from history.open import open_reader, open_store
 from history.store.schema import changes, task_states
 from history.timestamps import to_text
 from report.values.commits import CommitsBetween, ListedCommit
-from report.values.overview import SETTLED_DAYS
+from report.values.overview import MAX_CARDS, SETTLED_DAYS
 from report.writing.site import SiteOptions, write_site
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 from tests.history.watched import Nights, dated, record_regression
 from tests.report.conftest import write
 from tests.report.histories.failing import BLIND, REASON, record_failing
 from tests.report.histories.single import record_single
+from tests.report.histories.ten_boxes import TenBoxes
 from tests.report.parsed import parsed
 from tests.report.rich import BRANCH, SLOWED
 
@@ -247,3 +248,25 @@ def test_changes_for_the_better_are_folded(tmp_path: Path) -> None:
     with open_reader(tmp_path / "h.db") as history, history.database.reading() as connection:
         (change,) = repository.load(connection)
     assert change.fingerprint in folded
+
+
+def test_a_trade_names_both_sides_with_their_steps(tmp_path: Path) -> None:
+    with dated(tmp_path / "h.db", Nights) as nights:
+        nights.more(90)
+        nights.more(8, 0.93, delete=1.08)
+        nights.judge()
+    ((tone, card),) = cards(site_of(tmp_path / "h.db"))
+    sides = [words(side) for side in re.findall(r'<p class="side">(.*?)</p>', card)]
+    assert tone == "worse"
+    assert [re.sub(r"[\d.]+", "N", side) for side in sides] == [
+        "▾ -N % (-N to -N %) qps: insert",
+        "▴ +N % (+N to +N %) qps: delete",
+    ]
+
+
+def test_ten_boxes_have_no_cards_of_what_did_not_change(tmp_path: Path) -> None:
+    TenBoxes(tmp_path / "h.db").write()
+    site = site_of(tmp_path / "h.db")
+    assert "11 of 11 boxes reported" in news(site)[1]
+    assert all("regression" in words(card) for _, card in cards(site))
+    assert len(cards(site)) <= MAX_CARDS
