@@ -54,6 +54,7 @@
       choose(column);
       const version = buttons[column].dataset.version || "";
       tidemark.choose({ metric, base: column ? version : "" });
+      dispatchEvent(new Event("hashchange")); // of the table's rows other ones are shown
     }));
     return (version) => choose(Math.max(0, buttons.findIndex((button) => button.dataset.version === version)));
   };

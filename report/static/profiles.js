@@ -124,50 +124,77 @@
       el("thead", {}, el("tr", {}, ...["function", "before", "after", "change"].map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, ...rows)));
   };
 
-  const show = async () => {
-    const before = entries.find((one) => one.name === by("before").value);
-    const after = entries.find((one) => one.name === by("after").value);
-    if (!before || !after) return;
+  /** Says what the address asks for in vain, and shows no other profile in its place. @param {string} text */
+  const missing = (text) => {
+    for (const id of ["totals", "flames", "functions"]) by(id).replaceChildren();
+    by("state").textContent = `This site has no profile of ${text}. Choose a step and two nights above.`;
+    document.title = "Unknown profiles · Tidemark";
+    document.documentElement.dataset.ready = "unknown";
+  };
+
+  let showing = 0; // the number of the latest view: loading an older one may end after it
+
+  /** @param {Entry} before @param {Entry} after @param {string} wanted the role in the address */
+  const show = async (before, after, wanted) => {
+    const number = ++showing;
     by("state").textContent = "Loading both profiles.";
     const [old, now] = await Promise.all([stacks(before), stacks(after)]);
+    if (number !== showing) return;
     const roles = [...new Set([...Object.keys(old), ...Object.keys(now)].map((stack) => stack.split(";")[0]))].sort();
-    const role = roles.includes(by("role").value) ? by("role").value : "";
+    const role = roles.includes(wanted) ? wanted : "";
     by("role").replaceChildren(new Option("all processes", ""), ...roles.map((name) => new Option(name, name, false, name === role)));
     const root = tree(old, now, role);
     by("state").textContent = `${after.version} of ${after.day} on ${after.box}, against ${before.version} of ${before.day} on ${before.box}.`;
     by("totals").replaceChildren(tidemark.element("p", { class: "sentence" }, `A query takes ${micro(root.before)} of CPU before and ${micro(root.after)} after: ${signed(root.after - root.before)}.`));
     draw(root, root);
     functions(old, now, role);
-    history.replaceState(null, "", `#a=${before.name}&b=${after.name}`);
+    document.title = `Profiles of ${after.step}, ${after.day} against ${before.day} · Tidemark`;
     document.documentElement.dataset.ready = `${before.name} ${after.name}`;
   };
 
   /** @param {string} step @param {string} before @param {string} after */
   const fill = (step, before, after) => {
-    const here = entries.filter((one) => one.step === step);
+    const steps = [...new Set(entries.map((entry) => entry.step))].sort();
+    by("step").replaceChildren(...steps.map((name) => new Option(name, name, false, name === step)));
+    const here = entries.filter((entry) => entry.step === step);
     for (const [id, chosen] of [["before", before], ["after", after]]) {
-      by(id).replaceChildren(...here.map((one) => new Option(`${one.day} ${one.version} (${one.box}, ${one.suite})`, one.name, false, one.name === chosen)));
+      by(id).replaceChildren(...here.map((entry) => new Option(`${entry.day} ${entry.version} (${entry.box}, ${entry.suite})`, entry.name, false, entry.name === chosen)));
     }
+  };
+
+  /** Shows the view in the address. */
+  const apply = () => {
+    const view = tidemark.view(location.hash);
+    /** @param {string} key @param {string} name */
+    const of = (key, name) => entries.find((entry) => entry.name === view.get(name)) || entries.find((entry) => entry.uid === view.get(key) && (!view.get("step") || entry.step === view.get("step")));
+    const unknown = [["after", "b"], ["before", "a"]].filter(([key, name]) => (view.has(key) || view.has(name)) && !of(key, name)).map(([key, name]) => view.get(name) || view.get(key));
+    const after = of("after", "b") || entries[0];
+    const before = of("before", "a") || entries.find((entry) => entry.step === after.step && entry.version !== after.version) || after;
+    fill(after.step, before.name, after.name);
+    if (unknown.length) {
+      showing += 1;
+      missing(unknown.join(" and "));
+      return;
+    }
+    tidemark.choose({ a: before.name, b: after.name, after: "", before: "", step: "" }, true);
+    show(before, after, view.get("role") || "");
   };
 
   const start = () => {
     if (!by("controls") || !tidemark.profileList.length) return;
     entries = tidemark.profileList.map(([name, path, uid, day, box, suite, step, version]) => ({ name, path, uid, day, box, suite, step, version }));
-    const view = tidemark.view(location.hash);
-    /** @param {string} key @param {string} name */
-    const of = (key, name) => entries.find((one) => one.name === view.get(name)) || entries.find((one) => one.uid === view.get(key) && (!view.get("step") || one.step === view.get("step")));
-    const after = of("after", "b") || entries[0];
-    const before = of("before", "a") || entries.find((one) => one.step === after.step && one.version !== after.version) || after;
-    const steps = [...new Set(entries.map((one) => one.step))].sort();
-    by("step").replaceChildren(...steps.map((step) => new Option(step, step, false, step === after.step)));
-    fill(after.step, before.name, after.name);
+    const choose = (/** @type {Record<string, string>} */ choices) => {
+      tidemark.choose(choices);
+      apply();
+    };
     by("step").addEventListener("change", () => {
-      const here = entries.filter((one) => one.step === by("step").value);
-      fill(by("step").value, (here[1] || here[0]).name, here[0].name);
-      show();
+      const here = entries.filter((entry) => entry.step === by("step").value);
+      choose({ a: (here[1] || here[0]).name, b: here[0].name });
     });
-    for (const id of ["before", "after", "role"]) by(id).addEventListener("change", show);
-    show();
+    for (const id of ["before", "after"]) by(id).addEventListener("change", () => choose({ a: by("before").value, b: by("after").value }));
+    by("role").addEventListener("change", () => choose({ role: by("role").value }));
+    addEventListener("hashchange", apply);
+    apply();
   };
   document.addEventListener("DOMContentLoaded", start);
 }

@@ -132,6 +132,14 @@
 
   const SHORT = 12; // a table of so many rows is read at once
 
+  /** Whether a row is seen between the head of a group and the next one. @param {HTMLTableRowElement} group */
+  const hasVisible = (group) => {
+    for (let row = /** @type {HTMLTableRowElement | null} */ (group.nextElementSibling); row && !row.classList.contains("group"); row = /** @type {HTMLTableRowElement | null} */ (row.nextElementSibling)) {
+      if (!row.hidden) return true;
+    }
+    return false;
+  };
+
   /** Begins a long table with the rows that moved, or of which nothing is known, and says how many are hidden.
    * @param {HTMLTableElement} table whose rows have `data-moved` @param {string} subject what a row is */
   const onlyMoved = (table, subject) => {
@@ -141,11 +149,15 @@
     const moved = rows.filter((row) => row.dataset.moved === "yes").length;
     const said = tidemark.element("p", { class: "count", role: "status" });
     const button = tidemark.element("button", { type: "button" });
+    const groups = [...table.tBodies[0].rows].filter((row) => row.classList.contains("group"));
     const apply = () => {
-      const isWhole = view().get("rows") === "all";
+      const isOtherBase = view().has("base"); // of a ladder: what moved against another base was not judged
+      const isWhole = isOtherBase || view().get("rows") === "all";
       for (const row of still) row.hidden = !isWhole;
+      for (const group of groups) group.hidden = !isWhole && !hasVisible(group);
       said.textContent = isWhole ? `All ${moved + still.length} ${subject}` : `${moved} of ${moved + still.length} ${subject}: ${still.length} that did not move ${still.length > 1 ? "are" : "is"} hidden`;
       button.textContent = isWhole ? `Hide the ${subject} that did not move` : `Show all ${moved + still.length} ${subject}`;
+      button.hidden = isOtherBase;
     };
     button.addEventListener("click", () => {
       tidemark.choose({ rows: view().get("rows") === "all" ? "" : "all" });
@@ -153,7 +165,7 @@
     });
     table.parentElement?.before(tidemark.element("div", { class: "only-moved" }, said, button));
     addEventListener("hashchange", apply);
-    addEventListener("beforeprint", () => { for (const row of still) row.hidden = false; });
+    addEventListener("beforeprint", () => { for (const row of rows) row.hidden = false; });
     addEventListener("afterprint", apply);
     apply();
   };
