@@ -20,6 +20,9 @@ NIGHT_HOURS = 20
 LONGEST_NIGHT = timedelta(hours=NIGHT_HOURS)
 """Sessions of a box that begin within this time belong to one night, and so do the nights of all boxes."""
 
+RETIRED_DAYS = 30
+"""After how many days without a night a box counts as retired, and only the table of boxes has it."""
+
 MAX_NIGHTS = 30
 """How many nights are looked at, from the last one back, for one in which anything was measured."""
 
@@ -55,6 +58,9 @@ class BoxState:
     has_nights: bool
     is_missing: bool
     """Whether it has nights, and none of them is in the last night of the site."""
+
+    is_retired: bool
+    """Whether it had no night for RETIRED_DAYS."""
 
     blind_nights: int
     """The nights in a row up to its last one in which nothing could be measured; 0 when something was."""
@@ -138,14 +144,15 @@ def _state(
     nights = _by_night(attempts)
     blind = _blind_nights(connection, nights)
     is_newer = looked is not None and (not attempts or looked - attempts[-1].entry.started_at > LONGEST_NIGHT)
-    if is_newer and not any(_has_value(state) for state in states):
-        blind = max(blind, min(state.nights for state in states))
+    if is_newer:
+        blind = max(blind, min(state.nights for state in states)) if _are_blind(states) else 0
     return BoxState(
         box,
         at,
         last.uid if last is not None and not is_newer else "",
         latest is not None,
         bool(attempts or states),
+        False,
         False,
         blind,
         (
@@ -160,14 +167,16 @@ def _has_failed(attempts: Sequence[_Attempt], is_newer: bool) -> bool:
     return bool(attempts) and attempts[-1].night is None and not is_newer
 
 
-def _has_value(state: TaskState) -> bool:
-    return state.outcome in WELL or state.outcome is TaskOutcome.DISTURBED
+def _are_blind(states: Sequence[TaskState]) -> bool:
+    """Return whether a night left no version of a box with a value, although nobody had paused the box."""
+    outcomes = {state.outcome for state in states}
+    return not outcomes & {*WELL, TaskOutcome.DISTURBED} and outcomes != {TaskOutcome.PAUSED}
 
 
 def _with_window(state: BoxState, last: datetime | None) -> BoxState:
     """Return the state of a box when the last night of all boxes is known."""
-    is_missing = state.has_nights and last is not None and last - state.at > LONGEST_NIGHT
-    return replace(state, is_missing=is_missing)
+    behind = last - state.at if state.has_nights and last is not None else timedelta()
+    return replace(state, is_missing=behind > LONGEST_NIGHT, is_retired=behind > timedelta(days=RETIRED_DAYS))
 
 
 def _by_night(attempts: Sequence[_Attempt]) -> list[list[_Attempt]]:

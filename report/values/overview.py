@@ -127,8 +127,8 @@ class Overview:
 
     @property
     def nightly(self) -> tuple[BoxState, ...]:
-        """The boxes that have nights."""
-        return tuple(box for box in self.boxes if box.has_nights)
+        """The boxes that have nights, and are not retired."""
+        return tuple(box for box in self.boxes if box.has_nights and not box.is_retired)
 
     @property
     def last_night(self) -> datetime | None:

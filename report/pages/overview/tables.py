@@ -100,6 +100,8 @@ def _state(box: BoxState) -> h.Node:
 
 
 def _looks(box: BoxState) -> tuple[str, str, str]:
+    if box.is_retired:
+        return "plain", "·", "retired"
     if box.is_missing:
         return "missing", "–", "did not report"
     if box.is_blind:

@@ -156,8 +156,18 @@ def test_five_nights_of_failures_are_red_by_box(tmp_path: Path) -> None:
     assert stale[-1] == "2026-03-31 02:00 UTC 5 days older"
 
 
-def test_a_box_of_which_only_the_service_knows_that_it_failed_is_red(tmp_path: Path) -> None:
-    """Nothing was recorded in these nights, because the git source could not be fetched."""
+@pytest.mark.parametrize(
+    ("outcome", "tone", "said"),
+    [
+        ("unreachable", "failed", "nothing could be measured on db1 for 5 nights in a row;"),
+        ("paused", "open", "not measured: postgres@master on db1"),
+        ("current", "same", "everything was measured"),
+    ],
+)
+def test_what_only_the_service_knows_of_a_box_is_told(
+    tmp_path: Path, outcome: str, tone: str, said: str
+) -> None:
+    """Nothing was recorded in these nights: the git source could not be fetched, or nothing was new."""
     path = tmp_path / "h.db"
     with dated(path, Nights) as nights:
         nights.more(30)
@@ -167,16 +177,28 @@ def test_a_box_of_which_only_the_service_knows_that_it_failed_is_red(tmp_path: P
             "suite": "write-heavy",
             "configuration": "short relaxed",
             "tracked": "postgres@master",
-            "outcome": "unreachable",
-            "reason": "git fetch: could not resolve host",
+            "outcome": outcome,
+            "reason": "" if outcome == "current" else "git fetch: could not resolve host",
             "since": to_text(NIGHT + timedelta(days=31)),
             "checked_at": to_text(NIGHT + timedelta(days=35)),
         }
         connection.execute(insert(task_states).values(row))
     site = site_of(path)
-    assert news(site)[0] == "failed"
-    assert "nothing could be measured on db1 for 5 nights in a row" in news(site)[1]
-    assert "git fetch: could not resolve host" in words(cards(site)[0][1])
+    if outcome != "current":
+        assert news(site)[0] == tone
+        assert "git fetch: could not resolve host" in index(site)
+    assert said in news(site)[1]
+    assert row_of(site, "db1")[2] == "2026-04-05 02:00 UTC"
+
+
+def test_a_box_without_a_night_for_a_month_is_retired(tmp_path: Path) -> None:
+    path = tmp_path / "h.db"
+    record_night(path, "db2-1", "db2", 1)
+    for day in (40, 41):
+        record_night(path, f"db1-{day}", "db1", day)
+    site = site_of(path)
+    assert "1 of 1 box reported" in news(site)[1]
+    assert row_of(site, "db2")[1] == "· retired"
 
 
 def test_a_missing_box_is_named_with_its_last_night(tmp_path: Path) -> None:
