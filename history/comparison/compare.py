@@ -1,10 +1,10 @@
 """Comparison of a base with contenders, step by step, within one session each or over common nights."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from build.version import Version
+from build.version import Engine, Version
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.intervals import Intervals, looks_of
@@ -121,10 +121,10 @@ def _compare_in_session(
     measured = [run for run in runs if run.step in names]
     calibrated = history.noise(session, options.metric)
     calibrated = {step: noise for step, noise in calibrated.items() if step in names}
-    intervals = _intervals(history, session, paired, chosen, options)
-    intervals.exact = exact_rule({base.engine, contender.engine})
+    engines = {base.engine, contender.engine}
+    intervals = _intervals(history, session, paired, chosen, options, engines)
     noise = {step: step_noise.noise for step, step_noise in calibrated.items()}
-    judged = judge_all(chosen, options, intervals, noise, session, {base.engine, contender.engine})
+    judged = judge_all(chosen, options, intervals, noise, session, engines)
     with history.database.reading() as connection:
         nights = trends(connection, session, str(base), str(contender), options.metric)
     profiled = history.profiled_steps(session.id)
@@ -220,6 +220,7 @@ def _intervals(
     paired: Sequence[StepPairs],
     chosen: Sequence[StepPairs],
     options: CompareOptions,
+    engines: Set[Engine],
 ) -> Intervals:
     """Return the intervals of a session, as they decided when it stopped.
 
@@ -233,7 +234,14 @@ def _intervals(
         return {step: step_noise.noise for step, step_noise in noise_by_step.items()}
 
     steps = chosen if looks is None else paired
-    return Intervals(steps, options.confidence_percent / 100, looks, calibrated, layouts=session.layouts)
+    return Intervals(
+        steps,
+        options.confidence_percent / 100,
+        looks,
+        calibrated,
+        exact=exact_rule(engines),
+        layouts=session.layouts,
+    )
 
 
 def _step_warnings(step: StepComparison, session: Session) -> list[str]:

@@ -26,7 +26,7 @@ RETIRED_DAYS = 30
 MAX_NIGHTS = 30
 """How many nights are looked at, from the last one back, for one in which anything was measured."""
 
-LOOKED_BACK = timedelta(days=60)
+RECENT = timedelta(days=60)
 """How long before the newest data a session that measured nothing still counts as a night."""
 
 
@@ -119,7 +119,7 @@ def _without_night(connection: Connection, catalog: Catalog) -> Collection[int]:
         if entry.kind is SessionKind.COMPARISON
         and entry.status is not SessionStatus.RUNNING
         and newest is not None
-        and newest - entry.started_at <= LOOKED_BACK
+        and newest - entry.started_at <= RECENT
     ]
     return {id_ for id_ in ended if not any(_options(connection, id_).get(name) for name in NO_NIGHT)}
 

@@ -55,7 +55,9 @@ def search(arguments: argparse.Namespace) -> int:
     """Search and print the report; with --check only print the label of the box that would run it."""
     home = locate_for_writing()
     _require(arguments)
-    box = select_box(arguments, home) if arguments.box is not None or arguments.check else None
+    box = None
+    if arguments.box is not None or arguments.check:
+        box, arguments = select_box(arguments, home)
     asked = parse_request(arguments)
     if box is not None and arguments.check:
         print(box.label)
@@ -107,8 +109,10 @@ def code(state: BisectState) -> int:
     return 0 if verdict.kind in ANSWERS else TROUBLE
 
 
-def select_box(arguments: argparse.Namespace, home: Home) -> Box:
-    """Return the box that was asked for; git source and history default to those of its plan.
+def select_box(arguments: argparse.Namespace, home: Home) -> tuple[Box, argparse.Namespace]:
+    """Return the box that was asked for, and the arguments with git source and history of its plan.
+
+    What was named on the command line goes before the plan.
 
     Raises TidemarkError for a box, an engine, a suite, a profile or a step that does not exist.
     """
@@ -122,9 +126,11 @@ def select_box(arguments: argparse.Namespace, home: Home) -> Box:
         profile=arguments.profile,
     )
     box = box_for(plan, arguments.box or "", inputs)
-    arguments.git = arguments.git or plan.engines[Engine(arguments.engine)].git
-    arguments.history = arguments.history or str(plan_history(plan, home))
-    return box
+    planned = {
+        "git": arguments.git or plan.engines[Engine(arguments.engine)].git,
+        "history": arguments.history or str(plan_history(plan, home)),
+    }
+    return box, argparse.Namespace(**{**vars(arguments), **planned})
 
 
 def _require(arguments: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ from runners.console import add_to_job_summary, progress
 from runners.measuring.layouts import require_layouts
 from runners.measuring.session import SessionOutcome
 from runners.nightly.inputs import TryInputs, box_for_try
-from runners.nightly.plan import load_plan
+from runners.nightly.plan import Box, load_plan
 from runners.occupancy.pause import require_not_paused
 from runners.occupancy.waiting import machine_awaited
 from runners.trying.answer import TryAnswer, basis, heads, markdown, table
@@ -30,9 +30,9 @@ def main(arguments: argparse.Namespace) -> int:
     """Try, print the answer, and return the exit code that `--help` documents."""
     home = locate_for_writing()
     if arguments.box is not None or arguments.check:
-        label = _planned(arguments)
+        box, arguments = _planned(arguments)
         if arguments.check:
-            print(label)
+            print(box.label)
             return 0
         require_not_paused(home, now())
     if arguments.page is not None:
@@ -133,8 +133,8 @@ def write_page(answer: TryAnswer, home: Home, chosen: str | None) -> Path:
     return path
 
 
-def _planned(arguments: argparse.Namespace) -> str:
-    """Check the inputs of a workflow and return the label of the box; the git source becomes the plan's.
+def _planned(arguments: argparse.Namespace) -> tuple[Box, argparse.Namespace]:
+    """Check the inputs of a workflow; return the box, and the arguments with the git source of its plan.
 
     Raises TidemarkError for a box, an engine, a suite, a profile or a step that does not exist, a ref that
     git could not have, and a patch.
@@ -149,5 +149,5 @@ def _planned(arguments: argparse.Namespace) -> str:
         tuple(arguments.step),
     )
     box = box_for_try(plan, arguments.box or "", inputs)
-    arguments.git = arguments.git or plan.engines[Engine(arguments.engine)].git
-    return box.label
+    git = arguments.git or plan.engines[Engine(arguments.engine)].git
+    return box, argparse.Namespace(**{**vars(arguments), "git": git})

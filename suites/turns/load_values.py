@@ -52,7 +52,7 @@ def _background_values(load: Load) -> dict[str, float]:
     return values
 
 
-RETRIED = {
+RETRY_METRICS = {
     "serialisation": "retried_serialisation",
     "deadlock": "retried_deadlock",
     "duplicate-key": "retried_duplicate_key",
@@ -76,7 +76,8 @@ def kind_values(load: Load) -> Mapping[str, Mapping[str, float]]:
 
 def _retries(kinds: Sequence[KindLoad]) -> dict[str, float]:
     retried = {
-        metric: float(sum(kind.retried.get(cause, 0) for kind in kinds)) for cause, metric in RETRIED.items()
+        metric: float(sum(kind.retried.get(cause, 0) for kind in kinds))
+        for cause, metric in RETRY_METRICS.items()
     }
     return retried | {"refused_transactions": float(sum(kind.refused for kind in kinds))}
 

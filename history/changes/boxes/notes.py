@@ -21,7 +21,7 @@ from suites.metrics import judged_metrics
 
 Array = NDArray[np.float64]
 
-LOOKED_BACK = 200
+NOISE_NIGHTS = 200
 """The latest nights in which a change of the noise is looked for."""
 
 SHARED_SHOWN = 30
@@ -79,7 +79,7 @@ BoxNote = NoiseChange | SharedNight | SharedStep
 def read_box_notes(connection: Connection) -> tuple[BoxNote, ...]:
     """Return the notes on all boxes, from their latest nights."""
     metrics = [metric for metric in judged_metrics() if rule_of(metric).by_noise]
-    matrices = list(judged_matrices(connection, LOOKED_BACK, metrics))
+    matrices = list(judged_matrices(connection, NOISE_NIGHTS, metrics))
     return notes_on_boxes(matrices, SharedSteps(connection, matrices))
 
 
@@ -91,7 +91,7 @@ def notes_on_boxes(matrices: Sequence[SeriesMatrix], shared: SharedSteps) -> tup
 def box_notes(matrix: SeriesMatrix) -> tuple[NoiseChange | SharedNight, ...]:
     """Return the notes on the latest nights of a matrix; past commits were not measured at their dates."""
     columns = [column for column, night in enumerate(matrix.nights) if night.measured_at is None][
-        -LOOKED_BACK:
+        -NOISE_NIGHTS:
     ]
     rows = [row for row, (_, _, metric) in enumerate(matrix.series) if rule_of(metric).by_noise]
     latest = replace(

@@ -1,7 +1,7 @@
 """Derivation of the findings of a confirming session from its rounds, series by series."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, RowMapping, select
 
+from build.version import Engine
 from history.changes.confirmation import store
 from history.changes.confirmation.request import ConfirmationRequest, Confirms
 from history.changes.confirmation.store import SeriesFinding
@@ -44,7 +45,7 @@ HALF = 0.5
 LEVEL_NIGHTS = 70
 """The nights of a level at most, as in the nightly watch."""
 
-LOOKED_BACK = 400
+NIGHTS_SEARCHED = 400
 """The nights that are read to find those of a level: a session may be merged long after its nights."""
 
 
@@ -70,11 +71,11 @@ def decide(
     base = base_branch(connection, environment)
     if base is None:
         return
-    matrix = read_matrix(connection, environment, confirms.branch, base, judged_metrics(), LOOKED_BACK)
+    matrix = read_matrix(connection, environment, confirms.branch, base, judged_metrics(), NIGHTS_SEARCHED)
     starts, until = level_starts(changes), from_text(before["started_at"])
     paired = pair_steps(runs, *versions)
-    intervals = _intervals(connection, session_id, paired)
-    intervals.exact = exact_rule({stored_version(version).engine for version in versions})
+    engines = {stored_version(version).engine for version in versions}
+    intervals = _intervals(connection, session_id, paired, engines)
     measured = {}
     for series_id, step, metric in matrix.series:
         pairs = next((pairs for pairs in paired if pairs.step == step), None)
@@ -142,15 +143,23 @@ def _members(changes: Iterable[StoredChange], confirms: Confirms) -> Mapping[int
     }
 
 
-def _intervals(connection: Connection, session_id: int, paired: Sequence[StepPairs]) -> Intervals:
+def _intervals(
+    connection: Connection, session_id: int, paired: Sequence[StepPairs], engines: Set[Engine]
+) -> Intervals:
     session = session_of(connection, session_id)
 
     def calibrated(metric: str) -> Mapping[str, Noise]:
         noise_by_step = latest_noise(connection, session, metric, session.started_at)
         return {step: noise.noise for step, noise in noise_by_step.items()}
 
-    looks = looks_of(session)
-    return Intervals(paired, METRIC_CONFIDENCE, looks, calibrated, layouts=session.layouts)
+    return Intervals(
+        paired,
+        METRIC_CONFIDENCE,
+        looks_of(session),
+        calibrated,
+        exact=exact_rule(engines),
+        layouts=session.layouts,
+    )
 
 
 def findings_of(

@@ -37,7 +37,7 @@ WAYS_OF_SUSPICION = 2
 TOGETHER_FROM = 40
 """The nights of a series from which on its latest nights together tell anything."""
 
-LOOKED_BACK = 200
+NIGHTS_READ = 200
 """The nights from which a level and its noise are estimated."""
 
 
@@ -107,7 +107,7 @@ def find_suspects(
     base = base_branch(connection, environment)
     if base is None or base == branch:
         return None
-    matrix = read_matrix(connection, environment, branch, base, judged_metrics(), LOOKED_BACK)
+    matrix = read_matrix(connection, environment, branch, base, judged_metrics(), NIGHTS_READ)
     last = _nights_of_last_version(matrix)
     if not last or len(last) == len(matrix.nights):
         return None

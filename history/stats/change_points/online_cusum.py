@@ -44,7 +44,7 @@ REFRESHED = 4
 MEMORY = 365
 """Latest nights that are kept."""
 
-LOOKED_BACK = 64
+RAISED_WITHIN = 64
 """Latest nights at one of which a change that is raised may have been."""
 
 BLOCK = 2048
@@ -284,7 +284,7 @@ class Watchers:
         """Return the likeliest change in the latest nights, and their values from it on."""
         base = self._baseline
         run = int(self._run[self._fair[:, column].argmax(), column])
-        oldest = max(int(self._since[column]), self._night - LOOKED_BACK + 1)
+        oldest = max(int(self._since[column]), self._night - RAISED_WITHIN + 1)
         nights = np.arange(oldest, self._night + 1)
         values = self._latest[nights % MEMORY, column]
         nights, values = nights[np.isfinite(values)], values[np.isfinite(values)]

@@ -32,15 +32,16 @@ def plan(tmp_path: Path) -> Path:
 
 def test_the_plan_says_where_from_and_where_to(plan: Path, tmp_path: Path) -> None:
     arguments = cli.parser().parse_args([*ASKED, "--plan", str(plan)])
-    assert select_box(arguments, Home(tmp_path)).label == "tidemark-db1"
-    assert (arguments.git, arguments.history) == ("/srv/postgres.git", str(tmp_path / "nights.db"))
+    box, planned = select_box(arguments, Home(tmp_path))
+    assert box.label == "tidemark-db1"
+    assert (planned.git, planned.history) == ("/srv/postgres.git", str(tmp_path / "nights.db"))
 
 
 def test_what_is_named_goes_before_the_plan(plan: Path, tmp_path: Path) -> None:
     words = ["--plan", str(plan), "--git", "/mine.git", "--history", "mine.db"]
     arguments = cli.parser().parse_args([*ASKED, *words])
-    select_box(arguments, Home(tmp_path))
-    assert (arguments.git, arguments.history) == ("/mine.git", "mine.db")
+    _, planned = select_box(arguments, Home(tmp_path))
+    assert (planned.git, planned.history) == ("/mine.git", "mine.db")
 
 
 def test_a_check_prints_the_label_and_begins_nothing(
