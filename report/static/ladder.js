@@ -62,7 +62,11 @@
   const start = () => {
     const tables = /** @type {HTMLTableElement[]} */ ([...document.querySelectorAll("table.ladder")]);
     const ladders = tables.map(prepare);
-    const apply = () => ladders.forEach((choose) => choose && choose(tidemark.view(location.hash).get("base") || ""));
+    const apply = () => {
+      const base = tidemark.view(location.hash).get("base") || "";
+      ladders.forEach((choose) => choose && choose(base));
+      tidemark.titled("base", base && `base ${base}`);
+    };
     addEventListener("hashchange", apply); // Back to a base, or to none
     if (tidemark.view(location.hash).has("base")) apply();
   };

@@ -46,6 +46,16 @@ const tidemark = {
     return made;
   },
 
+  /** @type {Map<string, string>} */ titles: new Map(),
+  title: document.title.replace(/ · Tidemark$/, ""),
+
+  /** Names a part of the view in the page's title; an empty text takes it away.
+   * @param {string} part @param {string} text */
+  titled(part, text) {
+    tidemark.titles.set(part, text);
+    document.title = `${[tidemark.title, ...tidemark.titles.values()].filter(Boolean).join(", ")} · Tidemark`;
+  },
+
   /** @param {string} hash @returns {Map<string, string>} the view's state in the address */
   view(hash) {
     const found = new Map();
@@ -111,6 +121,8 @@ const tidemark = {
         part.hidden = part.dataset.metric !== chosen;
       }
       for (const link of links) link.setAttribute("aria-current", String(named(link.hash) === chosen));
+      const other = links.slice(1).find((link) => named(link.hash) === chosen);
+      tidemark.titled("metric", (other && other.textContent) || "");
     };
     for (const link of links) {
       link.addEventListener("click", (event) => {

@@ -83,7 +83,7 @@
     const texts = rows.map((row) => (row.textContent || "").toLowerCase());
     const count = tidemark.element("p", { class: "count", role: "status" });
     const clear = tidemark.element("button", { type: "button" }, `Show all ${subject}`);
-    const empty = tidemark.element("p", { class: "note" }, `None of the ${rows.length} ${subject} fits these filters.`);
+    const empty = tidemark.element("p", { class: "note" }, `None of the ${subject} fits these filters.`);
 
     /** @param {HTMLElement} row @param {number} at @param {Map<string, string>} chosen */
     const fits = (row, at, chosen) => [...chosen].every(([name, value]) => {
@@ -101,7 +101,9 @@
       }
       rows.forEach((row, at) => { row.hidden = !fits(row, at, chosen); });
       const shown = rows.filter((row) => !row.hidden).length;
-      count.textContent = chosen.size ? `${shown} of ${rows.length} ${subject}` : `${rows.length} ${subject}`;
+      const counted = `${rows.length} ${rows.length === 1 ? subject.replace(/s$/, "") : subject}`;
+      count.textContent = chosen.size ? `${shown} of ${counted}` : counted;
+      tidemark.titled("filters", chosen.size ? [...chosen].map(([name, value]) => `${name} ${value}`).join(", ") : "");
       clear.hidden = !chosen.size;
       empty.hidden = shown > 0;
       /** @type {HTMLElement} */ (table.parentElement).hidden = shown === 0;

@@ -121,6 +121,8 @@ def test_back_undoes_the_base_of_a_ladder_and_another_metric_keeps_it(page: Page
     page.goto((site / "compare/write-heavy--db1--short_relaxed.html").as_uri())
     page.locator("table.ladder thead button").nth(1).click()
     assert "base=" in address(page)
+    version = page.locator("table.ladder thead button").nth(1).get_attribute("data-version")
+    assert page.title().endswith(f", base {version} · Tidemark")
     page.go_back()
     page.wait_for_selector("table.ladder thead button:first-child[aria-pressed=true]")
     assert page.locator("table.ladder thead button").nth(1).get_attribute("aria-pressed") == "false"

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page
 
+from report.pages import sessions
 from tests.report.browser import violations
+from tests.report.conftest import write
 
 
 def shown(page: Page) -> int:
@@ -39,8 +42,9 @@ def test_sessions_are_filtered_by_all_that_they_have(page: Page, site: Path) -> 
 def test_filters_that_nothing_fits_say_so_and_let_go(page: Page, site: Path) -> None:
     page.goto((site / "changes/index.html").as_uri() + "#status=closed&box=db7")
     total = page.locator("tbody tr").count()
-    assert (shown(page), page.inner_text(".count")) == (0, f"0 of {total} changes")
-    assert "None of the" in page.inner_text("main .note")
+    assert (shown(page), page.inner_text(".count")) == (0, "0 of 1 change")
+    assert page.title() == "Changes, status closed, box db7 · Tidemark"
+    assert "None of the changes" in page.inner_text("main .note")
     assert (page.input_value("#filter-status"), page.input_value("#filter-box")) == ("closed", "db7")
     page.get_by_role("button", name="Show all changes").click()
     assert (shown(page), page.evaluate("location.hash")) == (total, "")
@@ -56,3 +60,16 @@ def test_a_change_is_found_by_each_of_its_boxes(page: Page, site: Path) -> None:
     assert shown(page) == 0
     for name in ("status", "kind", "branch", "suite", "metric"):
         assert page.locator(f"#filter-{name} option").count() > 1, name
+
+
+def test_filters_go_along_to_the_page_of_a_year(
+    page: Page, rich: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MAX_ROWS", 20)
+    write(rich, tmp_path / "site")
+    page.goto((tmp_path / "site/sessions/index.html").as_uri() + "#box=db2")
+    assert page.inner_text(".count") == "10 of 20 sessions"
+    assert "The latest 20 of 94 sessions" in page.inner_text("main")
+    page.get_by_role("link", name="2026: 94").click()
+    page.wait_for_url("**/in-2026.html*")
+    assert page.inner_text(".count") == "45 of 94 sessions"

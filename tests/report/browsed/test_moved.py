@@ -26,12 +26,7 @@ def long_table(tmp_path: Path) -> Path:
     short = [row(f"short {number}", numeric("1.00"), moved=False) for number in range(4)]
     rows = [*rows[:4], still, *rows[4:17], other, *rows[17:]]
     body: list[h.Node] = [
-        table(
-            ("step", "ratio"),
-            [*rows[:4], still, *rows[4:17], other, *rows[17:]],
-            caption="Long",
-            class_="moved",
-        ),
+        table(("step", "ratio"), rows, caption="Long", class_="moved"),
         table(("step", "ratio"), short, caption="Short", class_="moved"),
         h.p["end"],
     ]
