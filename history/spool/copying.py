@@ -60,7 +60,7 @@ RunKey = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Parcel:
+class Batch:
     """What is to be copied of a session, as rows of the box."""
 
     session: Mapping[str, Any]
@@ -91,7 +91,7 @@ def pack(
     session_id: int,
     known: SentSession | None,
     there: Mapping[RunKey, tuple[Any, ...]],
-) -> Parcel:
+) -> Batch:
     """Read what the history lacks of a session of the box.
 
     `known` is what an earlier copy of this process returned, `there` else the runs that the history has, by
@@ -105,7 +105,7 @@ def pack(
     ids = [run["id"] for run in missing]
     number = select(func.count()).select_from(runs).where(runs.c.session_id == session_id)
     dropped, noise = dropped_rounds.c.session_id == session_id, calibrations.c.session_id == session_id
-    return Parcel(
+    return Batch(
         session=dict(row),
         machine=_by_id(source, machines, [row["machine_id"]])[row["machine_id"]],
         builds=_by_id(source, builds, (run["build_id"] for run in missing)),
@@ -132,9 +132,9 @@ def runs_there(target: Connection, uid: str) -> dict[RunKey, tuple[Any, ...]]:
     }
 
 
-def copy_parcel(
+def copy_batch(
     target: Connection,
-    parcel: Parcel,
+    batch: Batch,
     derive: Callable[[Connection, int], object],
     known: SentSession | None = None,
 ) -> SentSession:
@@ -143,22 +143,22 @@ def copy_parcel(
     A session that has ended is derived there. Raises RecordError when the history holds something else under
     the same name, or lacks what it had before.
     """
-    uid = parcel.session["uid"]
-    sent, is_new = (known, False) if known is not None else _enter(target, parcel)
+    uid = batch.session["uid"]
+    sent, is_new = (known, False) if known is not None else _enter(target, batch)
     _require_there(target, uid, sent)
-    _insert_runs(target, parcel, sent)
-    added = len(parcel.runs) + _copy_dropped(target, parcel, sent) + _copy_noise(target, parcel, sent)
-    progress = {name: parcel.session[name] for name in PROGRESS}
+    _insert_runs(target, batch, sent)
+    added = len(batch.runs) + _copy_dropped(target, batch, sent) + _copy_noise(target, batch, sent)
+    progress = {name: batch.session[name] for name in PROGRESS}
     moved = progress != sent.progress
     if moved:
         target.execute(update(sessions).where(sessions.c.id == sent.there).values(progress))
-    if parcel.has_ended:
+    if batch.has_ended:
         number = select(func.count()).select_from(runs).where(runs.c.session_id == sent.there)
-        if target.execute(number).scalar_one() != parcel.count:
+        if target.execute(number).scalar_one() != batch.count:
             raise RecordError(f"the history has other runs of session {uid} than this box")
-    if is_new or moved or (added and parcel.has_ended):
-        _derive_again(target, sent.there, parcel.has_ended, derive)
-    return SentSession(sent.there, parcel.last_run, progress)
+    if is_new or moved or (added and batch.has_ended):
+        _derive_again(target, sent.there, batch.has_ended, derive)
+    return SentSession(sent.there, batch.last_run, progress)
 
 
 def _require_there(target: Connection, uid: str, sent: SentSession) -> None:
@@ -200,10 +200,10 @@ def _extent(connection: Connection, uids: Collection[str]) -> dict[str, _Extent]
     return {uid: _Extent(*rest) for uid, *rest in connection.execute(query)}
 
 
-def _enter(target: Connection, parcel: Parcel) -> tuple[SentSession, bool]:
+def _enter(target: Connection, batch: Batch) -> tuple[SentSession, bool]:
     """Return the session in the history, and whether it was added; its runs are not looked at."""
-    row = parcel.session
-    machine_id = intern(target, machines, "fingerprint", parcel.machine)
+    row = batch.session
+    machine_id = intern(target, machines, "fingerprint", batch.machine)
     there = target.execute(select(sessions).where(sessions.c.uid == row["uid"])).mappings().first()
     if there is None:
         values = {name: value for name, value in row.items() if name != "id"} | {"machine_id": machine_id}
@@ -248,12 +248,12 @@ def _is_there(row: Mapping[str, Any], there: Mapping[RunKey, tuple[Any, ...]]) -
     return True
 
 
-def _insert_runs(target: Connection, parcel: Parcel, sent: SentSession) -> None:
-    if not parcel.runs:
+def _insert_runs(target: Connection, batch: Batch, sent: SentSession) -> None:
+    if not batch.runs:
         return
-    build_ids = {number: intern(target, builds, "key", row) for number, row in parcel.builds.items()}
+    build_ids = {number: intern(target, builds, "key", row) for number, row in batch.builds.items()}
     configuration_ids = {
-        number: intern(target, configurations, "digest", row) for number, row in parcel.configurations.items()
+        number: intern(target, configurations, "digest", row) for number, row in batch.configurations.items()
     }
     rows = [
         {
@@ -262,7 +262,7 @@ def _insert_runs(target: Connection, parcel: Parcel, sent: SentSession) -> None:
             "build_id": build_ids[row["build_id"]],
             "configuration_id": configuration_ids.get(row["configuration_id"]),
         }
-        for row in parcel.runs
+        for row in batch.runs
     ]
     insert_rows(target, runs, rows)
     # The positions of a session's runs are in order, so that few others are found.
@@ -270,31 +270,31 @@ def _insert_runs(target: Connection, parcel: Parcel, sent: SentSession) -> None:
     key = (runs.c.version, runs.c.step, runs.c.repetition)
     written = select(runs.c.id, *key).where(runs.c.session_id == sent.there, runs.c.position >= least)
     ids = {tuple(name): run_id for run_id, *name in target.execute(written)}
-    new = {row["id"]: ids[row["version"], row["step"], row["repetition"]] for row in parcel.runs}
+    new = {row["id"]: ids[row["version"], row["step"], row["repetition"]] for row in batch.runs}
     for table in OF_RUNS:
-        of_run = parcel.of_runs[table.name]
+        of_run = batch.of_runs[table.name]
         insert_rows(target, table, [{**row, "run_id": new[row["run_id"]]} for row in of_run])
 
 
-def _copy_dropped(target: Connection, parcel: Parcel, sent: SentSession) -> int:
+def _copy_dropped(target: Connection, batch: Batch, sent: SentSession) -> int:
     """Copy the dropped rounds behind those that are there: they have no name, but an order."""
-    if not parcel.dropped:
+    if not batch.dropped:
         return 0
     columns = dropped_rounds.c
     number = len(target.execute(select(columns.id).where(columns.session_id == sent.there)).all())
-    rows = [{**row, "session_id": sent.there} for row in parcel.dropped[number:]]
+    rows = [{**row, "session_id": sent.there} for row in batch.dropped[number:]]
     for row in rows:
         del row["id"]
     return insert_rows(target, dropped_rounds, rows)
 
 
-def _copy_noise(target: Connection, parcel: Parcel, sent: SentSession) -> int:
-    if not parcel.noise:
+def _copy_noise(target: Connection, batch: Batch, sent: SentSession) -> int:
+    if not batch.noise:
         return 0
     columns = calibrations.c
     query = select(columns.step, columns.metric).where(columns.session_id == sent.there)
     there = {tuple(row) for row in target.execute(query)}
-    missing = [row for row in parcel.noise if (row["step"], row["metric"]) not in there]
+    missing = [row for row in batch.noise if (row["step"], row["metric"]) not in there]
     return insert_rows(target, calibrations, [{**row, "session_id": sent.there} for row in missing])
 
 

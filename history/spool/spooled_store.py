@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from history.errors import HistoryError, LockedError, RecordError
 from history.open import open_reader, prepare
 from history.spool.boxes import warnings
-from history.spool.copying import RunKey, SentSession, copy_parcel, lost_sessions, pack, runs_there
+from history.spool.copying import RunKey, SentSession, copy_batch, lost_sessions, pack, runs_there
 from history.spool.journal import Journal, Waiting, too_old
 from history.store.database import Database
 from history.store.reader import Reader
@@ -308,11 +308,11 @@ class SpooledStore(Store):
             with self._server.reading() as target:
                 there = runs_there(target, uid)
         with self._journal.store.database.reading() as source:
-            parcel = pack(source, session_id, known, there)
+            batch = pack(source, session_id, known, there)
         with server.writing() as target:
-            sent = copy_parcel(target, parcel, self._derive, known)
-        uid = parcel.session["uid"]
-        if parcel.has_ended:
+            sent = copy_batch(target, batch, self._derive, known)
+        uid = batch.session["uid"]
+        if batch.has_ended:
             self._journal.note_delivered(uid, sent.last_run, self._clock())
         else:
             self._sent[session_id] = sent
