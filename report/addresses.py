@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 INDEX = "index.html"
 CHANGES = "changes/index.html"
+FEED = "changes/feed.atom"
 BRANCHES = "branches/index.html"
 LADDERS = "compare/index.html"
 TWO = "two.html"
@@ -45,6 +46,11 @@ def file_name(text: str) -> str:
 def change(fingerprint: str) -> str:
     """Return the page of a change, which issues link to."""
     return f"changes/{file_name(fingerprint)}.html"
+
+
+def picture(fingerprint: str, series_key: str = "") -> str:
+    """Return the chart of a change, or of one of its series, as a file to stand in other pages."""
+    return f"changes/{file_name(fingerprint)}{f'-{series_key}' if series_key else ''}.svg"
 
 
 def branch(name: str) -> str:

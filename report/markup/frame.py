@@ -75,6 +75,7 @@ def rendered(page: Page, *, public: bool = False) -> str:
     head = h.head[
         _metas(page.title, POLICY),
         h.link(rel="icon", href=f"{root}static/icon.svg", type="image/svg+xml"),
+        h.link(rel="alternate", type="application/atom+xml", title="Changes", href=f"{root}{addresses.FEED}"),
         [h.link(rel="stylesheet", href=f"{root}{path}") for path in ("static/site.css", *page.styles)],
         [
             h.script(src=f"{root}{path}", defer=True)
@@ -183,6 +184,8 @@ def _footer(page: Page, root: str, public: bool) -> h.Node:
             h.p[
                 "All times are UTC. ",
                 h.a(href=f"{root}{addresses.HELP}")["Terms, colours and signs"],
+                ". ",
+                h.a(href=f"{root}{addresses.FEED}")["Changes as a feed"],
                 ". Some details are left out of this public site." if public else ".",
             ],
         ]

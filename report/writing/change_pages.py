@@ -2,18 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 from history.changes.report import ChangeReport
 from history.store.reader import Reader
 from history.store.records import ChangeStatus
 from report import addresses
+from report.charts.alone import style_of_charts
 from report.markup.frame import Page
 from report.pages.change.dossier import dossier_page
+from report.pages.change.feed import change_feed
+from report.pages.change.pictures import pictures
 from report.values.bisect_page import BisectPage
 from report.values.catalog import Catalog
 from report.values.commits import Commits, CommitsOf, as_text, from_json, to_json
 from report.values.dossier import issue_of, read_dossier
+from report.writing.alone import STYLE
 from report.writing.session_files import intervals_of
 from report.writing.tree import SiteTree
 
@@ -35,6 +39,9 @@ class ChangePages:
     """The address of the issue tracker's pages."""
 
     commits_of: CommitsOf
+    address: str
+    """The address of the site's root; empty where it is not known."""
+
     _commits: dict[str, Commits] = field(default_factory=dict)
 
     def commits(self, report: ChangeReport) -> Commits:
@@ -63,7 +70,22 @@ class ChangePages:
                 dossier = read_dossier(self.history, self.catalog, report, intervals)
                 commits = self.commits(report)
                 write(dossier_page(dossier, self.catalog, bisect, commits, tracker=self.tracker))
+                for path, picture in pictures(dossier, self.catalog, self._style).items():
+                    self.tree.write(path, picture)
                 self.tree.remember({"range": self._range(report), "commits": to_json(commits)})
+
+    def write_feed(self, reports: Sequence[ChangeReport]) -> None:
+        """Write the feed of all changes."""
+        oldest = next(iter(self.catalog.sessions.values()), None)
+        when = oldest.started_at if oldest is not None else self.tree.written_at
+        found = [(report, self.commits(report)) for report in reports]
+        feed = change_feed(found, self.catalog.clearance.salt, self.address, when)
+        self.tree.write(addresses.FEED, feed)
+
+    @cached_property
+    def _style(self) -> str:
+        """The style sheet of the pictures of changes."""
+        return style_of_charts(STYLE.read_text(encoding="utf-8"))
 
     def _range(self, report: ChangeReport) -> str:
         return addresses.digest(self.prefix, *map(str, report.commits))
@@ -71,7 +93,14 @@ class ChangePages:
     def _signature(self, report: ChangeReport, bisect: BisectPage | None) -> str:
         """Return what a page is made of: an open change follows the nights, one that is closed does not."""
         change = report.change
-        parts = [self.prefix, str(change.updated_at), str(change.status), str(change.reason), self.tracker]
+        parts = [
+            self.prefix,
+            self._style,
+            str(change.updated_at),
+            str(change.status),
+            str(change.reason),
+            self.tracker,
+        ]
         with self.history.database.reading() as connection:
             issue = issue_of(connection, change.fingerprint)
         parts += [f"{bisect.uid} {bisect.updated_at}" if bisect else "", str(issue)]

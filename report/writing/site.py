@@ -57,6 +57,9 @@ class SiteOptions:
     tracker: str = ""
     """The address of the issue tracker's pages, such as https://github.com; empty for no links to issues."""
 
+    address: str = ""
+    """Where the site is published; empty where that is not known."""
+
     threshold: float = USUAL_CHANGE
     """The fraction beyond which a change of what is timed is reported: that of the plan."""
 
@@ -163,15 +166,15 @@ def _overview(site: _Site, changes: ChangePages) -> None:
 
 def _change_pages(site: _Site) -> ChangePages:
     options = site.options
-    return ChangePages(
-        site.history, site.catalog, site.tree, site.prefix, options.bisects, options.tracker, options.commits
-    )
+    made_of = (site.history, site.catalog, site.tree, site.prefix)
+    return ChangePages(*made_of, options.bisects, options.tracker, options.commits, options.address)
 
 
 def _changes(site: _Site, pages: ChangePages) -> None:
     site.write(changes_page(site.reports, site.catalog.clearance, site.catalog.data_until))
     for report in site.reports:
         pages.write(report, site.write)
+    pages.write_feed(site.reports)
 
 
 def _changed_branches(site: _Site) -> Mapping[str, str]:

@@ -11,8 +11,13 @@ from runners.nightly.plan import Plan, load_plan
 
 
 def of_plan(options: SiteOptions, plan: Plan) -> SiteOptions:
-    """Return the options of a site with the threshold and the tracker of a plan."""
-    return replace(options, threshold=plan.regression_percent / 100, tracker=pages_of(plan.alerts.tracker))
+    """Return the options of a site with the threshold, the tracker and the address of a plan."""
+    return replace(
+        options,
+        threshold=plan.regression_percent / 100,
+        tracker=pages_of(plan.alerts.tracker),
+        address=plan.site.address or "",
+    )
 
 
 def of_last_plan(options: SiteOptions, home: Home) -> SiteOptions:

@@ -33,7 +33,7 @@ def browser() -> Iterator[Browser]:
 def kinds(site: Path) -> list[str]:
     """One page of each kind, the richest."""
     uid = sorted(path.stem for path in (site / "sessions").glob("db1n*.html"))[-1]
-    (change,) = [path.name for path in (site / "changes").iterdir() if path.name != "index.html"]
+    (change,) = [path.name for path in (site / "changes").glob("*.html") if path.name != "index.html"]
     return [
         *("index.html", *FILLED, "help.html"),
         *(

@@ -24,7 +24,7 @@ OF_THE_RICH_HISTORY = re.compile(
 
 def texts_of(site: Path) -> dict[str, str]:
     """Return every file of a site that is text, by name, with its name; without uids of the rich history."""
-    files = [path for path in site.rglob("*") if path.suffix in (".html", ".js", ".json", ".svg")]
+    files = [path for path in site.rglob("*") if path.suffix in (".html", ".js", ".json", ".svg", ".atom")]
     named = {str(path.relative_to(site)): path.read_text(encoding="utf-8") for path in files}
     return {name: re.sub(r"db[12](n|cal)\d+", "", f"{name} {text}") for name, text in named.items()}
 

@@ -19,6 +19,7 @@ from report.markup.parts import facts, note, numeric, section, table, tone_of
 from report.pages.bisect import culprit_of, posterior_section
 from report.pages.change.actions import actions
 from report.pages.change.commits import commits_section
+from report.pages.change.pictures import picture_links
 from report.pages.changes import (
     change_sentence,
     chart_of,
@@ -80,6 +81,7 @@ def dossier_page(
         _environment(dossier, catalog),
         _others(dossier, catalog, root, linked),
         _members(dossier, catalog, root, linked),
+        picture_links(dossier, catalog, root) if linked else None,
         None if linked else tab_separated(dossier, catalog),
     ]
     last = (

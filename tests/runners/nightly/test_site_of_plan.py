@@ -42,7 +42,7 @@ def test_threshold_and_tracker_of_the_plan_reach_the_pages(
     site = {"write": True, "folder": str(tmp_path / "pages")}
     changes = {"alerts": {"repository": REPOSITORY}, "backups": 0, "site": site, "regression_percent": 6.0}
     assert report(Plan.model_validate(PLAN | changes), Home(tmp_path / "home"), regressed).problems == []
-    (page,) = [path for path in (tmp_path / "pages/changes").iterdir() if path.name != "index.html"]
+    (page,) = [path for path in (tmp_path / "pages/changes").glob("*.html") if path.name != "index.html"]
     text = page.read_text(encoding="utf-8")
     assert f'href="https://git.example.org/{REPOSITORY}/issues/1"' in text
     assert "They are not listed: the nights did not both measure a commit from git." in text
