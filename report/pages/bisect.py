@@ -85,8 +85,11 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
     )
 
 
-def culprit_of(values: BisectPage) -> h.Node:
-    """Return the commit that a bisect found, which leads to upstream's page of it; None without one."""
+def culprit_of(values: BisectPage, clearance: Clearance) -> h.Node:
+    """Return the commit that a bisect found, which leads to upstream's page of it; None without one.
+
+    A public site does not say who wrote it: it may be a commit of the house.
+    """
     culprit = values.culprit
     if culprit is None:
         return None
@@ -95,7 +98,7 @@ def culprit_of(values: BisectPage) -> h.Node:
     return [
         h.a(href=culprit.address, rel="noreferrer")[name] if is_linked else name,
         f" {culprit.subject}" if culprit.subject != culprit.commit else None,
-        f" ({culprit.author})" if culprit.author else None,
+        f" ({culprit.author})" if culprit.author and not clearance.is_public else None,
     ]
 
 

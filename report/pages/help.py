@@ -59,6 +59,7 @@ def help_page(subjects: Sequence[Subject]) -> Page:
 SIGNS = (
     "▾ regression, ▴ improvement, = unchanged within the threshold, ? inconclusive. An inconclusive step is "
     "never shown as clean.",
+    "✖ in red: nothing could be measured. – beside a box: it did not report in the last night.",
     "+ and − beside a cost: it is more or less by the rules of a verdict.",
     "? beside the four bars of a cost fingerprint: no cost explains the change of throughput; the version "
     "may have waited.",

@@ -60,22 +60,18 @@ def dossier_page(
     change = report.change
     path = addresses.change(change.fingerprint)
     root = addresses.way_to_root(path) if linked else ""
+    culprit = culprit_of(bisect, catalog.clearance) if bisect else None
+    searched = f"{root}{addresses.bisect(bisect.uid)}" if bisect and linked else ""
     body = [
         h.p(".sentence")[change_sentence(report)],
-        h.p(".sentence")["Culprit: ", culprit_of(bisect), "."] if bisect and bisect.culprit else None,
-        actions(
-            report, bisect, f"{root}{addresses.bisect(bisect.uid)}" if bisect and linked else "", catalog
-        ),
+        h.p(".sentence")["Culprit: ", culprit, "."] if culprit else None,
+        actions(report, bisect, searched, catalog),
         commits_section(commits, bisect),
         _facts(dossier, catalog, root, tracker, linked),
         _main_chart(dossier, catalog, root, linked),
         replication(dossier, catalog, root, linked),
         _confirmation(dossier, catalog, root, linked),
-        posterior_section(
-            bisect, f"{root}{addresses.bisect(bisect.uid)}" if linked else "", catalog.clearance
-        )
-        if bisect
-        else None,
+        posterior_section(bisect, searched, catalog.clearance) if bisect else None,
         _costs(dossier, catalog),
         _functions(dossier),
         _environment(dossier, catalog),

@@ -14,7 +14,7 @@ from history.rendering.confirmations import counted_rounds
 from report import addresses
 from report.charts.sparkline import spark
 from report.markup.formats import DASH, SHORT_HASH, bounds, day, metric_name, percent, share, span
-from report.markup.parts import SIGNS, tone_of
+from report.markup.parts import SIGNS, commands, tone_of
 from report.pages.bisect import culprit_of
 from report.pages.changes import change_mark, commits_text, confidence, direction_sign, headline, is_worse
 from report.pages.overview.sentence import box_link
@@ -46,7 +46,7 @@ def change_card(news: ChangeNews, catalog: Catalog) -> h.Node:
             _sides(change),
             h.p(".where")[_place(report, catalog)],
             h.p[_how_sure(report, catalog.clearance)],
-            h.p[_since_which_commit(news)],
+            h.p[_since_which_commit(news, catalog.clearance)],
             _next(report, news.bisect, catalog.clearance),
         ],
         _spark(news, catalog),
@@ -106,12 +106,12 @@ def _how_sure(report: ChangeReport, clearance: Clearance) -> h.Node:
     ]
 
 
-def _since_which_commit(news: ChangeNews) -> h.Node:
+def _since_which_commit(news: ChangeNews, clearance: Clearance) -> h.Node:
     """Return the culprit of a bisect, else the commits between the nights as far as they are known."""
     report, bisect, commits = news.report, news.bisect, news.commits
     if bisect is not None and bisect.culprit is not None:
         found = h.a(href=addresses.bisect(bisect.uid))[f"bisect {bisect.uid}"]
-        return [h.strong["Culprit"], ": ", culprit_of(bisect), ", found by ", found, "."]
+        return [h.strong["Culprit"], ": ", culprit_of(bisect, clearance), ", found by ", found, "."]
     before, after = report.change.last_before, report.change.first_after
     if before.version == after.version:
         return f"Both nights measured {before.version}: there are no commits between them."
@@ -144,8 +144,8 @@ def _next(report: ChangeReport, bisect: BisectPage | None, clearance: Clearance)
         return h.p(".where")[
             h.a(href=addresses.bisect(bisect.uid))[f"Bisect {bisect.uid}"], f": {bisect.headline}"
         ]
-    lines = change_search(report)
-    return _command([line for line in lines if clearance.is_public is False], report.main_series.key.step)
+    lines = change_search(report) if not clearance.is_public else []
+    return _command(lines, f"Find the commit of {report.main_series.key.step}")
 
 
 def _command(lines: Sequence[str], what: str) -> h.Node:
@@ -154,11 +154,7 @@ def _command(lines: Sequence[str], what: str) -> h.Node:
     told = [line for line in lines if not line.startswith("#")]
     return [
         h.p(".where")[" ".join(said)] if said else None,
-        h.pre(".next", tabindex="0", role="group", aria_label=f"Next command for {what}")[
-            h.code["\n".join(told)]
-        ]
-        if told
-        else None,
+        h.div(".actions")[commands(told, what)] if told else None,
     ]
 
 
@@ -280,4 +276,4 @@ def _decide(entry: LatestComparison, clearance: Clearance) -> h.Node:
         return None
     versions = [str(entry.comparison.base), str(entry.comparison.contender)]
     lines = run_again(entry.comparison.session, versions, undecided, DECIDED)
-    return _command(lines, "the undecided steps")
+    return _command(lines, f"Measure {entry.branch} until decided")

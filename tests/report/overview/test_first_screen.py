@@ -22,7 +22,7 @@ from tests.report.conftest import write
 from tests.report.histories.failing import BLIND, REASON, record_failing
 from tests.report.histories.single import record_single
 from tests.report.histories.ten_boxes import TenBoxes
-from tests.report.parsed import parsed
+from tests.report.parsed import pages_of, parsed
 from tests.report.rich import BRANCH, SLOWED
 
 
@@ -80,6 +80,12 @@ def test_a_card_has_all_that_is_asked_of_a_change(site: Path) -> None:
     assert card.count('class="range worse confirmed"') == 1
     (dots,) = re.findall(r'<path d="([^"]+)" class="dots"/>', card)
     assert dots.count("M") == 40
+
+
+def test_a_public_site_does_not_say_who_wrote_the_culprit(rich: Path, tmp_path: Path) -> None:
+    write(rich, tmp_path, is_public=True)
+    assert "Culprit: 000000000000 Commit 6" in words(cards(tmp_path)[0][1])
+    assert not [page for page in pages_of(tmp_path) if "A. Committer" in page.read_text(encoding="utf-8")]
 
 
 def test_without_a_bisect_the_card_has_its_command(rich: Path, tmp_path: Path) -> None:
