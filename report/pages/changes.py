@@ -83,7 +83,7 @@ def change_rows(reports: Sequence[ChangeReport], clearance: Clearance, root: str
                 ]
             ],
             h.td[h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch]],
-            h.td[headline(report)],
+            h.td(title=", ".join(sorted({member.key.step for member in change.members})))[headline(report)],
             h.td(".n")[f"{percent(main.ratio)} ", h.span(".quiet")[label_of(main.key.metric)]],
             h.td[f"{day(change.last_before.started_at)} to {day(change.first_after.started_at)}"],
             h.td[change.suite],

@@ -94,7 +94,7 @@ def _row(entry: SessionEntry, catalog: Catalog, root: str) -> h.Node:
         h.td[entry.suite],
         h.td[entry.profile],
         h.td[h.a(href=f"{root}{addresses.machine(box)}")[box]],
-        h.td[", ".join(versions), f" and {more} more" if more > 0 else None],
+        h.td(title=", ".join(entry.versions))[", ".join(versions), f" and {more} more" if more > 0 else None],
         h.td[metric_name(entry.judged_by)],
         h.td[f"{entry.status}{pruned}"],
     ]

@@ -51,7 +51,8 @@
     const from = by("from").value ? Date.parse(`${by("from").value}T00:00:00Z`) / 1000 : -Infinity;
     const to = by("to").value ? Date.parse(`${by("to").value}T00:00:00Z`) / 1000 + DAY : Infinity;
     drawn = aligned(loaded.map((row) => row.filter((point) => point.at >= from && point.at < to)));
-    const relative = by("axis").value === "rel" && list().branches[series.branch] !== list().places[series.place][3];
+    const base = list().places[series.place][3];
+    const relative = by("axis").value === "rel" && base !== null && list().branches[series.branch] !== base;
     if (plot) plot.destroy();
     plot = seriesChart.draw(by("chart"), rows, drawn, { relative, zoom: zoomed(), onZoom: zoom, pick });
     seriesTable.fill(series, drawn, { relative, left, pick, pickNone: () => choose({ picked: "" }), picked: (view().get("picked") || "").split(",") });

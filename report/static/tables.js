@@ -80,7 +80,7 @@
       field("from", "from", "date", subject),
       field("to", "to", "date", subject),
     ];
-    const texts = rows.map((row) => (row.textContent || "").toLowerCase());
+    const texts = rows.map((row) => [row.textContent, ...all(row, "[title]").map((part) => part.title)].join(" ").toLowerCase());
     const count = tidemark.element("p", { class: "count", role: "status" });
     const clear = tidemark.element("button", { type: "button" }, `Show all ${subject}`);
     const empty = tidemark.element("p", { class: "note" }, `None of the ${subject} fits these filters.`);

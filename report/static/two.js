@@ -65,6 +65,15 @@
   /** @param {Night} night */
   const told = ({ point }) => `${point.version} (night of ${day(point.at)})`;
 
+  /** The names of two nights for an address without one: the latest one, after its base.
+   * @param {number} place @param {Night[]} nights latest first */
+  const usual = (place, nights) => {
+    const isBase = (/** @type {Night} */ { branch }) => list().branches[branch] === list().places[place][3];
+    const latest = nights.find((night) => !isBase(night) && nights.some((other) => isBase(other) && other.point.uid === night.point.uid));
+    const base = nights.find((night) => isBase(night) && night.point.uid === latest?.point.uid);
+    return latest && base ? [nightName(base), nightName(latest)] : ["", ""];
+  };
+
   /** The session that measured both versions side by side: the latest night with both, or one that compared them.
    * @param {number} place @param {Night[]} nights latest first @param {Night} a @param {Night} b @returns {string | undefined} */
   const together = (place, nights, a, b) => {
@@ -168,7 +177,7 @@
     by("state").textContent = "Loading the nights.";
     const nights = await nightsOf(place, metric);
     if (number !== showing) return;
-    const names = SIDES.map((side) => wanted.get(side) || "");
+    const names = SIDES.some((side) => wanted.has(side)) ? SIDES.map((side) => wanted.get(side) || "") : usual(place, nights);
     SIDES.forEach((side, at) => options(by(side), nights, names[at]));
     const [a, b] = names.map((name) => named(nights, name));
     const unknown = names.filter((name, at) => name && ![a, b][at]);
@@ -179,8 +188,9 @@
   document.addEventListener("DOMContentLoaded", () => {
     if (!list() || !by("controls")) return;
     all = list().series.map((/** @type {any[]} */ row) => ({ place: row[0], branch: row[1], step: row[2], metric: row[3], id: row[4] }));
-    for (const id of ["place", "metric", ...SIDES]) by(id).addEventListener("change", () => choose({ [id]: by(id).value }));
-    by("swap").addEventListener("click", () => choose({ first: view().get("second") || "", second: view().get("first") || "" }));
+    for (const id of ["place", "metric"]) by(id).addEventListener("change", () => choose({ [id]: by(id).value }));
+    for (const id of SIDES) by(id).addEventListener("change", () => choose({ first: by("first").value, second: by("second").value }));
+    by("swap").addEventListener("click", () => choose({ first: by("second").value, second: by("first").value }));
     addEventListener("hashchange", show);
     show();
   });

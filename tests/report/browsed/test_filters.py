@@ -8,6 +8,7 @@ from playwright.sync_api import Page
 from report.pages import sessions
 from tests.report.browser import violations
 from tests.report.conftest import write
+from tests.report.rich import NIGHTS, commit
 
 
 def shown(page: Page) -> int:
@@ -49,6 +50,13 @@ def test_filters_that_nothing_fits_say_so_and_let_go(page: Page, site: Path) -> 
     page.get_by_role("button", name="Show all changes").click()
     assert (shown(page), page.evaluate("location.hash")) == (total, "")
     assert page.locator("main .note:visible").count() == 0
+
+
+def test_a_session_is_found_by_a_whole_version(page: Page, site: Path) -> None:
+    """The list has short ones, but what one copies is the whole."""
+    page.goto((site / "sessions/index.html").as_uri())
+    page.fill("#filter-text", commit(NIGHTS))
+    assert shown(page) == 2
 
 
 def test_a_change_is_found_by_each_of_its_boxes(page: Page, site: Path) -> None:

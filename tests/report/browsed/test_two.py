@@ -69,6 +69,16 @@ def test_the_choice_is_in_the_address_and_back_undoes_it(page: Page, site: Path)
     page.wait_for_function("() => document.title.startsWith('postgres@18.6 against postgres@17.11')")
 
 
+def test_at_first_the_latest_night_is_compared_with_its_base(page: Page, site: Path) -> None:
+    page.goto((site / addresses.TWO).as_uri())
+    page.wait_for_selector("#steps tbody tr")
+    assert "Both are of one session" in page.inner_text("#said")
+    assert page.input_value("#first").startswith("postgres@17,")
+    page.select_option("#second", "postgres@18.5")
+    page.wait_for_function("() => document.title.startsWith('postgres@18.5 against postgres@17.11')")
+    assert "first=postgres@17,db1" in page.evaluate("location.hash")
+
+
 def test_what_the_site_does_not_have_is_said(page: Page, site: Path) -> None:
     compare(page, site, "postgres@17.11", "postgres@9.6")
     assert "No night of this suite and box measured postgres@9.6" in page.inner_text("#state")
