@@ -10,7 +10,7 @@ from build.version import Version, release_numbers
 
 @dataclass(frozen=True)
 class Build:
-    """One compiled version in the cache; it never changes once it is there."""
+    """One compiled version: in the cache, where it never changes, or in an install prefix of the user."""
 
     version: Version
     """The version as the user wrote it."""
@@ -19,13 +19,17 @@ class Build:
     """The release that the source tree names: `18.6`, `19devel`, `9.7.2`."""
 
     key: str
-    """Hex SHA-256 of source digest, recipe, patches and compiler. The same key means the same binaries."""
+    """Hex SHA-256 of source digest, recipe, patches and compiler, or of the files of an install prefix. The
+    same key means the same binaries."""
 
     prefix: Path
     """The install prefix; programs are in `bin/`."""
 
     manifest: Mapping[str, Any]
     """The contents of `build.json` in the prefix."""
+
+    stamp: str = ""
+    """Sizes and times of the files of an install prefix, which its owner can change; empty in the cache."""
 
     @property
     def numbers(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import resource
+from collections.abc import Iterable
 
 from build.addresses import redacted
 
@@ -35,6 +36,14 @@ _OF_THE_MACHINE = {
 
 
 _FURTHER_LINE = re.compile(r"\r?\n(?!    )")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return `did you mean X?` for the known word that is most like a mistyped one; empty if none is."""
+    from difflib import get_close_matches  # loaded only when something was mistyped
+
+    close = get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else ""
 
 
 class TidemarkError(Exception):

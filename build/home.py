@@ -36,6 +36,11 @@ class Home:
         return self.path / "builds"
 
     @property
+    def installs(self) -> Path:
+        """Where the install prefixes of the user are that were measured, by digest."""
+        return self.path / "installs"
+
+    @property
     def scratch(self) -> Path:
         """Working folders of compiles in progress."""
         return self.path / "scratch"

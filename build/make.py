@@ -18,6 +18,8 @@ from build.cache import damage, failures, store
 from build.cache.answers import KeptAnswers
 from build.files import make_folder
 from build.home import Home
+from build.installs.content import PrefixError
+from build.installs.install import recorded_install
 from build.lock import held
 from build.programs import environment
 from build.programs.work import CompileCommands, CompileError
@@ -65,6 +67,8 @@ def provide(
     to be tried `again`.
     Raises SourceError, RecipeError, HostError, PatchError or CompileError, all of which are TidemarkErrors.
     """
+    if version.is_install:
+        return _installed(version, home, is_plain=not (patches or relinks) and choices == PLAIN)
     read = read_patches(patches)
     build = _find(version, home, read, choices, git_source, relinks=relinks)
     if build is None and slim is not None:
@@ -93,7 +97,18 @@ def lookup(
 
     The result is always None for a branch, because only its source knows the commit it points to today.
     """
+    if version.is_install:
+        return _installed(version, home, is_plain=not patches and choices == PLAIN)
     return _find(version, home, read_patches(patches), choices, git_source)
+
+
+def _installed(version: Version, home: Home, *, is_plain: bool) -> Build:
+    if not is_plain:
+        raise PrefixError(
+            f"{version} is installed already: it can be neither patched, compiled otherwise nor linked again",
+            hint="omit --patch, --build and --layouts, or measure its source: a release, branch or commit",
+        )
+    return recorded_install(version, home)
 
 
 def _find(

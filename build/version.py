@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
-from build.errors import TidemarkError
+from build.errors import TidemarkError, did_you_mean
 
 
 class VersionError(TidemarkError):
@@ -33,12 +34,19 @@ _STEPS_BACK = re.compile(r"(?:[~^][0-9]{0,6}){1,16}")
 """`~3`, `^`, `^2~1`: ancestors, by gitrevisions(7). `^{...}`, `@{...}`, `:` and `..` are not accepted."""
 
 
+_INSTALL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*=[0-9a-f]{12}")
+"""`good=0a1b2c3d4e5f`: a name that the user gave an install prefix, and the digest of what is installed."""
+
+INSTALL_DIGITS = 12
+"""The hex digits of that digest."""
+
+
 @dataclass(frozen=True, order=True)
 class Version:
     """One version of one engine, as the user writes it.
 
-    `ref` is a release (`18.6`, `9.7.2`), or a branch, tag or commit of a git source (`REL_18_STABLE`,
-    `git:5bf748b86b`).
+    `ref` is a release (`18.6`, `9.7.2`), a branch, tag or commit of a git source (`REL_18_STABLE`,
+    `git:5bf748b86b`), or an install prefix with the digest of what is installed (`good=0a1b2c3d4e5f`).
     """
 
     engine: Engine
@@ -60,6 +68,21 @@ class Version:
         """Whether `ref` is a release number, so that there is a tarball of it."""
         return is_release(self.ref)
 
+    @property
+    def is_install(self) -> bool:
+        """Whether it is an install prefix that the user has, not something to compile."""
+        return "=" in self.ref
+
+    @property
+    def install_name(self) -> str:
+        """The name of an install prefix, `good` of `postgres@good=0a1b2c3d4e5f`; empty for other versions."""
+        return self.ref.partition("=")[0] if self.is_install else ""
+
+    @property
+    def installed(self) -> str:
+        """What is installed: the digest, or the absolute path where it was not read yet; empty for others."""
+        return self.ref.partition("=")[2]
+
 
 def parse_version(text: str) -> Version:
     """Parse `engine@ref` or `engine@ref#variant`.
@@ -73,10 +96,20 @@ def parse_version(text: str) -> Version:
     if engine not in set(Engine):
         known = ", ".join(Engine)
         raise VersionError(
-            f"unknown engine '{engine[:40]}' in '{text[:80]}'", hint=f"the engines are: {known}"
+            f"unknown engine '{engine[:40]}' in '{text[:80]}'",
+            hint=f"{did_you_mean(engine[:40], Engine)} the engines are: {known}".strip(),
         )
-    if not is_ref(ref):
-        raise VersionError(f"'{ref[:80]}' in '{text[:80]}' is neither a release nor a git ref")
+    if "=" in ref and not is_install(ref):
+        raise VersionError(
+            f"'{ref[:80]}' in '{text[:80]}' is no install prefix by name and digest",
+            hint=f"name a prefix by its path, which has a slash: {engine}@good=/opt/{engine}, "
+            f"{engine}@good=./{engine}",
+        )
+    if not is_ref(ref) and not is_install(ref):
+        raise VersionError(
+            f"'{ref[:80]}' in '{text[:80]}' is neither a release nor a git ref",
+            hint=f"give an install prefix a name: {engine}@good={ref[:80]}" if "/" in ref[:1] else "",
+        )
     if hash_ and not is_variant(variant):
         raise VersionError(
             f"'{variant[:80]}' in '{text[:80]}' is not a valid variant",
@@ -86,12 +119,16 @@ def parse_version(text: str) -> Version:
 
 
 def parse_revision(text: str) -> Version:
-    """Read what may be built: a version, or one whose ref ends in steps back, such as `REL_18_STABLE~3`.
+    """Read what may be built: a version, one whose ref ends in steps back, such as `REL_18_STABLE~3`, or an
+    install prefix by its path, such as `postgres@good=/opt/pg-a`.
 
-    Such a name is never recorded, since it means another commit with each commit of its branch: whoever
-    accepts one resolves it to a commit first. Raises VersionError.
+    Such names are never recorded, since they mean another commit or build tomorrow: whoever accepts one
+    resolves it first. Raises VersionError.
     """
     whole, hash_, variant = text.partition("#")
+    named_path, equals, path = whole.partition("=")
+    if equals and "/" in path:
+        return _at_path(named_path, path, hash_ + variant)
     base, steps = split_steps(whole)
     if not steps:
         return parse_version(text)
@@ -102,6 +139,17 @@ def parse_revision(text: str) -> Version:
             hint="name the tag in git, such as postgres@REL_18_6~1",
         )
     return Version(named.engine, named.ref + steps, named.variant)
+
+
+def _at_path(named: str, path: str, variant: str) -> Version:
+    stands_for = parse_version(f"{named}={'0' * INSTALL_DIGITS}{variant}")
+    if not path.isprintable():
+        raise VersionError(f"'{path[:80]!r}' is no path of an install prefix")
+    try:
+        absolute = Path(path).expanduser().resolve()
+    except (OSError, RuntimeError) as error:
+        raise VersionError(f"'{path[:80]}' is no path of an install prefix: {error}") from error
+    return Version(stands_for.engine, f"{stands_for.install_name}={absolute}", stands_for.variant)
 
 
 def split_steps(ref: str) -> tuple[str, str]:
@@ -121,6 +169,11 @@ def is_ref(ref: str) -> bool:
     bare = ref.removeprefix("git:")
     invalid = len(ref) > LONGEST_REF or ".." in bare or "//" in bare or bare.endswith((".lock", "/"))
     return _GIT_REF.fullmatch(bare) is not None and not invalid
+
+
+def is_install(ref: str) -> bool:
+    """Return whether `ref` is an install prefix by name and digest."""
+    return _INSTALL.fullmatch(ref) is not None and len(ref) <= LONGEST_REF
 
 
 def is_variant(name: str) -> bool:

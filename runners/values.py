@@ -8,16 +8,17 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
-from build.version import Version, parse_revision, parse_version
+from build.installs.install import recorded_version
+from build.version import Version, parse_revision
 from history.timestamps import moment_of
 from suites.keys.levels import MAX_CLIENTS
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MAX_ROUNDS
 
 
 def version(text: str) -> Version:
-    """Parse a version."""
+    """Parse a version as the history has it; the path of an install prefix is read."""
     try:
-        return parse_version(text)
+        return recorded_version(text)
     except TidemarkError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
@@ -27,7 +28,7 @@ MAX = 1_000_000
 
 
 def revision(text: str) -> Version:
-    """Parse a version that may end in steps back, such as `postgres@REL_18_STABLE~3`."""
+    """Parse a version that may end in steps back, such as `postgres@main~3`, or be an install prefix."""
     try:
         return parse_revision(text)
     except TidemarkError as error:

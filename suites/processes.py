@@ -67,6 +67,18 @@ def require_reachable(path: Path) -> None:
         )
 
 
+def require_startable(program: Path) -> None:
+    """Raise ProcessError if the server user cannot start an installed program, or a library is not found."""
+    try:
+        run(as_server_user([program, "--version"]), what=f"starting {program} as the user of the servers")
+    except ProcessError as error:
+        blocked = blocked_folder(program.parent) if server_account() is not None else None
+        access = f"chmod o+x {blocked}" if blocked else f"chmod -R o+rX {program.parent.parent}"
+        raise ProcessError(
+            error.what, where=error.where, hint=f"run {access}, or install what it needs"
+        ) from error
+
+
 def own(path: Path) -> None:
     """Make the server user the owner of `path`."""
     account = server_account()

@@ -9,6 +9,7 @@ from typing import Any
 from build.engines import ENGINES, git_ref
 from build.errors import TidemarkError
 from build.home import Home
+from build.installs.install import recorded_install
 from build.lock import held
 from build.progress import Progress
 from build.sources import download, git
@@ -113,10 +114,15 @@ _SAY_ABSENT = (download.AbsentFileError, git.NoSuchRefError, AbsentVersionError)
 
 
 def resolved(version: Version, home: Home, progress: Progress, git_source: str | None = None) -> Version:
-    """Return the version with the commit in place of steps back (`postgres@main~3`); any other as it is.
+    """Return the version with the commit in place of steps back (`postgres@main~3`), and the digest in place
+    of the path of an install prefix; any other as it is.
 
-    A branch is asked for anew, as it is when it is built. Raises GitError.
+    A branch is asked for anew, as it is when it is built. Raises GitError or PrefixError.
     """
+    if version.is_install:
+        build = recorded_install(version, home)
+        progress.note(f"{version}: {build.release}, recorded as {build.version}")
+        return build.version
     if not split_steps(version.ref)[1]:
         return version
     found = _from_git(version, git.mirror(_address(version, git_source), version.engine, home), progress)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, insert, select
@@ -38,8 +38,11 @@ class SessionVersion:
 def branch_line(version: Version) -> str:
     """Return the default name of a version's branch.
 
-    A release belongs to a branch line: `postgres@17.11` to `postgres@17`, `mysql@8.0.45` to `mysql@8.0`.
+    A release belongs to a branch line: `postgres@17.11` to `postgres@17`, `mysql@8.0.45` to `mysql@8.0`. The
+    branch of an install prefix is its name: `postgres@good` of `postgres@good=0a1b2c3d4e5f`.
     """
+    if version.is_install:
+        return str(replace(version, ref=version.install_name))
     if version.variant:
         return str(version)
     if version.ref.startswith("git:"):

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, exists, func, or_, select
 
 from build.version import Version, parse_version
+from history.errors import stored_version
 from history.store.records import SessionStatus
 from history.store.schema import bisect_events, confirmations, machines, nights, runs, sessions
 
@@ -50,14 +51,30 @@ class SessionFilter:
 
 
 def resolve_name(connection: Connection, version: Version) -> Name:
-    """Return what a name given by the user means: a version if any session has it, else a branch."""
+    """Return what a name given by the user means: a version if any session has it, else a branch.
+
+    The name of an install prefix is a branch as well; before its first session ends, it is the last version
+    that was measured under the name.
+    """
 
     def exists_in(column: ColumnElement[str]) -> bool:
         return connection.execute(select(column).where(column == str(version)).limit(1)).first() is not None
 
     if exists_in(runs.c.version) or exists_in(nights.c.version):
         return Name(version)
-    return Name(version, is_branch=exists_in(nights.c.branch))
+    if exists_in(nights.c.branch):
+        return Name(version, is_branch=True)
+    return Name(_running_install(connection, version) or version)
+
+
+def _running_install(connection: Connection, named: Version) -> Version | None:
+    column = runs.c.version
+    alike = column.startswith(f"{named.engine}@{named.ref}=", autoescape=True)
+    found = connection.execute(
+        select(column).where(alike).group_by(column).order_by(func.max(runs.c.id).desc())
+    )
+    versions = (stored_version(text) for text in found.scalars())
+    return next((version for version in versions if version.variant == named.variant), None)
 
 
 def latest(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from build.addresses import without_secrets
 from build.home import locate_for_writing
+from build.sources.source import resolved
 from history.comparison.compare import compare
 from history.comparison.pairs import noise_of
 from history.comparison.result import CONFIDENCE, THRESHOLD, CompareOptions, Comparison
@@ -32,8 +33,11 @@ def main(arguments: argparse.Namespace) -> int:
     Returns 0 when the noise of every step is known, 1 when the identical builds measured as different, so
     that this machine is unfit, and 2 when a step could not be measured often enough.
     """
-    request = request_of(arguments)
+    request_of(arguments)  # what is refused, is before anything is fetched
     home = locate_for_writing()
+    with progress() as shown:
+        arguments.version = resolved(arguments.version, home, shown)
+    request = request_of(arguments)
     history = history_of(arguments.history, home)
     with (
         progress() as shown,

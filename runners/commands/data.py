@@ -20,6 +20,7 @@ def main(arguments: argparse.Namespace) -> int:
     with measuring_alone(home):
         copies = DataCopies(home.copies)
         builds = {path.name for path in home.builds.iterdir()} if home.builds.is_dir() else set()
+        builds |= {path.stem for path in home.installs.glob("*.json")}
         for kept in chosen(copies.all(), arguments.names, builds, everything=arguments.all):
             copies.remove(kept)
             print(f"deleted: {kept.name}, {kept.bytes / 1e9:.2f} GB")

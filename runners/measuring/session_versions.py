@@ -7,6 +7,7 @@ from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
+from build.installs.install import require_unchanged
 from history.stats.layouts import layout_of
 from suites.additions.indexes import create_indexes
 from suites.checking.data_checks import DataChecks
@@ -73,6 +74,7 @@ class MeasuredVersion:
         if stays and self.started_in == number and self.server.death() is None:
             return
         self.started_in = None
+        require_unchanged(self.build)
         self.server.restore()
         self.committed.clear()
         if self.layouts:

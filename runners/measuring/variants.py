@@ -9,7 +9,7 @@ from typing import Any
 from build import host
 from build.errors import TidemarkError
 from build.recipes.choices import PLAIN, BuildChoices
-from build.version import Version, is_variant
+from build.version import Engine, Version, is_variant
 from history.series.variants import TWIN
 from suites.additions.indexes import parse_index
 from suites.additions.registry import require_companions
@@ -144,11 +144,18 @@ def require_defined(versions: Sequence[Version], variants: Variants) -> None:
 
 
 def _require_different(versions: Sequence[Version], variants: Variants) -> None:
-    seen: dict[tuple[Version, str], Version] = {}
+    seen: dict[tuple[Engine, str, str], Version] = {}
     for version in versions:
         if version.variant == TWIN:
             continue
-        key = (version.plain, repr(definition_of(version, variants).to_json()))
+        built = (version.engine, version.installed or version.ref)
+        key = (*built, repr(definition_of(version, variants).to_json()))
+        if key in seen and version.install_name != seen[key].install_name:
+            raise VariantError(
+                f"{seen[key]} and {version} have the same programs: there is nothing to compare",
+                hint="check that both are what you mean; to measure how much identical servers differ, use "
+                f"./tidemark calibrate {version}",
+            )
         if key in seen:
             raise VariantError(
                 f"{seen[key]} and {version} are the same: same version, settings and build",

@@ -73,7 +73,13 @@ def is_patch(file: Path) -> bool:
 def read_version(text: str, engine: Engine) -> Version:
     """Return the version of a ref, which may name its engine. Raises VersionError."""
     named = text.partition("@")[0] in set(Engine)
-    return parse_revision(text if named else f"{engine}@{text}")
+    version = parse_revision(text if named else f"{engine}@{text}")
+    if version.is_install:
+        raise TryError(
+            f"{version} is installed, and has neither a merge base nor a source that a patch applies to",
+            hint=f"compare it with another version: ./tidemark run BASE {version}",
+        )
+    return version
 
 
 def base_commit_of(patch: bytes) -> str | None:

@@ -45,8 +45,17 @@ def _connections(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: 
 
 
 def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
-    """Return the newest pgbench of the session, used for all servers so that the client is constant."""
-    newest = newest_postgres(builds)
+    """Return the newest pgbench of the session, used for all servers so that the client is constant.
+
+    An install prefix may have none.
+    """
+    newest = newest_postgres([build for build in builds if not _lacks_pgbench(build)])
+    if newest is None and any(_lacks_pgbench(build) for build in builds):
+        raise LoadError(
+            "no version of the session has bin/pgbench",
+            where=", ".join(str(build.prefix) for build in builds),
+            hint="install pgbench into the prefix, or add a version that is compiled here",
+        )
     if newest is None:
         raise LoadError(
             "pgbench is part of Postgres, but the session has no version of Postgres",
@@ -54,6 +63,10 @@ def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool
             hint="add a version of Postgres, or use a suite for sysbench",
         )
     return Pgbench(suite, sizes, newest, prepares=prepares)
+
+
+def _lacks_pgbench(build: Build) -> bool:
+    return build.version.is_install and not build.program("pgbench").is_file()
 
 
 def _queries(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:

@@ -2,6 +2,7 @@
 
 import string
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -158,3 +159,26 @@ def test_a_version_of_thousands_of_digits_is_refused_in_few_words() -> None:
             parse_version(text)
         assert len(str(refused.value)) < 400
     assert release_numbers("9" * 5000) == (999_999_999,)
+
+
+@given(ENGINES, st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True), st.integers(0, 16**12 - 1))
+def test_an_install_survives_writing_and_reading(engine: Engine, name: str, digest: int) -> None:
+    version = parse_version(f"{engine}@{name}={digest:012x}")
+    assert parse_version(str(version)) == parse_revision(str(version)) == version
+    assert (version.install_name, version.installed) == (name, f"{digest:012x}")
+    assert (version.is_install, version.is_release) == (True, False)
+
+
+@given(ENGINES, st.text("abc./~-_= ", max_size=12), st.sampled_from(["", "#mine"]))
+def test_the_path_of_an_install_is_absolute_and_never_recorded(engine: Engine, rest: str, mark: str) -> None:
+    version = parse_revision(f"{engine}@good=/opt/{rest}{mark}")
+    assert Path(version.installed).is_absolute()
+    assert (version.install_name, version.variant) == ("good", mark.removeprefix("#"))
+    with pytest.raises(VersionError):
+        parse_version(str(version))
+
+
+@pytest.mark.parametrize("text", ["good=", "=/opt/x", "good=pg-a", "-x=/opt/x", "a b=./x", "a=/x\n"])
+def test_what_is_no_install_is_refused(text: str) -> None:
+    with pytest.raises(VersionError):
+        parse_revision(f"postgres@{text}")

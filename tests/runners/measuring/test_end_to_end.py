@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -98,6 +99,51 @@ def test_a_build_that_only_burns_cpu_logs_as_much_per_query(home: Home, postgres
     assert wal["ratio"] == pytest.approx(1, abs=0.02)
     assert abs(math.log(wal["ratio"]) / math.log(qps)) < 0.1
     assert wal["base"] > 300, "most of it is whole pages"
+
+
+@pytest.mark.timeout(300)
+def test_two_install_prefixes(
+    home: Home, postgres_17: Build, postgres_18: Build, server_folder: Path
+) -> None:
+    """One is a copy elsewhere, as `make install` into a folder of one's own makes it."""
+    elsewhere, again = server_folder / "pg", server_folder / "again"
+    for folder in (elsewhere, again):
+        shutil.copytree(postgres_17.prefix, folder, symlinks=True)
+    words = (
+        "--suite",
+        "pgbench",
+        "--step",
+        "select-only",
+        "--seconds",
+        "1",
+        "--repetitions",
+        "1",
+        "--no-exact",
+    )
+    old, new = f"postgres@old={elsewhere}", f"postgres@new={postgres_18.prefix}"
+    ran = tidemark(home, "run", *words, "--keep-disturbed", old, new)
+    assert ran.returncode == 0, ran.stderr
+    found = re.search(
+        r"^next: \./compare\.py (postgres@old=[0-9a-f]{12}) (postgres@new=[0-9a-f]{12}) ", ran.stdout, re.M
+    )
+    assert found is not None, ran.stdout
+    for names in (found.groups(), ("postgres@old", "postgres@new"), (old, new)):
+        compared = tidemark(home, "compare", *names, "--format", "json")
+        (contender,) = json.loads(compared.stdout)["contenders"]
+        assert [step["step"] for step in contender["steps"]] == ["select-only"]
+
+    same = tidemark(home, "run", *words, found[1], f"postgres@same={again}")
+    assert same.returncode == 2
+    assert f"{found[1]} and postgres@same={found[1][-12:]} have the same programs" in same.stderr
+    with sqlite3.connect(home.history) as connection:
+        query = """SELECT branch, release, source_kind, compiler LIKE '%cc%',
+            manifest ->> '$.recipe.configure' FROM nights
+            JOIN builds ON builds.id = build_id ORDER BY release"""
+        rows = connection.execute(query).fetchall()
+    assert [row[:4] for row in rows] == [
+        ("postgres@old", "17.11", "install", 1), ("postgres@new", "18.6", "install", 1)
+    ]  # fmt: skip
+    assert all("--with-icu" in row[4] for row in rows)
 
 
 def _check_run(connection: sqlite3.Connection, version: str, step: str) -> None:

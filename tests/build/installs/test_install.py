@@ -1,0 +1,146 @@
+"""An install prefix as a version: which build it is, and what is refused."""
+
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from build.home import Home
+from build.installs import facts
+from build.installs.content import PrefixError, digest_of
+from build.installs.install import prefix_of, recorded_install, recorded_version, require_unchanged
+from build.make import lookup, provide
+from build.progress import Silent
+from build.recipes.choices import PLAIN
+from build.sources.source import resolved
+from build.version import Engine, parse_revision, parse_version
+
+SCRIPT = b"#!/bin/sh\n"
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    """A prefix whose programs are one that exists everywhere and says what Postgres says."""
+    folder = tmp_path / "pg"
+    for name in ("bin", "lib"):
+        (folder / name).mkdir(parents=True)
+    for name in ("postgres", "initdb"):
+        shutil.copy(shutil.which("echo") or "/bin/echo", folder / "bin" / name)
+    (folder / "lib" / "plpgsql.so").write_bytes(b"module")
+    return folder
+
+
+@pytest.fixture
+def says(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    def say(text: str) -> None:
+        monkeypatch.setattr(facts, "said_with", lambda *command: text)
+
+    say("postgres (PostgreSQL) 18.6 (Mine 18.6-1)\n")
+    return say
+
+
+def test_a_prefix_is_what_its_files_are_not_where_or_when(
+    prefix: Path, tmp_path: Path, says: Callable[[str], None]
+) -> None:
+    build = recorded_install(parse_revision(f"postgres@good={prefix}"), Home(tmp_path))
+    assert (build.release, build.prefix, build.numbers) == ("18.6", prefix, (18, 6))
+    assert str(build.version) == f"postgres@good={build.key[:12]}"
+    elsewhere = shutil.copytree(prefix, tmp_path / "copy", copy_function=shutil.copyfile)
+    assert digest_of(elsewhere, Engine.POSTGRES) == build.key
+    (elsewhere / "include").mkdir()
+    (elsewhere / "include" / "pg_config.h").touch()
+    (elsewhere / "lib" / "libpq.a").touch()
+    assert digest_of(elsewhere, Engine.POSTGRES) == build.key
+    (elsewhere / "lib" / "plpgsql.so").write_bytes(b"MODULE")
+    assert digest_of(elsewhere, Engine.POSTGRES) != build.key
+
+
+def test_a_digest_names_the_prefix_until_it_holds_something_else(
+    prefix: Path, tmp_path: Path, says: Callable[[str], None]
+) -> None:
+    home, progress = Home(tmp_path / "home"), Silent()
+    version = resolved(parse_revision(f"postgres@good={prefix}#v"), home, progress)
+    assert progress.notes == [f"postgres@good={prefix}#v: 18.6, recorded as {version}"]
+    assert version.variant == "v"
+    assert prefix_of(version, home) == prefix
+    assert recorded_version(f"postgres@good={prefix}#v") == version
+    build = provide(version.plain, home, progress)
+    assert lookup(version.plain, home) == build
+
+    module = prefix / "lib" / "plpgsql.so"
+    module.write_bytes(b"module")
+    require_unchanged(build)  # installed once more, and the same
+    module.write_bytes(b"MODULE")
+    with pytest.raises(PrefixError, match=f"has changed: it was {version.plain}, now it is "):
+        require_unchanged(build)
+    with pytest.raises(PrefixError, match="any more: its programs have the digest") as refused:
+        provide(version.plain, home, progress)
+    again = str(refused.value.hint).rpartition(" ")[2]
+    assert resolved(parse_revision(again), home, progress).installed != version.installed
+    with pytest.raises(PrefixError, match="no install prefix with the digest 0123456789ab was read"):
+        provide(parse_version("postgres@good=0123456789ab"), home, progress)
+
+
+def test_what_is_installed_is_not_compiled_otherwise(
+    prefix: Path, tmp_path: Path, says: Callable[[str], None]
+) -> None:
+    home = Home(tmp_path / "home")
+    version = resolved(parse_revision(f"postgres@good={prefix}"), home, Silent())
+    for wish in (
+        {"choices": PLAIN.plus("CFLAGS", "-O3")},
+        {"relinks": True},
+        {"patches": [prefix / "x.patch"]},
+    ):
+        with pytest.raises(PrefixError, match="neither patched, compiled otherwise nor linked"):
+            provide(version, home, Silent(), **wish)
+
+
+@pytest.mark.parametrize(
+    ("said", "engine", "number"),
+    [
+        ("postgres (PostgreSQL) 19devel", "postgres", "19devel"),
+        ("postgres (PostgreSQL) 18beta2-mine", "postgres", "18beta2"),
+        ("mysqld  Ver 9.7.2 for Linux on x86_64 (Source distribution)", "mysql", "9.7.2"),
+        ("mysqld  Ver 8.0.45-debug for Linux on x86_64 (Source distribution)", "mysql", "8.0.45"),
+        ("mariadbd  Ver 11.8.6-MariaDB-log for Linux on x86_64", "mariadb", "11.8.6"),
+        ("mysqld  Ver 10.11.18-MariaDB for Linux on x86_64", "mysql", None),
+        ("postgres (EnterpriseDB)", "postgres", None),
+    ],
+)
+def test_the_number_is_that_of_the_programs(
+    prefix: Path, tmp_path: Path, says: Callable[[str], None], said: str, engine: str, number: str | None
+) -> None:
+    for name in ("mysqld", "mariadbd"):
+        shutil.copy(prefix / "bin" / "postgres", prefix / "bin" / name)
+    says(said)
+    version = parse_revision(f"{engine}@x={prefix}")
+    if number is None:
+        with pytest.raises(PrefixError, match="says that it is"):
+            recorded_install(version, Home(tmp_path))
+    else:
+        assert recorded_install(version, Home(tmp_path)).release == number
+
+
+def test_a_folder_that_is_no_prefix_is_refused_with_what_to_name(prefix: Path) -> None:
+    def refusal(path: Path, engine: str = "postgres") -> str:
+        with pytest.raises(PrefixError) as refused:
+            recorded_version(f"{engine}@x={path}")
+        return f"{refused.value.what}; {refused.value.hint}"
+
+    assert refusal(prefix / "none").startswith(f"there is no folder {prefix}/none")
+    assert refusal(prefix / "bin").endswith(f"it has no bin/postgres; name the folder above it: {prefix}")
+    assert "is no install prefix of MySQL: it has no bin/mysqld" in refusal(prefix, "mysql")
+    tree = prefix / "tree"
+    (tree / "src" / "backend").mkdir(parents=True)
+    (tree / "src" / "backend" / "postgres").touch()
+    assert refusal(tree).endswith(
+        "it is a build tree: install it into a folder with `make install` or `cmake --install`"
+    )
+    server = prefix / "bin" / "postgres"
+    header = server.read_bytes()
+    server.write_bytes(header[:18] + struct.pack("<H", 22) + header[20:])
+    assert "bin/postgres is for another architecture: s390x, 64 bits" in refusal(prefix)
+    server.write_bytes(SCRIPT * 4)
+    assert "bin/postgres is no program, but a script" in refusal(prefix)
