@@ -17,11 +17,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NoReturn
 
-from build.addresses import redacted
 from build.errors import TidemarkError
 from build.version import Version, parse_version
+from history.arguments import Parser
 from history.comparison.result import (
     CONFIDENCE,
     EXACT_THRESHOLD,
@@ -75,19 +74,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
-class _Parser(argparse.ArgumentParser):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.color = False  # as in runners/cli.py
-
-    def error(self, message: str) -> NoReturn:
-        """Complain without the passwords of addresses that were mistyped."""
-        super().error(redacted(message))
-
-
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command's arguments."""
-    top = _Parser(
+    top = Parser(
         prog="tidemark compare",
         description="Compare versions of the latest session that holds both, or over the nights --since a "
         "date, and judge each step.",
@@ -138,6 +127,12 @@ def parser() -> argparse.ArgumentParser:
 
 def _version(text: str) -> Version:
     try:
+        if "/" in text and "=" in text:
+            from build.installs.install import (
+                recorded_version,
+            )  # loaded only for the path of an install prefix
+
+            return recorded_version(text)
         return parse_version(text)
     except TidemarkError as error:
         raise argparse.ArgumentTypeError(str(error)) from error

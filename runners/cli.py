@@ -7,12 +7,12 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
-from build.addresses import redacted
 from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
 from build.programs.environment import kept_from_process
+from history.arguments import Parser
 from history.escaping.streams import escaped_output
 from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.occupancy.arguments import add_wait
@@ -94,14 +94,9 @@ class _HelpFormatter(argparse.HelpFormatter):
             self._action_max_length = max(self._action_max_length, length)
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(Parser):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"formatter_class": _HelpFormatter, **options})
-        self.color = False  # Python 3.14 would put sequences for the terminal into the help
-
-    def error(self, message: str) -> NoReturn:
-        """Complain without the passwords of addresses that were mistyped."""
-        super().error(redacted(message))
 
 
 class _ShowVersion(argparse.Action):
@@ -141,7 +136,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("setup", help="install the system and Python packages that Tidemark needs")
     commands.add_parser("demo", help="compile and compare two Postgres releases in minutes")
-    commands.add_parser("test", help="run the tests; further arguments go to pytest")
+    test = commands.add_parser("test", help="run the tests; further arguments go to pytest")
+    test.leaves_others = True
     _check(commands.add_parser("check", help="check that this machine is fit for benchmarking"))
     _build(commands.add_parser("build", help="compile versions unless they are cached; print their prefixes"))
     _run(commands.add_parser("run", help="measure versions with a suite"))
@@ -213,7 +209,11 @@ def _run(command: argparse.ArgumentParser) -> None:
     durability = "durability of commits: relaxed (default) may lose the last second in a crash"
     history = "history to write to"
     command.add_argument(
-        "versions", nargs="+", type=revision, metavar="VERSION", help="engine@ref; the base first"
+        "versions",
+        nargs="+",
+        type=revision,
+        metavar="VERSION",
+        help="engine@ref, or engine@NAME=PATH for an install prefix; the base first",
     )
     command.add_argument("--suite", default="write-heavy", help=suite)
     command.add_argument("--profile", default="smoke", help="smoke (default), short or long")
@@ -247,7 +247,7 @@ def _calibrate(command: argparse.ArgumentParser) -> None:
         "exit codes: 0 the noise of every step is known; 1 identical builds measured as different; 2 trouble"
     )
     command.add_argument(
-        "version", type=version, metavar="VERSION", help="engine@ref, measured against itself"
+        "version", type=revision, metavar="VERSION", help="engine@ref, measured against itself"
     )
     add_variants(command)
     clients = "client connections: each number makes a level of every step"

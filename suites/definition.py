@@ -1,13 +1,13 @@
 """Suite definitions, which are read from `suites/*/suite.toml` and validated."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, ValidationError, model_validator
 
-from build.errors import TidemarkError
+from build.errors import TidemarkError, did_you_mean
 from build.files import toml_value
 from build.version import Engine
 from suites.durability import Isolation
@@ -139,7 +139,7 @@ class Suite(Strict):
             raise SuiteError(
                 f"suite {self.name} has no profile '{name}'",
                 where=str(self.folder / "suite.toml"),
-                hint="its profiles are: " + ", ".join(self.profiles),
+                hint=_choose(name, "its profiles", self.profiles),
             )
         return self.profiles[name]
 
@@ -159,7 +159,7 @@ class Suite(Strict):
                 raise SuiteError(
                     f"suite {self.name} has no step '{name}'",
                     where=str(self.folder / "suite.toml"),
-                    hint="its steps are: " + ", ".join(known),
+                    hint=_choose(plain, "its steps", known),
                 )
             levels.setdefault(plain, []).extend([int(level)] if at else [])
         defined = self.profile(profile) if profile else None
@@ -196,7 +196,7 @@ def load_suite(name: str) -> Suite:
     if folder is None or not (folder / "suite.toml").is_file():
         raise SuiteError(
             f"there is no suite '{name}'",
-            hint=f"the suites are: {', '.join(known)}; or give the path of a folder with a suite.toml",
+            hint=f"{_choose(name, 'the suites', known)}; or give the path of a folder with a suite.toml",
         )
     file = folder / "suite.toml"
     try:
@@ -211,6 +211,12 @@ def load_suite(name: str) -> Suite:
         raise SuiteError(f"this suite cannot be read: {error}", where=str(file)) from error
     except ValueError as error:
         raise SuiteError(f"this suite is not valid TOML: {error}", where=str(file)) from error
+
+
+def _choose(name: str, what: str, known: Iterable[str]) -> str:
+    names = list(known)
+    meant = did_you_mean(name, names)
+    return f"{meant} " * bool(meant) + f"{what} are: {', '.join(names)}"
 
 
 def _explain(error: ValidationError) -> str:

@@ -31,6 +31,7 @@ from tests.house.rules import (
 from tests.house.sources import ROOMS, Source, house, none_of, places, program, read
 
 HISTORY = (
+    "arguments",
     "escaping",
     "errors",
     "timestamps",

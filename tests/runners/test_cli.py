@@ -215,3 +215,48 @@ def test_a_file_where_a_folder_is_expected_is_said(
     monkeypatch.setenv("TIDEMARK_HOME", str(file))
     assert main([word.format(file=file) for word in words]) in (0, 1, TROUBLE)
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rnu", KNOWN], "did you mean run?"),
+        (["history", "exprot"], "did you mean export?"),
+        (["run", "--sutie", "read", KNOWN], "unrecognized arguments: --sutie read; did you mean --suite?"),
+        (["compare", KNOWN, KNOWN, "--formta=csv"], "did you mean --format?"),
+        (["run", "--durability", "relaxd", KNOWN], "did you mean relaxed?"),
+        (["run", "-c", "16", KNOWN], "the number of clients is --clients N"),
+        (["run", "-c16", KNOWN], "the number of clients is --clients N"),
+        (["run", "--threads=16", KNOWN], "the number of clients is --clients N"),
+        (["run", "-T60", KNOWN], "in a round are --seconds S"),
+        (["run", "-j", "4", KNOWN], "as many threads as the machine has cores"),
+        (["run", "-f", "x.sql", KNOWN], "a suite names its scripts"),
+        (["--verison"], "did you mean --version?"),
+    ],
+)
+def test_what_was_meant_is_said(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--suite", "pgbnch", KNOWN], "did you mean pgbench? the suites are: "),
+        (["run", "--step", "dlete", KNOWN], "did you mean delete? its steps are: "),
+        (["run", "--profile", "shrot", KNOWN], "did you mean short? its profiles are: "),
+        (["build", "postgre@18.6"], "did you mean postgres? the engines are: "),
+    ],
+)
+def test_what_was_meant_is_said_of_names(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_options_of_the_tests_go_to_pytest() -> None:
+    _, others = parser().parse_known_args(["test", "-x", "-k", "name", "--durations=3"])
+    assert others == ["-x", "-k", "name", "--durations=3"]

@@ -1,0 +1,112 @@
+"""Parsers of command lines that say what was meant: a mistyped word, or the option of another benchmark."""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from build.addresses import redacted
+from build.errors import did_you_mean
+
+
+@dataclass(frozen=True)
+class Habit:
+    """An option of pgbench or sysbench, and what does the same here."""
+
+    sentence: str
+    option: str = ""
+    """The option here; empty if there is none."""
+
+
+_CLIENTS = Habit("the number of clients is --clients N, and 1,8,64 measures each", "--clients")
+_SECONDS = Habit("the seconds in which each version is measured in a round are --seconds S", "--seconds")
+_THREADS = Habit("the load generator takes as many threads as the machine has cores for it")
+_SCRIPT = Habit(
+    "a suite names its scripts: --suite takes a suite by name, or a folder with a suite.toml", "--suite"
+)
+_SIZE = Habit("the size of the data is that of a profile of the suite: --profile short", "--profile")
+_FIXED = Habit(
+    "a round lasts a time, --seconds S; --exact-only counts the instructions of fixed work", "--seconds"
+)
+
+HABITS = {
+    "-c": _CLIENTS,
+    "--client": _CLIENTS,
+    "--threads": _CLIENTS,
+    "-T": _SECONDS,
+    "--time": _SECONDS,
+    "-j": _THREADS,
+    "--jobs": _THREADS,
+    "-f": _SCRIPT,
+    "--file": _SCRIPT,
+    "-s": _SIZE,
+    "--scale": _SIZE,
+    "--table-size": _SIZE,
+    "--table_size": _SIZE,
+    "-t": _FIXED,
+    "--transactions": _FIXED,
+    "--events": _FIXED,
+}
+"""What people type who know pgbench or sysbench, whose clients are called threads."""
+
+_CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that ends with 2 and one sentence more than argparse: what may have been meant."""
+
+    leaves_others = False
+    """Whether options that it does not know are for another program."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.color = False  # Python 3.14 would put sequences for the terminal into the help
+
+    def error(self, message: str) -> NoReturn:
+        """Complain without the passwords of addresses that were mistyped."""
+        choice = _CHOICE.search(message)
+        meant = did_you_mean(choice["given"], re.findall(r"[\w-]+", choice["known"])) if choice else ""
+        super().error(redacted(f"{message}; {meant}" if meant else message))
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse options that it does not have before their values are taken for something else."""
+        if not self.leaves_others:
+            self._require_known(sys.argv[1:] if args is None else list(args))
+        return super().parse_known_args(args, namespace)
+
+    def _require_known(self, words: Sequence[str]) -> None:
+        has_commands = any(isinstance(action, argparse._SubParsersAction) for action in self._actions)
+        for place, word in _options(words, ends_at_word=has_commands):
+            name = word.partition("=")[0]
+            if self._knows(name):
+                continue
+            value = [text for text in words[place + 1 : place + 2] if not text.startswith("-")]
+            meant = self._meant(name)
+            said = f"unrecognized arguments: {' '.join([word, *value])}"
+            self.error(f"{said}; {meant}" if meant else said)
+
+    def _knows(self, name: str) -> bool:
+        known = self._option_string_actions
+        if name.startswith("--"):
+            return any(option.startswith(name) for option in known)
+        return any(option in known for option in (name, name[:2])) or self._has_negative_number(name)
+
+    def _has_negative_number(self, name: str) -> bool:
+        return self._negative_number_matcher.match(name) is not None
+
+    def _meant(self, name: str) -> str:
+        habit = HABITS.get(name if name.startswith("--") else name[:2])
+        if habit is not None and (habit.option or "--clients") in self._option_string_actions:
+            return habit.sentence
+        return did_you_mean(name, self._option_string_actions)
+
+
+def _options(words: Sequence[str], *, ends_at_word: bool) -> Iterator[tuple[int, str]]:
+    """Yield the words that argparse takes for options, with their places."""
+    for place, word in enumerate(words):
+        if word == "--" or (ends_at_word and not word.startswith("-")):
+            return
+        if len(word) > 1 and word.startswith("-") and " " not in word:
+            yield place, word
