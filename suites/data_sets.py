@@ -144,6 +144,29 @@ class ScaledTables:
         return WalkedRows(1, self.rows if table is None else self.rows_by_table[table])
 
 
+@dataclass(frozen=True)
+class OwnTables:
+    """Tables that the SQL file of a suite makes. Implements DataSet."""
+
+    file: str
+    """The name of the SQL file."""
+    bytes: int
+    scale: None = field(default=None, init=False)
+    rows: int = field(default=0, init=False)
+    rows_by_table: Mapping[str, int] = field(default_factory=dict, init=False)
+    options: Mapping[str, int] = field(default_factory=dict, init=False)
+    stages: Sequence[Sequence[Part]] = field(default=(), init=False)
+
+    @property
+    def facts(self) -> Mapping[str, int | str]:
+        """The description of the data that the history stores with each session."""
+        return {"setup": self.file}
+
+    def walked(self, table: str | None) -> WalkedRows:
+        """Return no rows: none are known."""
+        return WalkedRows(0, 0)
+
+
 def equal_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> EqualTables:
     """Return equal tables of about `wanted_bytes` in total, within the profile's bounds of rows."""
     assert suite.bytes_per_row is not None  # guaranteed by the validation of the suite
@@ -175,9 +198,16 @@ def scaled_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: 
     )
 
 
+def own_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> OwnTables:
+    """Return the tables of the suite's SQL file, which are taken to have `wanted_bytes`."""
+    assert suite.setup is not None  # guaranteed by the validation of the suite
+    return OwnTables(suite.setup, int(wanted_bytes))
+
+
 DATA_SETS: Mapping[SizedBy, Callable[[Suite, Profile, float, int], DataSet]] = {
     SizedBy.ROWS: equal_tables,
     SizedBy.SCALE: scaled_tables,
+    SizedBy.SETUP: own_tables,
 }
 """Functions from a suite, a profile, the wanted size in bytes and the client threads to a data set."""
 

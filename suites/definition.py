@@ -12,9 +12,9 @@ from build.files import toml_value
 from build.version import Engine
 from suites.durability import Isolation
 from suites.keys.check import DataCheck
-from suites.keys.generator_rules import RULES, GeneratorName
+from suites.keys.generator_rules import RULES, GeneratorName, check_rules
 from suites.keys.levels import LEVEL, MAX_CLIENTS
-from suites.keys.profile import Profile, SizedBy
+from suites.keys.profile import BOUNDED, Profile, SizedBy
 from suites.keys.scale import Scale
 from suites.keys.step import Levels, Step
 from suites.keys.values import MAX_ROWS, MAX_SHARE, Count, Name, Number, Strict
@@ -37,6 +37,8 @@ class Suite(Strict):
     title: str
     generator: GeneratorName
     script: str | None = None
+    setup: str | None = None
+    """The SQL file that makes tables and fills them, after those of `scale` or `bytes_per_row`, if any."""
     engines: tuple[Engine, ...] = Field(min_length=1)
     seed: Count = Field(gt=0, le=MAX_SEED)
     bytes_per_row: Number | None = Field(default=None, ge=1, le=MAX_ROWS)
@@ -69,29 +71,33 @@ class Suite(Strict):
             twice = {name for name in names if names.count(name) > 1}
             if twice:
                 raise ValueError(f"{what}: two {what} are called {', '.join(sorted(twice))}")
-        if self.script is not None and not (self.folder / self.script).is_file():
-            raise ValueError(f"script: there is no file {self.script} beside suite.toml")
+        for key, file in (("script", self.script), ("setup", self.setup)):
+            if file is not None and not (self.folder / file).is_file():
+                raise ValueError(f"{key}: there is no file {file} beside suite.toml")
         self._check_sizes()
         self._check_names()
-        RULES[self.generator].check(self)
+        check_rules(self.generator, self)
         return self
 
     @property
     def sized_by(self) -> SizedBy:
         """How the data of the suite are sized."""
-        return SizedBy.ROWS if self.scale is None else SizedBy.SCALE
+        if self.scale is not None:
+            return SizedBy.SCALE
+        return SizedBy.SETUP if self.bytes_per_row is None else SizedBy.ROWS
 
     def _check_sizes(self) -> None:
         """Raise ValueError unless suite, profiles and steps agree on how the data are sized."""
-        if (self.bytes_per_row is None) == (self.scale is None):
+        given = (self.bytes_per_row is not None) + (self.scale is not None)
+        if given > 1 or (not given and self.setup is None):
             raise ValueError("bytes_per_row, scale: a suite needs one of the two, and not both")
         key = self.sized_by.suite_key
         for name, profile in self.profiles.items():
-            for other in SizedBy:
-                given = getattr(profile, other) is not None
-                if other is self.sized_by and not given:
+            for other in BOUNDED:
+                is_given = getattr(profile, other) is not None
+                if other is self.sized_by and not is_given:
                     raise ValueError(f"profiles.{name}.{other}: required in a suite with {key}")
-                if other is not self.sized_by and given:
+                if other is not self.sized_by and is_given:
                     raise ValueError(f"profiles.{name}.{other}: not a key of a suite with {key}")
         for step in self.steps:
             self._check_rows_of(step)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from suites.keys.pgbench_scripts import require_scripts
 from suites.keys.profile import Profile
 from suites.keys.step import Step
 from suites.metrics import CONNECTION_KIB, PRIMARY
@@ -45,6 +46,10 @@ class SuiteKeys(Protocol):
         """The name of the Lua script beside suite.toml."""
 
     @property
+    def setup(self) -> str | None:
+        """The name of the SQL file beside suite.toml that makes tables."""
+
+    @property
     def scale(self) -> object | None:
         """The scale that determines the sizes of the tables."""
 
@@ -75,6 +80,8 @@ class GeneratorRules:
     """Returns files of Tidemark that a script uses, in addition to those in the suite's folder."""
     primary: str = PRIMARY
     """The metric that verdicts are about, unless another one is asked for."""
+    takes_scripts: bool = False
+    """Whether it loads the SQL file of a `setup`, and runs `scripts` with `variables`."""
     levels_are_steps: bool = True
     """Whether every level of clients is a step of its own; else a step has all of them."""
 
@@ -99,24 +106,40 @@ def _require_plain_steps(suite: SuiteKeys, generator: str) -> None:
 
 
 def _check_pgbench(suite: SuiteKeys) -> None:
-    """Raise ValueError unless every step has one script: built into pgbench, or a file of the suite."""
+    """Raise ValueError unless every step has a script that is built into pgbench, or files of the suite."""
     _require_plain_steps(suite, "pgbench")
     if suite.plans:
         raise ValueError("plans: pgbench cannot print the statements of a script")
     if suite.finish:
         raise ValueError("finish: pgbench finishes the load by itself")
     for step in suite.steps:
-        if step.is_open:
-            raise ValueError(f"steps.{step.name}.rate: not supported by pgbench")
-        if step.options.keys() not in ({"builtin"}, {"file"}):
-            raise ValueError(f"steps.{step.name}.options: pgbench takes either builtin or file")
+        _check_pgbench_options(step)
         if step.most_work_to_rows is not None:
             raise ValueError(
                 f"steps.{step.name}.most_work_to_rows: not supported by pgbench, which runs for a fixed time"
             )
-        file = step.options.get("file")
-        if file is not None and not (suite.folder / str(file)).is_file():
-            raise ValueError(f"steps.{step.name}.options.file: there is no file {file} beside suite.toml")
+        try:
+            require_scripts(suite.folder, step.scripts, step.variables)
+        except ValueError as error:
+            raise ValueError(f"steps.{step.name}.scripts: {error}") from error
+
+
+PROTOCOLS = ("simple", "extended", "prepared")
+"""How pgbench sends statements."""
+
+
+def _check_pgbench_options(step: Step) -> None:
+    """Raise ValueError for options that pgbench does not take, and for a rate that it cannot keep."""
+    where = f"steps.{step.name}"
+    unknown = step.options.keys() - {"builtin", "protocol", "connect"}
+    if unknown:
+        raise ValueError(f"{where}.options.{min(unknown)}: pgbench takes builtin, protocol and connect")
+    if ("builtin" in step.options) == bool(step.scripts):
+        raise ValueError(f"{where}.options: pgbench takes either builtin or the key scripts of the step")
+    if step.options.get("protocol", PROTOCOLS[0]) not in PROTOCOLS:
+        raise ValueError(f"{where}.options.protocol: must be one of {', '.join(PROTOCOLS)}")
+    if not isinstance(step.options.get("connect", True), bool):
+        raise ValueError(f"{where}.options.connect: must be true or false")
 
 
 def _check_connections(suite: SuiteKeys) -> None:
@@ -199,9 +222,21 @@ def _required(script: Path | None) -> list[Path]:
     return [LUA_MODULES / f"{name.replace('.', '/')}.lua" for name in names]
 
 
+def check_rules(generator: GeneratorName, suite: SuiteKeys) -> None:
+    """Raise ValueError with key and reason if `generator` could not run the suite."""
+    if not RULES[generator].takes_scripts:
+        if suite.setup is not None:
+            raise ValueError(f"setup: not supported by {generator}")
+        for step in suite.steps:
+            for key, given in (("scripts", step.scripts), ("variables", step.variables)):
+                if given:
+                    raise ValueError(f"steps.{step.name}.{key}: not supported by {generator}")
+    RULES[generator].check(suite)
+
+
 RULES: Mapping[GeneratorName, GeneratorRules] = {
     GeneratorName.SYSBENCH: GeneratorRules(_check_sysbench, shared_files=_lua_modules),
-    GeneratorName.PGBENCH: GeneratorRules(_check_pgbench),
+    GeneratorName.PGBENCH: GeneratorRules(_check_pgbench, takes_scripts=True),
     GeneratorName.CONNECTIONS: GeneratorRules(
         _check_connections, shared_files=_lua_modules, primary=CONNECTION_KIB, levels_are_steps=False
     ),

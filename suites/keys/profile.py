@@ -38,6 +38,8 @@ class SizedBy(StrEnum):
     """Equal tables, with `bytes_per_row` in the suite."""
     SCALE = "scale"
     """Tables whose sizes are proportional to a scale, with `[scale]` in the suite."""
+    SETUP = "setup"
+    """Tables that the suite's SQL file makes, whose sizes are known to it alone."""
 
     @property
     def suite_key(self) -> str:
@@ -45,7 +47,10 @@ class SizedBy(StrEnum):
         return _SUITE_KEYS[self]
 
 
-_SUITE_KEYS = {SizedBy.ROWS: "bytes_per_row", SizedBy.SCALE: "scale"}
+BOUNDED = (SizedBy.ROWS, SizedBy.SCALE)
+"""Those for which a profile has bounds."""
+
+_SUITE_KEYS = {SizedBy.ROWS: "bytes_per_row", SizedBy.SCALE: "scale", SizedBy.SETUP: "setup"}
 
 
 class Profile(Strict):

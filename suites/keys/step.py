@@ -10,6 +10,7 @@ from suites.keys.values import MAX_SHARE, Count, Name, Number, Option, Strict, T
 
 MAX_COUNTED = 1_000_000
 """The most transactions of a counted pass."""
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Levels = tuple[Annotated[Count, Field(ge=1, le=MAX_CLIENTS)], ...]
 """Numbers of clients, each of which makes a step of its own; empty if the machine's cores decide."""
 
@@ -28,7 +29,11 @@ class Step(Strict):
     group: Name | None = None
     """Comparisons show a geometric mean for the steps of a group."""
     options: dict[str, Option] = Field(default={})
-    """Options of the load generator: `--name=value` of a sysbench script, `builtin` or `file` of pgbench."""
+    """Options of the load generator: `--name=value` of a sysbench script, `builtin` of pgbench."""
+    scripts: tuple[str, ...] = ()
+    """The scripts of pgbench beside suite.toml, as `FILE` or `FILE@WEIGHT`; one is drawn per transaction."""
+    variables: dict[VariableName, str | int | float] = Field(default={})
+    """Variables of these scripts, as pgbench's `--define` sets them."""
     queries: Number = Field(default=1, gt=0, le=MAX_SHARE)
     """Queries in a transaction, for generators that count transactions only."""
     most_work_to_rows: Number | None = Field(default=None, gt=0, le=MAX_SHARE)

@@ -189,7 +189,10 @@ def test_an_unknown_step_says_which_there_are() -> None:
 
 # --- mistakes
 
-PGBENCH = ('generator = "sysbench"\nscript = "mine.lua"', 'generator = "pgbench"')
+PGBENCH = (
+    ('generator = "sysbench"\nscript = "mine.lua"', 'generator = "pgbench"'),
+    ('options = { file = "x.sql" }', 'scripts = ["x.sql"]'),
+)
 MISTAKES = [
     ("seed = 7", 'seed = 7\ncolour = "red"', "colour: Extra inputs are not permitted"),
     ("seed = 7", 'seed = 7\ndigest = "ab"', "digest: not a key of a suite"),
@@ -245,12 +248,12 @@ def test_a_mistake_is_refused_with_file_key_and_reason(tmp_path: Path, old: str,
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('{ workload = "first" }', '{ workload = "first" }', "steps.first.options: pgbench takes either"),
-        ('{ workload = "first" }', "{}", "steps.first.options: pgbench takes either builtin or file"),
+        ('{ workload = "first" }', '{ workload = "first" }', "steps.first.options.workload: pgbench takes"),
+        ('{ workload = "first" }', "{}", "steps.first.options: pgbench takes either builtin or"),
         (
             '{ workload = "first" }',
             '{ builtin = "select-only" }',
-            "steps.second.options.file: there is no file x.sql beside suite.toml",
+            "steps.second.scripts: there is no file x.sql beside suite.toml",
         ),
         (
             '{ workload = "first" }',
@@ -266,7 +269,7 @@ def test_a_mistake_is_refused_with_file_key_and_reason(tmp_path: Path, old: str,
     ],
 )
 def test_a_step_that_pgbench_could_not_run(tmp_path: Path, old: str, new: str, said: str) -> None:
-    error = mistake(write(tmp_path, PGBENCH, (old, new)))
+    error = mistake(write(tmp_path, *PGBENCH, (old, new)))
     assert said in error.what
 
 

@@ -96,7 +96,7 @@ def test_a_suite_of_ones_own_needs_no_python(
 ) -> None:
     (tmp_path / "suite.toml").write_text(
         (SUITE.folder / "suite.toml").read_text().split("[[steps]]")[0]
-        + '[[steps]]\nname = "add"\ntitle = "Add"\noptions = { file = "x.sql" }\nqueries = 2\n'
+        + '[[steps]]\nname = "add"\ntitle = "Add"\nscripts = ["x.sql"]\nqueries = 2\n'
     )
     (tmp_path / "x.sql").write_text("SELECT 1;\nUPDATE counted SET n = n + 1;\n")
     suite = load_suite(str(tmp_path))

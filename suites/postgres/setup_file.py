@@ -1,0 +1,74 @@
+"""Running a SQL file of a suite in a Postgres server with psql, and trying scripts on a copy of its data."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from build.errors import TidemarkError
+from suites.postgres.connecting import connect
+from suites.processes import ProcessError, run
+from suites.server import Address, ServerError, postgres_port
+
+SETUP_SECONDS = 6 * 3600.0
+"""Time limit for a SQL file."""
+
+_TRIAL, _BESIDE = "tidemark_trial", "template1"
+"""A database that exists for a moment, and one from which it can be made."""
+
+_ERROR = re.compile(
+    r"^psql:(?P<file>.+?):(?P<line>\d+): (?:(?:ERROR|FATAL|PANIC|error): *)?(?P<said>.+)$", re.M
+)
+
+
+class SetupError(TidemarkError):
+    """A SQL file of a suite failed."""
+
+
+def run_file(psql: Path, address: Address, folder: Path, name: str) -> None:
+    """Run the SQL file `name` in `folder` up to its first error, with that folder as the current one.
+
+    The file may have psql's own commands. Raises SetupError with file, line and the server's sentence.
+    """
+    try:
+        run(
+            [
+                *(psql, "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"),
+                *(f"--host={address.socket.parent}", f"--port={postgres_port(address.socket)}"),
+                *(f"--username={address.user}", f"--dbname={address.database}", f"--file={name}"),
+            ],
+            what=name,
+            cwd=folder,
+            seconds=SETUP_SECONDS,
+        )
+    except ProcessError as error:
+        match = _ERROR.search(error.what)
+        if match is None:
+            raise
+        raise SetupError(
+            f"{match['file']}, line {match['line']}: {match['said']}",
+            where=str(folder / name),
+            hint="psql gives the line at which the statement ends",
+        ) from error
+
+
+@contextlib.contextmanager
+def trial_copy(address: Address) -> Iterator[Address]:
+    """Return a context with the address of a copy of the database, which is dropped at its end.
+
+    What is tried in the copy leaves the loaded data as they are. Raises ServerError.
+    """
+    copy, original = sql.Identifier(_TRIAL), sql.Identifier(address.database)
+    try:
+        with connect(address, _BESIDE) as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(copy, original))
+            try:
+                yield replace(address, database=_TRIAL)
+            finally:
+                connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(copy))
+    except psycopg.Error as error:
+        raise ServerError(f"the loaded data cannot be copied: {str(error).strip()}") from error

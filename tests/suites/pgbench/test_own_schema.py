@@ -1,0 +1,144 @@
+"""A suite with a schema and scripts of its own on a real server: what it loads, and how it fails."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from build.errors import TidemarkError
+from suites.accounting.costs import Meter
+from suites.definition import Suite, SuiteError, load_suite
+from suites.generators.load import LoadError, WorkLimit
+from suites.generators.pgbench import Pgbench
+from suites.postgres.server import PostgresServer
+from tests.suites.servers import ask, running, small, value
+
+pytestmark = pytest.mark.server
+
+TOML = """
+name = "own"
+title = "Own"
+generator = "pgbench"
+engines = ["postgres"]
+seed = 1
+setup = "setup.sql"
+
+[profiles.smoke]
+title = "short"
+seconds = 2
+slice_seconds = 1
+repetitions = 3
+data_to_memory = 0.001
+buffer_to_memory = 0.02
+settle_seconds = 0
+
+[[steps]]
+name = "own"
+title = "Own"
+scripts = ["orders.sql@9", "report.sql@1"]
+variables = { most = 100 }
+"""
+
+SETUP = """CREATE TABLE orders (id bigserial PRIMARY KEY, customer int, total int);
+\\ir rows.sql
+"""
+
+FILES = {
+    "suite.toml": TOML,
+    "setup.sql": SETUP,
+    "rows.sql": "INSERT INTO orders (customer, total)\nSELECT n % 50, n FROM generate_series(1, 1000) n;\n",
+    "orders.sql": "\\set c random(1, :most)\nINSERT INTO orders (customer, total) VALUES (:c, 1);\n",
+    "report.sql": "-- sums\nSELECT\n  sum(total)\nFROM orders;\n",
+}
+ROOM = small()
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Callable[..., Suite]:
+    def made(**changed: str) -> Suite:
+        for name, text in {**FILES, **{f"{name}.sql": text for name, text in changed.items()}}.items():
+            (tmp_path / name).write_text(text)
+        return load_suite(f"{tmp_path}")
+
+    return made
+
+
+def loaded(suite: Suite, server: PostgresServer, client: Build) -> Pgbench:
+    generator = Pgbench(suite, ROOM, client)
+    generator.load(server.address)
+    return generator
+
+
+def test_own_tables_and_weighted_scripts(
+    suite: Callable[..., Suite], server_folder: Path, postgres_17: Build, postgres_18: Build
+) -> None:
+    own = suite()
+    with running(postgres_17, server_folder, ROOM) as server:
+        generator = loaded(own, server, postgres_18)
+        assert value(server, "SELECT count(*) FROM orders") == 1000  # the trial has left nothing
+        assert value(server, "SELECT count(*) FROM pg_database WHERE datname = 'tidemark_trial'") == 0
+        assert ask(server, "SELECT 1 FROM pg_class WHERE relname = 'pgbench_accounts'") == []
+        load = generator.run(server.address, own.steps[0], WorkLimit(30, 400), Meter(server.pid))
+        inserted = value(server, "SELECT count(*) FROM orders") - 1000
+        assert load.transactions == 400
+        assert 300 < inserted < 400
+        connecting = own.steps[0].model_copy(
+            update={"options": {"protocol": "simple", "connect": True}, "rate": 40.0}
+        )
+        load = generator.run(server.address, connecting, WorkLimit(2, None), Meter(server.pid))
+        assert 40 < load.transactions < 130
+        assert load.due is not None
+        assert load.transactions >= load.due > 40
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"setup": "CREATE TABLE orders (id int);\n\nINSERT INTO order VALUES (1);\n"},
+            'setup.sql, line 3: syntax error at or near "order"',
+        ),
+        ({"setup": "CREATE EXTENSION nosuch;\n"}, 'setup.sql, line 1: extension "nosuch" is not available'),
+        ({"setup": f"{SETUP}\\i none.sql\n"}, "setup.sql, line 3: none.sql: No such file or directory"),
+        (
+            {"orders": "SELECT 1;\n\nSELECT\n  nothing FROM orders;\n"},
+            'own: orders.sql, line 3: ERROR: column "nothing" does not exist',
+        ),
+        ({"orders": "\\set x 1 / 0\nSELECT :x;\n"}, "own: orders.sql, line 1: "),
+        (
+            {"orders": "SELECT 1;\n\\set c rand(1, 2)\nSELECT :c;\n"},
+            'orders.sql:2: unexpected function name (rand) in command "set"',
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_file_and_line(
+    suite: Callable[..., Suite], server_folder: Path, postgres_18: Build, changed: dict[str, str], said: str
+) -> None:
+    own = suite(**changed)
+    with running(postgres_18, server_folder, ROOM) as server, pytest.raises(TidemarkError) as caught:
+        loaded(own, server, postgres_18)
+    assert caught.value.what.startswith(said)
+
+
+def test_a_statement_that_fails_later_ends_the_step(
+    suite: Callable[..., Suite], server_folder: Path, postgres_18: Build
+) -> None:
+    own = suite(orders="SELECT 1;\nINSERT INTO orders (id, total)\nVALUES (5000, 1);\n")
+    with running(postgres_18, server_folder, ROOM) as server:
+        generator = loaded(own, server, postgres_18)
+        with pytest.raises(LoadError) as caught:
+            generator.run(server.address, own.steps[0], WorkLimit(30, 400), Meter(server.pid))
+    assert caught.value.what.startswith("own: orders.sql, line 2: ERROR: duplicate key value violates")
+
+
+def test_what_is_wrong_without_a_server(suite: Callable[..., Suite], tmp_path: Path) -> None:
+    suite()
+    with pytest.raises(
+        SuiteError, match=r"steps\.own\.scripts: orders\.sql, line 2: the variable :id is nev"
+    ):
+        suite(orders="SELECT 1;\nSELECT :id;\n")
+    suite()
+    (tmp_path / "setup.sql").unlink()
+    with pytest.raises(SuiteError, match=r"setup: there is no file setup\.sql beside suite\.toml"):
+        load_suite(f"{tmp_path}")
