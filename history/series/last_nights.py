@@ -65,7 +65,7 @@ def _not_measured(connection: Connection) -> dict[tuple[str, str], LastNight]:
     for state in read_states(connection).values():
         if state.outcome not in (TaskOutcome.UNUSABLE, TaskOutcome.FAILED):
             continue
-        key = state.hostname, _branch(state)
+        key = state.hostname, tracked_branch(state)
         if key in found and found[key].at > state.checked_at:
             continue
         is_built = state.outcome is TaskOutcome.FAILED
@@ -82,7 +82,7 @@ def _not_measured(connection: Connection) -> dict[tuple[str, str], LastNight]:
     return found
 
 
-def _branch(state: TaskState) -> str:
+def tracked_branch(state: TaskState) -> str:
     """Return the branch of a task's series: of a release its line."""
     version = parse_version(state.task.tracked)
     return release_branch(version) if version.is_release else state.task.tracked

@@ -215,15 +215,34 @@ Reasons = Mapping[tuple[int, str], str]
 
 
 def _reasons(connection: Connection, key: SeriesKey, base: str | None, lacking: Sequence[int]) -> Reasons:
-    reasons: dict[tuple[int, str], str] = {}
-    for start in range(0, len(lacking), IDS_PER_QUERY):
-        query = select(gaps).where(
-            gaps.c.session_id.in_(lacking[start : start + IDS_PER_QUERY]),
-            gaps.c.branch.in_([name for name in (key.branch, base) if name is not None]),
-            gaps.c.step.in_((key.step, ALL_STEPS)),
+    branches = [name for name in (key.branch, base) if name is not None]
+    found = gap_reasons(connection, branches, lacking, (key.step, ALL_STEPS))
+    return {(session_id, branch): reason for (session_id, branch, _), reason in found.items()}
+
+
+def gap_reasons(
+    connection: Connection,
+    branches: Sequence[str],
+    session_ids: Sequence[int],
+    steps: Sequence[str] | None = None,
+) -> Mapping[tuple[int, str, str], str]:
+    """Return why values are missing, by session, branch and step, which is ALL_STEPS for a whole version.
+
+    Without `steps` the gaps of all steps are returned.
+    """
+    columns = (gaps.c.session_id, gaps.c.branch, gaps.c.step, gaps.c.reason)
+    found: dict[tuple[int, str, str], str] = {}
+    for start in range(0, len(session_ids), IDS_PER_QUERY):
+        query = select(*columns).where(
+            gaps.c.session_id.in_(session_ids[start : start + IDS_PER_QUERY]), gaps.c.branch.in_(branches)
         )
-        reasons |= {(row.session_id, row.branch): row.reason for row in connection.execute(query)}
-    return reasons
+        if steps is not None:
+            query = query.where(gaps.c.step.in_(steps))
+        found |= {
+            (session_id, branch, step): reason
+            for session_id, branch, step, reason in plain_rows(connection, query)
+        }
+    return found
 
 
 def _gap(

@@ -12,6 +12,7 @@ import htpy as h
 from markupsafe import Markup
 
 from report.charts import svg
+from report.charts.looks import Sight, look_of
 from report.charts.scales import RatioScale, TimeScale
 from report.markup.formats import DASH, day, moment, percent, share, span
 from report.markup.parts import cell, charted, numeric, row, table
@@ -84,11 +85,8 @@ class NightChart:
 
     def is_blind(self, mark: NightMark) -> bool:
         """Whether a night shows nothing: undecided, or a change that its step cannot see."""
-        if mark.is_open is not None:
-            return mark.is_open
-        if self.visible is None:
-            return True
-        return mark.ratio is not None and self.visible > self.threshold and abs(mark.ratio - 1) < self.visible
+        sight = Sight(self.better, self.threshold, self.visible, mark.is_open, mark.interval)
+        return look_of(mark.ratio, mark.gap, sight).is_blind
 
 
 def night_figure(chart: NightChart, *, small: bool = False) -> h.Node:

@@ -1,5 +1,6 @@
-"""A strip: the steps of a branch by nights, a coloured cell for each."""
+"""A strip: the steps of a branch by nights, a cell for each with a colour and a sign."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,18 +8,17 @@ from datetime import datetime
 import htpy as h
 from markupsafe import Markup
 
+from history.counts import counted
 from report.charts import svg
+from report.charts.looks import Look, drawn_cell, legend_of, meaning, signs
 from report.markup.formats import day, percent, ratio_text
-from report.markup.parts import numbers, shade_of, table
+from report.markup.parts import cell, flat, numbers, row, table
 from report.markup.template import Template, joined
 from suites.metric import Better
 
 _ROW, _HEAD, _LABELS = 18, 22, 170
 WIDTH = 960
 _GROUP = Template('<g transform="translate({} {}) scale({} 1)">{}</g>')
-_CELL = Template('<rect x="{}" class="cell {}"><title>{}</title></rect>')
-_NONE = Template('<rect x="{}" vector-effect="non-scaling-stroke" class="cell none"><title>{}</title></rect>')
-_BLIND = Template('<path d="{}" vector-effect="non-scaling-stroke" class="blind"/>')
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class StripCell:
     """One step in one night."""
 
     ratio: float | None
+    look: Look
     reason: str = ""
-    is_blind: bool = False
-    """Whether the step cannot see a change of this size."""
+    """Why there is no ratio."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Strip:
 
     title: str
     nights: Sequence[tuple[datetime, str, str]]
-    """Start, version and page of each night, in order."""
+    """Start, version and page of each night, in order; a missing night has neither version nor page."""
 
     rows: Mapping[str, Sequence[StripCell]]
     """The cells of each step, one for each night."""
@@ -46,11 +46,19 @@ class Strip:
     """The series of each step."""
 
     better: Better
+    threshold: float
+    """The fraction beyond which a change is reported."""
+
+    @property
+    def looks(self) -> Counter[Look]:
+        """How many cells have each look."""
+        return Counter(cell.look for cells in self.rows.values() for cell in cells)
 
 
 def strip_figure(strip: Strip) -> h.Node:
-    """Return the strip with its table."""
-    return svg.figure(_draw(strip), strip.title, _numbers(strip))
+    """Return the strip with its legend and its table."""
+    key = legend_of(strip.looks, strip.threshold, strip.better)
+    return svg.figure(_draw(strip), strip.title, flat(_numbers(strip), _failures(strip)), key=key)
 
 
 def _draw(strip: Strip) -> Markup:
@@ -58,8 +66,10 @@ def _draw(strip: Strip) -> Markup:
     width = min(24.0, (WIDTH - _LABELS - 8) / count)
     height = _HEAD + _ROW * len(strip.rows) + 6
     parts = [*_heads(strip, width), *_rows(strip, width)]
-    label = f"{strip.title}: {len(strip.rows)} steps by {len(strip.nights)} nights"
-    return svg.picture(WIDTH, height, parts, label, "strip")
+    looks = strip.looks
+    found = ", ".join(f"{looks[look]} {look.name.lower()}" for look in Look if looks[look])
+    size = f"{counted(len(strip.rows), 'step')} by {counted(len(strip.nights), 'night')}"
+    return svg.picture(WIDTH, height, parts, f"{strip.title}: {size}: {found}", "strip")
 
 
 def _heads(strip: Strip, width: float) -> Iterator[Markup]:
@@ -74,29 +84,24 @@ def _heads(strip: Strip, width: float) -> Iterator[Markup]:
 def _rows(strip: Strip, width: float) -> Iterator[Markup]:
     """Draw each row in a group of its own, a night wide per unit: a strip has thousands of cells."""
     days = [day(when) for when, _, _ in strip.nights]
-    for row, (step, cells) in enumerate(strip.rows.items()):
-        y = _HEAD + _ROW * row
+    for number, (step, cells) in enumerate(strip.rows.items()):
+        y = _HEAD + _ROW * number
         label = svg.text(_LABELS - 8, y + 13, step[:24], "row-label", "end")
         yield svg.link(strip.links[step], f"{step}: its series", label)
         drawn = (
-            _cell(strip, cell, number, f"{step}, {on}")
-            for number, (cell, on) in enumerate(zip(cells, days, strict=True))
+            drawn_cell(at, of_night.look, of_night.ratio, strip.better, f"{step}, {on}: {_said(of_night)}")
+            for at, (of_night, on) in enumerate(zip(cells, days, strict=True))
         )
-        yield _GROUP(_LABELS, y, round(width, 2), joined((*drawn, *_blind(cells))))
+        inner = joined((*drawn, *signs(of_night.look for of_night in cells)))
+        yield _GROUP(_LABELS, y, round(width, 2), inner)
 
 
-def _cell(strip: Strip, cell: StripCell, number: int, where: str) -> Markup:
-    if cell.ratio is None:
-        return _NONE(number, f"{where}: {cell.reason or 'no value'}")
-    below = ", below what this step can see" if cell.is_blind else ""
-    return _CELL(number, shade_of(cell.ratio, strip.better), f"{where}: {percent(cell.ratio)}{below}")
-
-
-def _blind(cells: Sequence[StripCell]) -> Iterator[Markup]:
-    """Strike out the cells whose change the step cannot see."""
-    strokes = [f"M{number} 16l.9-16" for number, cell in enumerate(cells) if cell.is_blind]
-    if strokes:
-        yield _BLIND("".join(strokes))
+def _said(of_night: StripCell) -> str:
+    """Return what a cell says, in the fewest words: a strip has thousands."""
+    name = of_night.look.name.lower()
+    if of_night.ratio is None:
+        return f"{name}, {of_night.reason}" if of_night.reason else name
+    return f"{percent(of_night.ratio)}, {name}"
 
 
 def _numbers(strip: Strip) -> h.Node:
@@ -107,10 +112,34 @@ def _numbers(strip: Strip) -> h.Node:
     rows = (
         h.tr[
             h.th(scope="row")[step],
-            numbers(ratio_text(cell.ratio) for cell in reversed(cells)),
+            numbers(
+                of_night.look.value
+                if of_night.ratio is None
+                else f"{of_night.look.value} {ratio_text(of_night.ratio)}"
+                for of_night in reversed(cells)
+            ),
         ]
         for step, cells in strip.rows.items()
     )
     return table(
         heads, rows, caption=f"{strip.title}: ratios to the base, latest night first", class_="numbers"
     )
+
+
+def _failures(strip: Strip) -> h.Node:
+    """Return the nights that failed, each with its reasons and their steps."""
+    found: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
+    for step, cells in strip.rows.items():
+        for number, of_night in enumerate(cells):
+            if of_night.look is Look.FAILED:
+                found[number, of_night.reason].append(step)
+    if not found:
+        return None
+    rows = []
+    for (number, reason), steps in sorted(found.items(), reverse=True):
+        when, version, href = strip.nights[number]
+        named = "all" if len(steps) == len(strip.rows) else ", ".join(steps)
+        night = h.a(href=href)[day(when)] if href else day(when)
+        rows.append(row(night, cell(version), cell(named), cell(reason)))
+    heads = ("night", "version", "steps", "reason")
+    return table(heads, rows, caption=f"{strip.title}: {meaning(Look.FAILED, 0)}")

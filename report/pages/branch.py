@@ -2,20 +2,23 @@
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 
 import htpy as h
 
 from history.changes.report import ChangeReport
 from history.counts import counted
+from history.series.series import Night
 from report import addresses
+from report.charts.looks import Look, Sight, look_of
 from report.charts.nights import NightChart, NightMark, draw
 from report.charts.strip import Strip, StripCell, strip_figure
 from report.markup.formats import day, metric_name, percent
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_parts
-from report.markup.parts import legend, note, numeric, section, table
+from report.markup.parts import note, numeric, section, table
 from report.pages.changes import CHANGE_HEADS, change_mark, change_rows
-from report.values.branch_page import BranchPlace
+from report.values.branch_page import BranchPlace, FailingNights
 from report.values.catalog import Catalog
 from suites.metrics import METRICS
 
@@ -49,8 +52,6 @@ def branch_page(
         body.append(
             note("This branch was never measured against another base: there is nothing relative to show.")
         )
-    else:
-        body.append(legend())
     nights = [place.matrix.nights[-1].started_at for place in places if place.matrix.nights]
     nights += [
         night.started_at
@@ -93,10 +94,14 @@ def _place(
 ) -> h.Node:
     place = catalog.clearance.place(drawn.place)
     heading = f"{place.suite} on {place.box}"
+    failing = _failing(drawn, catalog)
     if not drawn.matrix.nights or not drawn.matrix.series:
-        return section(heading, note(f"No night has a value of {metric_name(drawn.metric.name)} here."))
+        return section(
+            heading, failing, note(f"No night has a value of {metric_name(drawn.metric.name)} here.")
+        )
     return section(
         heading,
+        failing,
         strip_figure(_strip(branch, drawn, catalog, root)),
         _multiples(branch, number, drawn, reports, catalog, root),
         id_=addresses.anchor(f"{place.suite}-{place.box}-{place.configuration}-{drawn.metric.name}"),
@@ -105,28 +110,71 @@ def _place(
     )
 
 
+def _failing(drawn: BranchPlace, catalog: Catalog) -> h.Node:
+    failing = drawn.failing
+    if failing is None:
+        return None
+    return note(
+        h.span(aria_hidden="true")[f"{Look.FAILED.value} "], f"{_failed(failing, catalog)}", kind="failed"
+    )
+
+
+def _failed(failing: FailingNights, catalog: Catalog) -> str:
+    """Return how long a branch has failed, and why."""
+    nights = counted(failing.nights, "night")
+    since = (
+        f"Failed {nights} in a row, since {day(failing.since)}"
+        if failing.nights > 1
+        else (f"Failed in its last night, {day(failing.since)}")
+    )
+    return f"{since}: {catalog.clearance.text(failing.reason)}"
+
+
 def _strip(branch: str, drawn: BranchPlace, catalog: Catalog, root: str) -> Strip:
     place = catalog.clearance.place(drawn.place)
-    nights = [
-        (night.started_at, night.version, f"{root}{addresses.session(catalog.by_id[night.session_id].uid)}")
-        for night in drawn.matrix.nights
+    columns: list[tuple[datetime, str, str, int | None]] = [
+        (night.started_at, night.version, _session(night, catalog, root), at)
+        for at, night in enumerate(drawn.matrix.nights)
     ]
+    columns += [(when, "", "", None) for when in drawn.missed]
+    columns.sort(key=lambda column: column[0])
     rows, links = {}, {}
     for number, (_, step, _) in enumerate(drawn.matrix.series):
-        visible = drawn.visible.get(step)
-        rows[step] = [_cell(float(ratio), visible) for ratio in drawn.matrix.ratios[number]]
+        rows[step] = [_cell(drawn, number, step, at, catalog) for *_, at in columns]
         key = addresses.series_id(
             place.box, place.suite, place.configuration, branch, step, drawn.metric.name
         )
         links[step] = f"{root}{addresses.series(key)}"
     title = f"{branch}, {metric_name(drawn.metric.name)}, {place.suite} on {place.box}"
-    return Strip(title, nights, rows, links, drawn.metric.better)
+    nights = [(when, version, href) for when, version, href, _ in columns]
+    return Strip(title, nights, rows, links, drawn.metric.better, drawn.threshold)
 
 
-def _cell(ratio: float, visible: float | None) -> StripCell:
-    if math.isnan(ratio):
-        return StripCell(None, "no value")
-    return StripCell(ratio, "", visible is not None and abs(ratio - 1) < visible)
+def _session(night: Night, catalog: Catalog, root: str) -> str:
+    return f"{root}{addresses.session(catalog.by_id[night.session_id].uid)}"
+
+
+def _cell(drawn: BranchPlace, number: int, step: str, at: int | None, catalog: Catalog) -> StripCell:
+    if at is None:
+        return StripCell(None, Look.MISSING)
+    mark = _mark(drawn, number, step, at, catalog)
+    sight = Sight(drawn.metric.better, drawn.threshold, drawn.visible.get(step), mark.is_open, mark.interval)
+    return StripCell(mark.ratio, look_of(mark.ratio, mark.gap, sight), mark.gap)
+
+
+def _mark(drawn: BranchPlace, number: int, step: str, at: int, catalog: Catalog) -> NightMark:
+    """Return a step in a night, by their places in the matrix."""
+    night, found = drawn.matrix.nights[at], float(drawn.matrix.ratios[number][at])
+    key = night.session_id, step
+    low, high, is_open = drawn.intervals.get(key, (None, None, None))
+    return NightMark(
+        night.started_at,
+        night.version,
+        None if math.isnan(found) else found,
+        catalog.clearance.text(drawn.reasons.get(key, "")) if math.isnan(found) else "",
+        interval=(low, high) if low is not None and high is not None else None,
+        is_open=is_open,
+    )
 
 
 def _multiples(
@@ -135,15 +183,10 @@ def _multiples(
     """Return one chart for each step, on the same axes, so that their heights can be compared."""
     known = [float(ratio) for row in drawn.matrix.ratios for ratio in row if not math.isnan(ratio)]
     ends = (min(known), max(known)) if known else ()
-    place = catalog.clearance.place(drawn.place)
+    place, nights = catalog.clearance.place(drawn.place), drawn.matrix.nights
     charts = []
     for at, (_, step, _) in enumerate(drawn.matrix.series):
-        marks = [
-            NightMark(
-                night.started_at, night.version, None if math.isnan(ratio) else float(ratio), "no value"
-            )
-            for night, ratio in zip(drawn.matrix.nights, drawn.matrix.ratios[at], strict=True)
-        ]
+        marks = [_mark(drawn, at, step, index, catalog) for index in range(len(nights))]
         chart = NightChart(
             f"{step}, {metric_name(drawn.metric.name)}, {branch}",
             marks,

@@ -1,16 +1,22 @@
 """What the page of a branch shows: its ratios by step and night, in each environment and by each metric."""
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection, select
 
 from history.changes.report import ChangeReport
+from history.series.last_nights import tracked_branch
 from history.series.matrix import SeriesMatrix, read_matrix
-from history.series.series import in_environment
-from history.store.records import Environment
+from history.series.series import Night, gap_reasons, in_environment
+from history.series.task_states import WELL, TaskOutcome, TaskState
+from history.store.records import ALL_STEPS, Environment
 from history.store.schema import series
 from report.values.catalog import Catalog, PlaceNights
+from report.values.machine_page import missed
+from report.values.night_intervals import NightInterval, NightIntervals
 from suites.metric import Metric
 from suites.metrics import METRICS
 
@@ -22,6 +28,27 @@ Sight = Mapping[str, float | None]
 
 Sights = Mapping[tuple[Environment, str], Sight]
 """By environment and metric."""
+
+
+IntervalsOf = Callable[[str], NightIntervals]
+"""Gives the intervals of a night by the uid of its session."""
+
+
+Reasons = Mapping[tuple[int, str], str]
+"""Why a step has no ratio in a night, by session and step."""
+
+_TOLD = {*WELL, TaskOutcome.DISTURBED, TaskOutcome.PENDING, TaskOutcome.BUDGET, TaskOutcome.PAUSED}
+"""The outcomes that say nothing of whether a branch can be measured, or that its session tells."""
+
+
+@dataclass(frozen=True)
+class FailingNights:
+    """The nights in a row, up to the last one, in which nothing of a branch was measured."""
+
+    nights: int
+    since: datetime
+    reason: str
+    """Why the last of them has no value."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +65,17 @@ class BranchPlace:
     threshold: float
     """The fraction beyond which a change is reported."""
 
+    missed: tuple[datetime, ...]
+    """The days on which there was no night, at the hour of the last one."""
+
+    reasons: Reasons
+
+    intervals: Mapping[tuple[int, str], NightInterval]
+    """What the rounds of a night say of a step, by session and step."""
+
+    failing: FailingNights | None
+    """None when its last night measured anything."""
+
 
 def read_branch(
     connection: Connection,
@@ -45,11 +83,13 @@ def read_branch(
     branch: str,
     reports: Collection[ChangeReport],
     sights: Sights,
+    intervals_of: IntervalsOf,
+    states: Iterable[TaskState],
 ) -> tuple[BranchPlace, ...]:
     """Return a branch in all environments in which it has a base other than itself.
 
     It is there by every metric that its sessions are judged by, that they counted, and in which a change of
-    `reports`, those of the branch, was found.
+    `reports`, those of the branch, was found. `states` are those of all tasks.
     """
     found = []
     for nights in catalog.nights_of_branch(branch):
@@ -61,8 +101,95 @@ def read_branch(
             threshold = catalog.threshold_of(metric.name)
             if metric.is_counted:
                 visible = {step: threshold for _, step, _ in matrix.series}
-            found.append(BranchPlace(nights.place, metric, nights.base, matrix, visible, threshold))
+            reasons = _reasons(connection, matrix)
+            found.append(
+                BranchPlace(
+                    nights.place,
+                    metric,
+                    nights.base,
+                    matrix,
+                    visible,
+                    threshold,
+                    _missed(catalog, branch, matrix.nights),
+                    reasons,
+                    _intervals(catalog, matrix, metric, intervals_of),
+                    _without_session(states, branch, nights) or failing_nights(matrix, reasons),
+                )
+            )
     return tuple(found)
+
+
+def failing_nights(matrix: SeriesMatrix, reasons: Reasons) -> FailingNights | None:
+    """Return the nights in a row, up to the last one, in which a branch has reasons instead of values."""
+    why = {session_id: reason for (session_id, _), reason in reasons.items()}
+    failed: list[Night] = []
+    for at, night in reversed(list(enumerate(matrix.nights))):
+        if night.session_id not in why or any(not math.isnan(row[at]) for row in matrix.ratios):
+            break
+        failed.append(night)
+    if not failed:
+        return None
+    return FailingNights(len(failed), failed[-1].started_at, why[failed[0].session_id])
+
+
+def _without_session(states: Iterable[TaskState], branch: str, nights: PlaceNights) -> FailingNights | None:
+    """Return the nights of a branch in an environment that ended without a session since its last one."""
+    place = nights.place
+    return next(
+        (
+            FailingNights(state.nights, state.since, state.reason or str(state.outcome))
+            for state in states
+            if (state.hostname, state.task.suite, state.task.configuration)
+            == (place.box, place.suite, place.configuration)
+            and tracked_branch(state) == branch
+            and state.outcome not in _TOLD
+            and state.since > nights.of_branch(branch)[-1].started_at
+        ),
+        None,
+    )
+
+
+def _missed(catalog: Catalog, branch: str, nights: Sequence[Night]) -> tuple[datetime, ...]:
+    """Return the missing nights of a branch in an environment, up to its last night anywhere."""
+    own = sorted({night.started_at.date() for night in nights if night.measured_at is None})
+    if not own:
+        return ()
+    ends = [places.of_branch(branch)[-1].started_at.date() for places in catalog.nights_of_branch(branch)]
+    last = max(own[-1], *ends)
+    days = [*missed([*own, last] if last > own[-1] else own), *([last] if last > own[-1] else [])]
+    hour = nights[-1].started_at.timetz()
+    return tuple(datetime.combine(day, hour) for day in days)
+
+
+def _reasons(connection: Connection, matrix: SeriesMatrix) -> Reasons:
+    lacking = [
+        night.session_id
+        for at, night in enumerate(matrix.nights)
+        if not matrix.series or any(math.isnan(row[at]) for row in matrix.ratios)
+    ]
+    base = matrix.base or ""
+    reasons: dict[tuple[int, str], str] = {}
+    gaps = gap_reasons(connection, [matrix.branch, base], lacking)
+    # What the branch itself lacks comes last, and so stands where its base failed too.
+    for (session_id, branch, step), reason in sorted(
+        gaps.items(), key=lambda gap: gap[0][1] == matrix.branch
+    ):
+        why = reason if branch == matrix.branch else f"{base}: {reason}"
+        steps = [step] if step != ALL_STEPS else [ALL_STEPS, *(name for _, name, _ in matrix.series)]
+        reasons |= {(session_id, name): why for name in steps}
+    return reasons
+
+
+def _intervals(
+    catalog: Catalog, matrix: SeriesMatrix, metric: Metric, intervals_of: IntervalsOf
+) -> Mapping[tuple[int, str], NightInterval]:
+    found = {}
+    for night in matrix.nights:
+        entry = catalog.by_id[night.session_id]
+        if entry.judged_by == metric.name:
+            for step, interval in intervals_of(entry.uid).get(matrix.branch, {}).items():
+                found[night.session_id, step] = interval
+    return found
 
 
 def _metrics(

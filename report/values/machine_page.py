@@ -117,7 +117,7 @@ def read_machine(
         _noise(connection, catalog, box),
         _disturbed(connection, box),
         len(nights),
-        _missed(nights),
+        missed(nights),
         tuple(note for note in notes if note.environment.box == box),
         list_hand_overs(connection, InventoryFilter(box=box)),
     )
@@ -222,16 +222,17 @@ def _disturbed(connection: Connection, box: str) -> tuple[DisturbedSession, ...]
     )
 
 
-def _missed(nights: Sequence[date]) -> tuple[date, ...]:
+def missed(nights: Sequence[date]) -> tuple[date, ...]:
+    """Return the days without a night between sorted days with one; none unless they are nightly."""
     gaps = [later - earlier for earlier, later in pairwise(nights)]
     if len(gaps) < 3 or sorted(gaps)[len(gaps) // 2] > USUAL_GAP:
         return ()
     usual = sorted(gaps)[len(gaps) // 2]
-    missed = []
+    found = []
     for earlier, later in pairwise(nights):
-        missed += [
+        found += [
             earlier + usual * step
             for step in range(1, (later - earlier) // usual)
             if earlier + usual * step < later
         ]
-    return tuple(missed)
+    return tuple(found)

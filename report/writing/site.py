@@ -14,6 +14,8 @@ from build.sources.commits import IMMATERIAL
 from history.changes import repository
 from history.changes.boxes.notes import BoxNote, read_box_notes
 from history.changes.report import ChangeReport, report_changes
+from history.series.last_nights import tracked_branch
+from history.series.task_states import TaskState, read_states
 from history.store.database import Database
 from history.store.reader import Reader
 from history.timestamps import now
@@ -41,7 +43,7 @@ from report.writing.parallel import InParallel
 from report.writing.profile_data import profile_index
 from report.writing.series_data import call, series_index
 from report.writing.series_files import SeriesFiles
-from report.writing.session_files import DrawGraphs, no_graphs, write_sessions
+from report.writing.session_files import DrawGraphs, intervals_of, no_graphs, write_sessions
 from report.writing.tree import SiteTree, renewed
 
 STATIC = Path(__file__).parent.parent / "static"
@@ -96,6 +98,8 @@ class _Site:
     latest: Sequence[LatestComparison]
     comparisons: Comparisons
     tree: SiteTree
+    states: Sequence[TaskState]
+    """What the last nights found of all that is tracked."""
 
     @property
     def prefix(self) -> str:
@@ -123,17 +127,20 @@ def write_site(
         with database.reading() as connection:
             catalog = read_catalog(connection, is_public=options.is_public, threshold=options.threshold)
             reports = report_changes(connection, repository.load(connection))
+            states = tuple(read_states(connection).values())
         comparisons = Comparisons(history)
         latest = [
             comparison
             for nights in catalog.places
             for comparison in latest_comparisons(comparisons, catalog, nights)
         ]
-        site = _Site(history, options, catalog, reports, latest, comparisons, tree)
+        site = _Site(history, options, catalog, reports, latest, comparisons, tree, states)
         changes = _change_pages(site)
+        task.rename("writing sessions")
+        _sessions(site, task)
+        # The pages of branches show the verdicts of nights, which are known once sessions are written.
         with InParallel(database, partial(_changed_branches, site)) as pages:
             parts: Mapping[str, Callable[[_Site], None]] = {
-                "sessions": partial(_sessions, task=task),
                 "data of the series": _series,
                 "overview": partial(_overview, changes=changes),
                 "changes": partial(_changes, pages=changes),
@@ -199,7 +206,10 @@ def _branch(site: _Site, branch: str) -> str:
     """Return the page of a branch as HTML."""
     with site.history.database.reading() as connection:
         reports = _changes_of(site, branch)
-        places = read_branch(connection, site.catalog, branch, reports, _visible(site, branch))
+        intervals = partial(intervals_of, site.tree)
+        places = read_branch(
+            connection, site.catalog, branch, reports, _visible(site, branch), intervals, site.states
+        )
     page = branch_page(branch, places, reports, site.catalog)
     return rendered(page, public=site.options.is_public)
 
@@ -222,12 +232,13 @@ def _branch_signature(site: _Site, branch: str) -> str:
     """Return what a branch's page is made of: its nights, what its steps see, and its changes."""
     visible = _visible(site, branch)
     parts = [site.prefix, *(f"{place} {sorted(sees.items())}" for place, sees in visible.items())]
+    parts += [str(state) for state in site.states if tracked_branch(state) == branch]
     for place_nights in site.catalog.nights_of_branch(branch):
         nights = [site.catalog.by_id[night.session_id] for night in place_nights.of_branch(branch)[-NIGHTS:]]
         parts += [
             str(place_nights.place),
             str(place_nights.base),
-            *(f"{entry.uid} {entry.state}" for entry in nights),
+            *(f"{entry.uid} {entry.signature}" for entry in nights),
         ]
     parts += [
         f"{change.change.fingerprint} {change.change.status} {change.change.updated_at}"
