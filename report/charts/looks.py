@@ -146,10 +146,8 @@ def _sample(look: Look, better: Better) -> Markup:
 
 
 def _ground(look: Look, ratio: float | None, better: Better) -> str:
-    if ratio is None:
+    if ratio is None or look in (Look.UNDECIDED, Look.FAILED, Look.MISSING):
         return look.name.lower()
-    if look is Look.UNDECIDED:
-        return "undecided"
     if look is Look.UNCHANGED:
         return "same"
     return shade_of(ratio, better)

@@ -1,7 +1,7 @@
 """The page of a branch: a strip of steps by nights and a small chart of each step, for every environment."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import htpy as h
@@ -20,6 +20,7 @@ from report.markup.parts import note, numeric, section, table
 from report.pages.changes import CHANGE_HEADS, change_mark, change_rows
 from report.values.branch_page import BranchPlace, FailingNights
 from report.values.catalog import Catalog
+from report.values.clearance import Clearance
 from suites.metrics import METRICS
 
 
@@ -29,7 +30,7 @@ def branch_page(
     """Return the page of a branch; `reports` are its changes."""
     path = addresses.branch(branch)
     root = addresses.way_to_root(path)
-    body: list[h.Node] = []
+    body: list[h.Node] = [failure_note(text) for text in failures(places, catalog.clearance)]
     if reports:
         body.append(
             section(
@@ -61,8 +62,8 @@ def branch_page(
     return Page(path, branch, body, max(nights, default=None), crumbs=(("Branches", addresses.BRANCHES),))
 
 
-def branches_page(catalog: Catalog) -> Page:
-    """Return the list of branches."""
+def branches_page(catalog: Catalog, failing: Mapping[str, Sequence[str]]) -> Page:
+    """Return the list of branches; `failing` are the `failures` of each."""
     root = addresses.way_to_root(addresses.BRANCHES)
     rows = []
     for branch in catalog.branches:
@@ -70,19 +71,21 @@ def branches_page(catalog: Catalog) -> Page:
         nights = [night for place in places for night in place.of_branch(branch)]
         last = max(nights, key=lambda night: night.started_at)
         boxes = sorted({catalog.clearance.box(place.place.box) for place in places})
-        is_base = all(place.base == branch for place in places)
+        counted_nights = sum(map(catalog.is_night, nights))
+        role = "base" if all(place.base == branch for place in places) else "contender"
         rows.append(
             h.tr[
                 h.th(scope="row")[h.a(href=f"{root}{addresses.branch(branch)}")[branch]],
                 h.td[last.versions[branch]],
                 h.td[day(last.started_at)],
-                numeric(str(len(nights))),
+                numeric(str(counted_nights)),
                 h.td[", ".join(sorted({place.place.suite for place in places}))],
                 h.td[", ".join(boxes)],
-                h.td["base" if is_base else "contender"],
+                h.td[role if counted_nights else "calibration"],
+                h.td[[failure_note(text) for text in failing.get(branch, ())] or "measured"],
             ]
         )
-    heads = ("branch", "latest version", "latest night", "nights", "suites", "boxes", "role")
+    heads = ("branch", "latest version", "latest night", "nights", "suites", "boxes", "role", "last night")
     body = (
         table(heads, rows, caption="Branches", sortable=True) if rows else note("No night was recorded yet.")
     )
@@ -94,40 +97,39 @@ def _place(
 ) -> h.Node:
     place = catalog.clearance.place(drawn.place)
     heading = f"{place.suite} on {place.box}"
-    failing = _failing(drawn, catalog)
     if not drawn.matrix.nights or not drawn.matrix.series:
-        return section(
-            heading, failing, note(f"No night has a value of {metric_name(drawn.metric.name)} here.")
-        )
+        return section(heading, note(f"No night has a value of {metric_name(drawn.metric.name)} here."))
     return section(
         heading,
-        failing,
         strip_figure(_strip(branch, drawn, catalog, root)),
         _multiples(branch, number, drawn, reports, catalog, root),
         id_=addresses.anchor(f"{place.suite}-{place.box}-{place.configuration}-{drawn.metric.name}"),
         lead=f"{place.configuration}; {described(drawn.metric)}, relative to {drawn.base} in the same night, "
-        f"last {counted(len(drawn.matrix.nights), 'night')}.",
+        f"last {counted(len(drawn.matrix.nights) + len(drawn.failed), 'night')}"
+        f"{f', {len(drawn.missed)} missing' if drawn.missed else ''}.",
     )
 
 
-def _failing(drawn: BranchPlace, catalog: Catalog) -> h.Node:
-    failing = drawn.failing
-    if failing is None:
-        return None
-    return note(
-        h.span(aria_hidden="true")[f"{Look.FAILED.value} "], f"{_failed(failing, catalog)}", kind="failed"
-    )
+def failures(places: Sequence[BranchPlace], clearance: Clearance) -> list[str]:
+    """Return in which environments a branch fails, since when and why: one sentence for each."""
+    found = {drawn.place: drawn.failing for drawn in places if drawn.failing is not None}
+    return [
+        f"{place.suite} on {place.box}: {_failed(failing, clearance)}"
+        for place, failing in ((clearance.place(place), failing) for place, failing in found.items())
+    ]
 
 
-def _failed(failing: FailingNights, catalog: Catalog) -> str:
+def _failed(failing: FailingNights, clearance: Clearance) -> str:
     """Return how long a branch has failed, and why."""
-    nights = counted(failing.nights, "night")
-    since = (
-        f"Failed {nights} in a row, since {day(failing.since)}"
-        if failing.nights > 1
-        else (f"Failed in its last night, {day(failing.since)}")
-    )
-    return f"{since}: {catalog.clearance.text(failing.reason)}"
+    since = f"failed in its last night, {day(failing.since)}"
+    if failing.nights > 1:
+        since = f"failed {failing.nights} nights in a row, since {day(failing.since)}"
+    return f"{since}: {clearance.text(failing.reason)}"
+
+
+def failure_note(text: str) -> h.Node:
+    """Return a sentence of `failures` with its sign."""
+    return note(h.span(aria_hidden="true")[f"{Look.FAILED.value} "], text, kind="failed")
 
 
 def _strip(branch: str, drawn: BranchPlace, catalog: Catalog, root: str) -> Strip:
@@ -137,10 +139,27 @@ def _strip(branch: str, drawn: BranchPlace, catalog: Catalog, root: str) -> Stri
         for at, night in enumerate(drawn.matrix.nights)
     ]
     columns += [(when, "", "", None) for when in drawn.missed]
+    columns += [
+        (
+            session.entry.started_at,
+            session.versions[branch],
+            f"{root}{addresses.session(session.entry.uid)}",
+            None,
+        )
+        for session in drawn.failed
+    ]
     columns.sort(key=lambda column: column[0])
+    failed = {
+        session.entry.started_at: catalog.clearance.text(session.reasons[branch]) for session in drawn.failed
+    }
     rows, links = {}, {}
     for number, (_, step, _) in enumerate(drawn.matrix.series):
-        rows[step] = [_cell(drawn, number, step, at, catalog) for *_, at in columns]
+        rows[step] = [
+            _cell(drawn, number, step, at, catalog)
+            if at is not None
+            else StripCell(None, Look.FAILED if when in failed else Look.MISSING, failed.get(when, ""))
+            for when, _, _, at in columns
+        ]
         key = addresses.series_id(
             place.box, place.suite, place.configuration, branch, step, drawn.metric.name
         )
@@ -154,9 +173,7 @@ def _session(night: Night, catalog: Catalog, root: str) -> str:
     return f"{root}{addresses.session(catalog.by_id[night.session_id].uid)}"
 
 
-def _cell(drawn: BranchPlace, number: int, step: str, at: int | None, catalog: Catalog) -> StripCell:
-    if at is None:
-        return StripCell(None, Look.MISSING)
+def _cell(drawn: BranchPlace, number: int, step: str, at: int, catalog: Catalog) -> StripCell:
     mark = _mark(drawn, number, step, at, catalog)
     sight = Sight(drawn.metric.better, drawn.threshold, drawn.visible.get(step), mark.is_open, mark.interval)
     return StripCell(mark.ratio, look_of(mark.ratio, mark.gap, sight), mark.gap)

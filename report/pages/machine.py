@@ -29,6 +29,7 @@ def machine_page(values: MachinePage, catalog: Catalog) -> Page:
         _now(values, catalog),
         h.ul(".stats")[
             stat(str(values.nights), "nights"),
+            stat(str(len(values.failed)), "nights that failed", "worse" if values.failed else ""),
             stat(str(len(values.missed)), "missed nights", "worse" if values.missed else ""),
             stat(
                 str(sum(sum(session.steps.values()) for session in values.disturbed)),
@@ -41,6 +42,9 @@ def machine_page(values: MachinePage, catalog: Catalog) -> Page:
         _periods(values, catalog, root),
         _handed_over(values, catalog),
         _disturbed(values, catalog, root),
+        section("Nights that failed", note(", ".join(f"{night:%Y-%m-%d}" for night in values.failed)))
+        if values.failed
+        else None,
         section(
             "Missed nights",
             note(", ".join(f"{night:%Y-%m-%d}" for night in values.missed))
@@ -83,6 +87,7 @@ def machines_page(boxes: Sequence[MachinePage], catalog: Catalog) -> Page:
                 numeric(f"{machine.memory_bytes / 2**30:.0f} GiB"),
                 h.td[machine.kernel],
                 numeric(str(summary.nights)),
+                numeric(str(len(summary.failed))),
                 numeric(str(len(summary.missed))),
                 h.td[f"{share(min(sees))} to {share(max(sees))}" if sees else "never calibrated"],
                 h.td[day(period.last.started_at)],
@@ -95,6 +100,7 @@ def machines_page(boxes: Sequence[MachinePage], catalog: Catalog) -> Page:
         "memory",
         "kernel",
         "nights",
+        "failed",
         "missed",
         "its steps see",
         "latest session",

@@ -82,7 +82,7 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
                 "measured",
                 f"{moment(entry.started_at)} to {moment(entry.ended_at) if entry.ended_at else 'now'}",
             ),
-            ("status", str(entry.status)),
+            ("status", entry.outcome),
             ("kind", f"{entry.kind}: {KINDS[entry.kind]}"),
             ("box", _link(root, addresses.machine(machine.hostname), machine.hostname)),
             ("machine", f"{machine.cpu_model}, {machine.cores} cores, {gib:.0f} GiB, {machine.kernel}"),

@@ -96,5 +96,5 @@ def _row(entry: SessionEntry, catalog: Catalog, root: str) -> h.Node:
         h.td[h.a(href=f"{root}{addresses.machine(box)}")[box]],
         h.td(title=", ".join(entry.versions))[", ".join(versions), f" and {more} more" if more > 0 else None],
         h.td[metric_name(entry.judged_by)],
-        h.td[f"{entry.status}{pruned}"],
+        h.td[f"{entry.outcome}{pruned}"],
     ]

@@ -112,12 +112,12 @@ const tidemark = {
     let chosen = named(links[0].hash);
     const show = () => {
       const place = /** @type {HTMLElement | null | undefined} */ (
-        document.getElementById(location.hash.slice(1))?.closest("[data-metric]"));
+        document.getElementById(location.hash.slice(1))?.closest("div[data-metric]"));
       const wanted = named(location.hash) || place?.dataset.metric;
       // Without a metric in the address, as at first and after going back to there, it is the first one.
       if (links.some((link) => named(link.hash) === wanted)) chosen = wanted;
       else if (!location.hash) chosen = named(links[0].hash);
-      for (const part of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-metric]"))) {
+      for (const part of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("div[data-metric]"))) {
         part.hidden = part.dataset.metric !== chosen;
       }
       for (const link of links) link.setAttribute("aria-current", String(named(link.hash) === chosen));

@@ -4,17 +4,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, select
 
-from history.errors import stored_options
 from history.series.last_nights import last_nights
-from history.series.night import branches, not_built
 from history.series.task_states import WELL, TaskOutcome, TaskState, read_states
-from history.store.records import NO_NIGHT, SessionStatus
-from history.store.schema import points, runs, series, sessions
+from history.store.schema import points, series
 from report.values.catalog import Catalog, NightEntry, SessionEntry, SessionKind
+from report.values.failed_sessions import FailedSession, read_failed_sessions
 
 NIGHT_HOURS = 20
 LONGEST_NIGHT = timedelta(hours=NIGHT_HOURS)
@@ -25,9 +22,6 @@ RETIRED_DAYS = 30
 
 MAX_NIGHTS = 30
 """How many nights are looked at, from the last one back, for one in which anything was measured."""
-
-RECENT = timedelta(days=60)
-"""How long before the newest data a session that measured nothing still counts as a night."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +69,22 @@ class BoxState:
 
 def read_box_states(connection: Connection, catalog: Catalog) -> tuple[BoxState, ...]:
     """Return the states of all boxes, sorted by host name."""
-    attempts = _attempts(connection, catalog)
+    failed = {session.entry.id: session for session in read_failed_sessions(connection, catalog)}
+    attempts = _attempts(catalog, failed)
     states: defaultdict[str, list[TaskState]] = defaultdict(list)
     for state in read_states(connection).values():
         states[state.hostname].append(state)
     lacking = _lacking(connection, states)
     latest = {entry.box: entry for entry in catalog.sessions.values()}
     found = [
-        _state(connection, box, latest.get(box), attempts.get(box, []), states[box], lacking.get(box, []))
+        _state(
+            connection,
+            box,
+            latest.get(box),
+            attempts.get(box, []),
+            states[box],
+            [*lacking.get(box, []), *_of_last_session(attempts.get(box, []), failed)],
+        )
         for box in sorted({*latest, *states})
     ]
     last = max((state.at for state in found if state.has_nights), default=None)
@@ -98,35 +100,15 @@ class _Attempt:
     """None when nothing was measured, so that it became no night."""
 
 
-def _attempts(connection: Connection, catalog: Catalog) -> Mapping[str, Sequence[_Attempt]]:
+def _attempts(catalog: Catalog, failed: Collection[int]) -> Mapping[str, Sequence[_Attempt]]:
     """Return the sessions of each box that were to be nights, oldest first. Past commits are not nights."""
-    without = _without_night(connection, catalog)
     found: defaultdict[str, list[_Attempt]] = defaultdict(list)
     for entry in catalog.sessions.values():
         night = catalog.nights_by_session.get(entry.id)
         is_night = entry.kind is SessionKind.NIGHT and night is not None and night.measured_at is None
-        if is_night or entry.id in without:
+        if is_night or entry.id in failed:
             found[entry.box].append(_Attempt(entry, night if is_night else None))
     return found
-
-
-def _without_night(connection: Connection, catalog: Catalog) -> Collection[int]:
-    """Return the sessions that ended without a night although they were to be one: nothing was measured."""
-    newest = max((entry.started_at for entry in catalog.sessions.values()), default=None)
-    ended = [
-        entry.id
-        for entry in catalog.sessions.values()
-        if entry.kind is SessionKind.COMPARISON
-        and entry.status is not SessionStatus.RUNNING
-        and newest is not None
-        and newest - entry.started_at <= RECENT
-    ]
-    return {id_ for id_ in ended if not any(_options(connection, id_).get(name) for name in NO_NIGHT)}
-
-
-def _options(connection: Connection, session_id: int) -> Mapping[str, Any]:
-    query = select(sessions.c.options).where(sessions.c.id == session_id)
-    return stored_options(connection.execute(query).scalar_one())
 
 
 def _state(
@@ -155,16 +137,18 @@ def _state(
         False,
         False,
         blind,
-        (
-            *(lack for when, lack in lacks if at - when <= LONGEST_NIGHT),
-            *(_of_failed_session(connection, attempts[-1].entry) if _has_failed(attempts, is_newer) else ()),
-        ),
+        tuple(lack for when, lack in lacks if at - when <= LONGEST_NIGHT),
     )
 
 
-def _has_failed(attempts: Sequence[_Attempt], is_newer: bool) -> bool:
-    """Return whether the last thing known of a box is a session that measured nothing."""
-    return bool(attempts) and attempts[-1].night is None and not is_newer
+def _of_last_session(
+    attempts: Sequence[_Attempt], failed: Mapping[int, FailedSession]
+) -> Iterator[tuple[datetime, Lack]]:
+    """Yield the branches of the last session of a box if it measured nothing, each with why."""
+    if attempts and attempts[-1].entry.id in failed:
+        session = failed[attempts[-1].entry.id]
+        for branch, reason in session.reasons.items():
+            yield session.entry.started_at, Lack(branch, "", reason)
 
 
 def _are_blind(states: Sequence[TaskState]) -> bool:
@@ -236,20 +220,6 @@ def _of_nights(connection: Connection) -> Iterator[tuple[str, datetime, Lack]]:
             yield night.box, night.at, Lack(night.branch, "", night.not_measured)
         for step, why in night.failures.items():
             yield night.box, night.at, Lack(night.branch, step, why)
-
-
-def _of_failed_session(connection: Connection, entry: SessionEntry) -> Iterator[Lack]:
-    """Yield the versions of a session that measured nothing, each with why."""
-    options = _options(connection, entry.id)
-    query = (
-        select(runs.c.version, runs.c.failure)
-        .where(runs.c.session_id == entry.id, runs.c.failure.is_not(None))
-        .order_by(runs.c.position)
-    )
-    reasons: dict[str, str] = {row.version: row.failure for row in connection.execute(query)}
-    reasons |= {version: not_built(why) for version, why in (options.get("not_built") or {}).items()}
-    for version, branch in branches(entry.versions or sorted(reasons), options.get("branches") or {}).items():
-        yield Lack(branch, "", reasons.get(version) or f"session {entry.status} before its first run")
 
 
 def _of_states(states: Mapping[str, Iterable[TaskState]]) -> Iterator[tuple[str, datetime, Lack]]:

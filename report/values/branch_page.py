@@ -4,17 +4,19 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 
 from sqlalchemy import Connection, select
 
 from history.changes.report import ChangeReport
 from history.series.last_nights import tracked_branch
 from history.series.matrix import SeriesMatrix, read_matrix
-from history.series.series import Night, gap_reasons, in_environment
+from history.series.series import gap_reasons, in_environment
 from history.series.task_states import WELL, TaskOutcome, TaskState
 from history.store.records import ALL_STEPS, Environment
 from history.store.schema import series
 from report.values.catalog import Catalog, PlaceNights
+from report.values.failed_sessions import FailedSession
 from report.values.machine_page import missed
 from report.values.night_intervals import NightInterval, NightIntervals
 from suites.metric import Metric
@@ -65,6 +67,9 @@ class BranchPlace:
     threshold: float
     """The fraction beyond which a change is reported."""
 
+    failed: tuple[FailedSession, ...]
+    """The sessions that were to be nights and measured nothing, oldest first."""
+
     missed: tuple[datetime, ...]
     """The days on which there was no night, at the hour of the last one."""
 
@@ -85,11 +90,13 @@ def read_branch(
     sights: Sights,
     intervals_of: IntervalsOf,
     states: Iterable[TaskState],
+    sessions: Sequence[FailedSession],
 ) -> tuple[BranchPlace, ...]:
     """Return a branch in all environments in which it has a base other than itself.
 
     It is there by every metric that its sessions are judged by, that they counted, and in which a change of
-    `reports`, those of the branch, was found. `states` are those of all tasks.
+    `reports`, those of the branch, was found. `states` are those of all tasks, and
+    `sessions` those of which nothing became a night.
     """
     found = []
     for nights in catalog.nights_of_branch(branch):
@@ -102,6 +109,9 @@ def read_branch(
             if metric.is_counted:
                 visible = {step: threshold for _, step, _ in matrix.series}
             reasons = _reasons(connection, matrix)
+            failed = _failed(sessions, branch, nights, matrix)
+            began = [night.started_at for night in matrix.nights if night.measured_at is None]
+            began += [session.entry.started_at for session in failed]
             found.append(
                 BranchPlace(
                     nights.place,
@@ -110,26 +120,46 @@ def read_branch(
                     matrix,
                     visible,
                     threshold,
-                    _missed(catalog, branch, matrix.nights),
+                    failed,
+                    _missed(catalog, branch, began),
                     reasons,
                     _intervals(catalog, matrix, metric, intervals_of),
-                    _without_session(states, branch, nights) or failing_nights(matrix, reasons),
+                    _without_session(states, branch, nights)
+                    or failing_nights(branch, matrix, reasons, failed),
                 )
             )
     return tuple(found)
 
 
-def failing_nights(matrix: SeriesMatrix, reasons: Reasons) -> FailingNights | None:
+def failing_nights(
+    branch: str, matrix: SeriesMatrix, reasons: Reasons, failed: Sequence[FailedSession]
+) -> FailingNights | None:
     """Return the nights in a row, up to the last one, in which a branch has reasons instead of values."""
     why = {session_id: reason for (session_id, _), reason in reasons.items()}
-    failed: list[Night] = []
-    for at, night in reversed(list(enumerate(matrix.nights))):
-        if night.session_id not in why or any(not math.isnan(row[at]) for row in matrix.ratios):
-            break
-        failed.append(night)
-    if not failed:
-        return None
-    return FailingNights(len(failed), failed[-1].started_at, why[failed[0].session_id])
+    nights = [
+        (
+            night.started_at,
+            "" if any(not math.isnan(row[at]) for row in matrix.ratios) else why.get(night.session_id, ""),
+        )
+        for at, night in enumerate(matrix.nights)
+    ]
+    nights += [(session.entry.started_at, session.reasons[branch]) for session in failed]
+    row = list(takewhile(lambda night: night[1], sorted(nights, reverse=True)))
+    return FailingNights(len(row), row[-1][0], row[0][1]) if row else None
+
+
+def _failed(
+    sessions: Iterable[FailedSession], branch: str, nights: PlaceNights, matrix: SeriesMatrix
+) -> tuple[FailedSession, ...]:
+    """Return the sessions of a branch in an environment that measured nothing, as far back as its nights."""
+    first = matrix.nights[0].started_at if matrix.nights else None
+    return tuple(
+        session
+        for session in sessions
+        if session.place == nights.place
+        and branch in session.reasons
+        and (first is None or session.entry.started_at > first)
+    )
 
 
 def _without_session(states: Iterable[TaskState], branch: str, nights: PlaceNights) -> FailingNights | None:
@@ -149,15 +179,15 @@ def _without_session(states: Iterable[TaskState], branch: str, nights: PlaceNigh
     )
 
 
-def _missed(catalog: Catalog, branch: str, nights: Sequence[Night]) -> tuple[datetime, ...]:
-    """Return the missing nights of a branch in an environment, up to its last night anywhere."""
-    own = sorted({night.started_at.date() for night in nights if night.measured_at is None})
-    if not own:
+def _missed(catalog: Catalog, branch: str, began: Sequence[datetime]) -> tuple[datetime, ...]:
+    """Return the missing nights of a branch where its nights `began`, up to its last night anywhere."""
+    if not began:
         return ()
+    own = sorted({when.date() for when in began})
     ends = [places.of_branch(branch)[-1].started_at.date() for places in catalog.nights_of_branch(branch)]
     last = max(own[-1], *ends)
     days = [*missed([*own, last] if last > own[-1] else own), *([last] if last > own[-1] else [])]
-    hour = nights[-1].started_at.timetz()
+    hour = began[-1].timetz()
     return tuple(datetime.combine(day, hour) for day in days)
 
 

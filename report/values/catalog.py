@@ -11,12 +11,12 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, func, select
 
 from history.comparison.result import CompareOptions
 from history.errors import stored_options
 from history.store.database import plain_rows
-from history.store.records import CONFIRMS, IMPORTED, Environment, SessionStatus, judged_metric
+from history.store.records import CONFIRMS, IMPORTED, Environment, RunStatus, SessionStatus, judged_metric
 from history.store.schema import bisect_events, calibrations, machines, nights, profiles, runs, sessions
 from history.timestamps import from_text
 from report.values.clearance import Clearance
@@ -69,6 +69,14 @@ class SessionEntry:
 
     threshold: float | None = None
     """The fraction beyond which a change counts that it was to confirm; None for any other session."""
+
+    has_failed: bool = False
+    """Whether every run of it failed."""
+
+    @property
+    def outcome(self) -> str:
+        """Its status as pages tell it: one that ended and measured nothing is not just finished."""
+        return f"{self.status}, every run failed" if self.has_failed else str(self.status)
 
     @property
     def state(self) -> str:
@@ -175,6 +183,10 @@ class Catalog:
         """The night of each session that is one, by the session's id."""
         return {night.session_id: night for place_nights in self.places for night in place_nights.nights}
 
+    def is_night(self, night: NightEntry) -> bool:
+        """Whether a night counts as one: a calibration is in the series too."""
+        return self.by_id[night.session_id].kind is not SessionKind.CALIBRATION
+
     def place_named(self, place: Environment) -> PlaceNights | None:
         """Return an environment with its nights; None when it has none."""
         return next((place_nights for place_nights in self.places if place_nights.place == place), None)
@@ -214,11 +226,14 @@ def read_catalog(
 
 
 def _sessions(connection: Connection) -> dict[str, SessionEntry]:
+    failed = case((runs.c.status == RunStatus.FAILED, 1), else_=0)
     counts = {
-        row[0]: (row[1], row[2])
+        row[0]: row[1:]
         for row in plain_rows(
             connection,
-            select(runs.c.session_id, func.count(), func.max(runs.c.id)).group_by(runs.c.session_id),
+            select(runs.c.session_id, func.count(), func.max(runs.c.id), func.sum(failed)).group_by(
+                runs.c.session_id
+            ),
         )
     }
     with_nights = set(plain_rows(connection, select(nights.c.session_id).distinct()))
@@ -237,7 +252,7 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
     entries = {}
     for id_, uid, machine_id, suite, profile, started, ended, status, text, box in rows:
         options = stored_options(text)
-        count, last = counts.get(id_, (0, 0))
+        count, last, failures = counts.get(id_, (0, 0, 0))
         entries[uid] = SessionEntry(
             id_,
             uid,
@@ -255,6 +270,7 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
             calibrated.get((machine_id, suite, profile), ""),
             judged_metric(options),
             _threshold(options),
+            0 < count == failures,
         )
     return entries
 

@@ -19,6 +19,7 @@ from history.store.schema import calibrations, dropped_rounds, machines, session
 from history.store.session_reads import machine_of
 from history.timestamps import from_text
 from report.values.catalog import Catalog, SessionEntry, SessionKind
+from report.values.failed_sessions import FailedSession
 from suites.metric import Better, Metric
 from suites.metrics import METRICS
 
@@ -85,6 +86,11 @@ class MachinePage:
 
     disturbed: tuple[DisturbedSession, ...]
     nights: int
+    """The days with a night, those on which nothing was measured among them."""
+
+    failed: tuple[date, ...]
+    """The days on which every session of a night failed."""
+
     missed: tuple[date, ...]
     """Days without a night between the first night and the last."""
 
@@ -100,23 +106,26 @@ def read_machine(
     catalog: Catalog,
     box: str,
     notes: Iterable[BoxNote] = (),
+    failed: Iterable[FailedSession] = (),
 ) -> MachinePage:
-    """Return what is known of a box; `notes` are those on all boxes."""
+    """Return what is known of a box; `notes` and `failed` are those on all boxes."""
     own = [entry for entry in catalog.sessions.values() if entry.box == box]
-    nights = sorted(
-        {
-            night.started_at.date()
-            for place in catalog.places
-            if place.place.box == box
-            for night in place.nights
-        }
-    )
+    measured = {
+        night.started_at.date()
+        for place in catalog.places
+        if place.place.box == box
+        for night in place.nights
+        if catalog.is_night(night) and night.measured_at is None
+    }
+    failures = {session.entry.started_at.date() for session in failed if session.place.box == box} - measured
+    nights = sorted(measured | failures)
     return MachinePage(
         box,
         _periods(connection, own),
         _noise(connection, catalog, box),
         _disturbed(connection, box),
         len(nights),
+        tuple(sorted(failures)),
         missed(nights),
         tuple(note for note in notes if note.environment.box == box),
         list_hand_overs(connection, InventoryFilter(box=box)),

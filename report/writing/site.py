@@ -22,7 +22,7 @@ from history.timestamps import now
 from report import addresses
 from report.markup.frame import Page, rendered
 from report.pages.bisect import bisect_page, bisects_page
-from report.pages.branch import branch_page, branches_page
+from report.pages.branch import branch_page, branches_page, failures
 from report.pages.changes import changes_page
 from report.pages.help import help_page, subjects_of
 from report.pages.ladder import ladder_index, ladder_page
@@ -35,6 +35,7 @@ from report.values.branch_page import NIGHTS, Sights, read_branch
 from report.values.catalog import USUAL_CHANGE, Catalog, read_catalog
 from report.values.commits import CommitsOf, no_commits
 from report.values.comparisons import Comparisons
+from report.values.failed_sessions import FailedSession, read_failed_sessions
 from report.values.ladder import read_ladders
 from report.values.machine_page import read_machine
 from report.values.overview import LatestComparison, latest_comparisons, read_overview
@@ -101,6 +102,9 @@ class _Site:
     states: Sequence[TaskState]
     """What the last nights found of all that is tracked."""
 
+    failed: Sequence[FailedSession]
+    """The sessions of which nothing became a night."""
+
     @property
     def prefix(self) -> str:
         """What the signature of every source begins with: with other code all pages are made again."""
@@ -128,13 +132,14 @@ def write_site(
             catalog = read_catalog(connection, is_public=options.is_public, threshold=options.threshold)
             reports = report_changes(connection, repository.load(connection))
             states = tuple(read_states(connection).values())
+            failed = read_failed_sessions(connection, catalog)
         comparisons = Comparisons(history)
         latest = [
             comparison
             for nights in catalog.places
             for comparison in latest_comparisons(comparisons, catalog, nights)
         ]
-        site = _Site(history, options, catalog, reports, latest, comparisons, tree, states)
+        site = _Site(history, options, catalog, reports, latest, comparisons, tree, states, failed)
         changes = _change_pages(site)
         task.rename("writing sessions")
         _sessions(site, task)
@@ -184,8 +189,12 @@ def _changes(site: _Site, pages: ChangePages) -> None:
     pages.write_feed(site.reports)
 
 
-def _changed_branches(site: _Site) -> Mapping[str, str]:
-    """Return the pages of branches that changed as HTML, by branch: to render them takes longest."""
+_Drawn = tuple[str, list[str]]
+"""The page of a branch as HTML, and in what it fails."""
+
+
+def _changed_branches(site: _Site) -> Mapping[str, _Drawn]:
+    """Return the pages of branches that changed, by branch: to render them takes longest."""
     return {
         branch: _branch(site, branch)
         for branch in site.catalog.branches
@@ -193,25 +202,33 @@ def _changed_branches(site: _Site) -> Mapping[str, str]:
     }
 
 
-def _branches(site: _Site, pages: InParallel[Mapping[str, str]]) -> None:
-    site.write(branches_page(site.catalog))
+def _branches(site: _Site, pages: InParallel[Mapping[str, _Drawn]]) -> None:
     changed = pages.value()
     for branch in site.catalog.branches:
         with site.tree.made_of(_branch_source(branch), _branch_signature(site, branch)) as fresh:
             if fresh:
-                site.tree.write(addresses.branch(branch), changed.get(branch) or _branch(site, branch))
+                html, failing = changed.get(branch) or _branch(site, branch)
+                site.tree.write(addresses.branch(branch), html)
+                site.tree.remember(failing)
+    found = {branch: site.tree.value_of(_branch_source(branch)) or [] for branch in site.catalog.branches}
+    site.write(branches_page(site.catalog, found))
 
 
-def _branch(site: _Site, branch: str) -> str:
-    """Return the page of a branch as HTML."""
+def _branch(site: _Site, branch: str) -> _Drawn:
+    reports = _changes_of(site, branch)
     with site.history.database.reading() as connection:
-        reports = _changes_of(site, branch)
-        intervals = partial(intervals_of, site.tree)
         places = read_branch(
-            connection, site.catalog, branch, reports, _visible(site, branch), intervals, site.states
+            connection,
+            site.catalog,
+            branch,
+            reports,
+            _visible(site, branch),
+            partial(intervals_of, site.tree),
+            site.states,
+            site.failed,
         )
     page = branch_page(branch, places, reports, site.catalog)
-    return rendered(page, public=site.options.is_public)
+    return rendered(page, public=site.options.is_public), failures(places, site.catalog.clearance)
 
 
 def _branch_source(branch: str) -> str:
@@ -233,6 +250,7 @@ def _branch_signature(site: _Site, branch: str) -> str:
     visible = _visible(site, branch)
     parts = [site.prefix, *(f"{place} {sorted(sees.items())}" for place, sees in visible.items())]
     parts += [str(state) for state in site.states if tracked_branch(state) == branch]
+    parts += [session.entry.uid for session in site.failed if branch in session.reasons]
     for place_nights in site.catalog.nights_of_branch(branch):
         nights = [site.catalog.by_id[night.session_id] for night in place_nights.of_branch(branch)[-NIGHTS:]]
         parts += [
@@ -263,7 +281,7 @@ def _notes(database: Database) -> tuple[BoxNote, ...]:
 def _machines(site: _Site, notes: InParallel[tuple[BoxNote, ...]]) -> None:
     boxes = sorted({entry.box for entry in site.catalog.sessions.values()})
     with site.history.database.reading() as connection:
-        read = [read_machine(connection, site.catalog, box, notes.value()) for box in boxes]
+        read = [read_machine(connection, site.catalog, box, notes.value(), site.failed) for box in boxes]
     values = [machine for machine in read if machine.periods]
     site.write(machines_page(values, site.catalog))
     for value in values:

@@ -145,3 +145,8 @@ def test_profiles_of_two_nights_are_in_the_address_and_unknown_ones_are_said(pag
     page.wait_for_selector("html[data-ready=unknown]")
     assert "no profile of c0ffee" in page.inner_text("#state")
     assert page.locator("#flames svg").count() == 0
+
+
+def test_the_choice_of_a_metric_hides_no_row_of_a_list(page: Page, site: Path) -> None:
+    page.goto((site / "branches/postgres-master.html").as_uri())
+    assert page.locator("tr[data-metric]:visible").count() == 1
