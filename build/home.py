@@ -71,6 +71,11 @@ class Home:
         return self.path / "copies"
 
     @property
+    def suites(self) -> Path:
+        """Suites of this machine's users, one folder per name."""
+        return self.path / "suites"
+
+    @property
     def answers(self) -> Path:
         """The answers of earlier runs of configure, which compiles of a bisect take over."""
         return self.path / "answers"

@@ -17,6 +17,7 @@ from history.escaping.streams import escaped_output
 from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.occupancy.arguments import add_wait
 from runners.own_version import own_version
+from runners.own_workload.suite_folder import USUAL_SUITE, add_own_workload
 from runners.standard_streams import OutputError, discard_output
 from runners.values import LAYOUTS_HELP, count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants
@@ -26,8 +27,8 @@ PLAN = ROOT / "runners/nightly.toml"
 UNREAD = 141
 """The exit code of a program that SIGPIPE ended: 128 and its number."""
 
-ELSEWHERE = {"try": "runners.trying.command"}
-"""The modules of commands whose names Python keeps to itself."""
+ELSEWHERE = {"try": "runners.trying.command", "suite": "runners.own_workload.command"}
+"""The modules of commands with a folder of their own."""
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -158,6 +159,7 @@ def parser() -> argparse.ArgumentParser:
     _profile(commands.add_parser("profile", help="show CPU profiles: functions and flame graphs"))
     _report(commands.add_parser("report", help="write the report site: all results as pages with charts"))
     _history(commands.add_parser("history", help="show, judge, export, merge and back up the history"))
+    _suite(commands.add_parser("suite", help="list the suites made from own files, or keep one by a name"))
     _data(commands.add_parser("data", help="list or delete the kept copies of loaded data"))
     _bench(commands.add_parser("bench", help="run one of Tidemark's own benchmarks against its targets"))
     return top
@@ -215,7 +217,7 @@ def _run(command: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="engine@ref, or engine@NAME=PATH for an install prefix; the base first",
     )
-    command.add_argument("--suite", default="write-heavy", help=suite)
+    command.add_argument("--suite", help=f"{suite} (default: {USUAL_SUITE})")
     command.add_argument("--profile", default="smoke", help="smoke (default), short or long")
     command.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
     command.add_argument("--repetitions", type=rounds, metavar="N", help=how_many)
@@ -235,6 +237,7 @@ def _run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
     command.add_argument("--alone", action="store_true", help=alone)
     command.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
+    add_own_workload(command)
     add_variants(command)
     add_wait(command)
     command.add_argument("--history", metavar="PATH", help=history)
@@ -358,6 +361,14 @@ def _history(command: argparse.ArgumentParser) -> None:
     from runners.history.arguments import add_subcommands  # imported late, as above
 
     add_subcommands(command)
+
+
+def _suite(command: argparse.ArgumentParser) -> None:
+    what = command.add_subparsers(dest="what", required=True, metavar="WHAT")
+    what.add_parser("list", help="show the suites that are kept in Tidemark's home, and their files")
+    save = what.add_parser("save", help="keep a suite that run --script made, to name it in plans")
+    save.add_argument("suite", metavar="SUITE", help="its name, as run has printed it")
+    save.add_argument("name", metavar="NAME", help="the name to give it")
 
 
 def _data(command: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from build.errors import TidemarkError, did_you_mean
 from build.files import toml_value
+from build.home import locate
 from build.version import Engine
 from suites.durability import Isolation
 from suites.keys.check import DataCheck
@@ -191,12 +192,20 @@ def suite_names() -> dict[str, Path]:
     return {folder.name.replace("_", "-"): folder for folder in folders}
 
 
+def own_suites() -> dict[str, Path]:
+    """Return the folders of the suites below the home, by name; those of Tidemark come before them."""
+    folders = sorted(path.parent for path in locate().suites.glob("*/suite.toml"))
+    return {folder.name: folder for folder in folders if not folder.name.startswith(".")}
+
+
 def load_suite(name: str) -> Suite:
     """Read the suite called `name`, or the one in the folder `name` when that is a path with a slash.
 
     Raises SuiteError with the file, the key and the reason.
     """
     known = suite_names()
+    if name not in known:
+        known = {**own_suites(), **known}
     # A name of a history can hold anything, and no path holds a NUL.
     folder = Path(name).resolve() if "/" in name and "\0" not in name else known.get(name)
     if folder is None or not (folder / "suite.toml").is_file():

@@ -74,6 +74,11 @@ class Sizes:
         return step.clients[0] if step.clients else self.threads
 
     @property
+    def data_loaded(self) -> str:
+        """What is loaded, in words: its size, or the file that alone knows it."""
+        return str(self.data.facts.get("setup") or f"{self.data_bytes / 1e6:.0f} MB")
+
+    @property
     def data_bytes(self) -> int:
         """Estimated size of the loaded data on disk."""
         return self.data.bytes

@@ -195,9 +195,9 @@ def _words(
 
 
 def _suite_of(session: Session) -> "tuple[Suite, Profile]":
-    from suites.definition import load_suite, suite_names  # loaded only where a command is shown
+    from suites.definition import load_suite, own_suites, suite_names  # loaded only where a command is shown
 
-    if session.suite not in suite_names():
+    if session.suite not in {*suite_names(), *own_suites()}:
         raise _NoCommandError(f"the suite {session.suite} is in a folder of its own, which is not stored")
     suite = load_suite(session.suite)
     return suite, suite.profile(session.profile)

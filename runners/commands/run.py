@@ -18,6 +18,7 @@ from runners.measuring.request import PASSES, Exact, Request, Sampled
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import require_defined, variants_of
 from runners.occupancy.waiting import machine_awaited
+from runners.own_workload.suite_folder import suite_of
 from runners.values import history_of
 from suites.definition import load_suite
 from suites.durability import Durability
@@ -46,6 +47,9 @@ def main(arguments: argparse.Namespace) -> int:
         figures = own_figures(store, request, outcome) if arguments.alone else ()
         say_problems(store)
     print(summary(request, outcome, arguments.history))
+    if arguments.script:
+        name = request.suite.name
+        print(f"suite: {name}; to keep it: ./tidemark suite save {name} NAME")
     print(*figures, sep="\n", end="\n" if figures else "")
     print(f"history: {without_secrets(str(history))}")
     return 0 if outcome.whole else 2
@@ -53,7 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def request_of(arguments: argparse.Namespace) -> Request:
     """Return the request of a command line. Raises SuiteError, LayoutError or RequestError."""
-    suite = load_suite(arguments.suite)
+    suite = load_suite(suite_of(arguments))
     profile = suite.profile(arguments.profile)
     versions = tuple(dict.fromkeys(arguments.versions))
     variants = variants_of(arguments)

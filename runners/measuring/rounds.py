@@ -73,8 +73,8 @@ class Rounds:
             with self.progress.task("measuring", self.request.least_rounds * len(self.request.steps)) as task:
                 self.tell_passes_in(task)
                 for version in versions:
-                    megabytes = self.measurement.sizes.data_bytes / 1e6
-                    task.rename(f"{version.name}: initdb, then loading {megabytes:.0f} MB")
+                    loaded = self.measurement.sizes.data_loaded
+                    task.rename(f"{version.name}: initdb, then loading {loaded}")
                     self._load(version)
                 self._require_loaded(versions)
                 if self.request.profile.mode is Mode.LONG:

@@ -126,6 +126,7 @@ def commands() -> list[list[str]]:
 def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example(tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
     program, *rest = words
     if program == "./compare.py" or rest[0] == "compare":
         arguments = compare.parser().parse_args(rest[rest[:1] == ["compare"] :])

@@ -150,7 +150,7 @@ class Conductor:
         return self._load(session, position, build, task)
 
     def _load(self, session: ActiveSession, position: int, build: Build, task: ProgressTask) -> bool:
-        task.rename(f"{build.version}: initdb, then loading {session.sizes.data_bytes / 1e6:.0f} MB")
+        task.rename(f"{build.version}: initdb, then loading {session.sizes.data_loaded}")
         try:
             version = session.rounds.add_version(build, session.folder / str(position))
         except CapabilityError as error:

@@ -1,0 +1,165 @@
+"""A suite from a user's own files: what the command line makes of them, refuses, and measures."""
+
+import os
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from build.home import ROOT, Home
+from history.rendering.commands import run_again
+from runners.cli import main, parser
+from runners.commands.run import request_of
+from runners.measuring.request import Request
+from runners.own_workload.suite_folder import save
+from suites.definition import load_suite, own_suites
+from tests.history.test_run_again import stored
+
+OLD, NEW = "postgres@17.11", "postgres@18.6"
+
+SETUP = """CREATE TABLE orders (id bigserial PRIMARY KEY, customer int NOT NULL);
+INSERT INTO orders (customer)
+SELECT n % 100 FROM generate_series(1, 2000) n;
+"""
+ORDERS = "\\set customer random(1, :most)\nINSERT INTO orders (customer) VALUES (:customer);\n"
+REPORT = "SELECT count(*) FROM orders WHERE customer = 7;\n"
+
+MINE = (
+    "--setup",
+    "setup.sql",
+    "--script",
+    "orders.pgbench@9",
+    "--script",
+    "report.pgbench",
+    "--define",
+    "most=9",
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("setup.sql", SETUP), ("orders.pgbench", ORDERS), ("report.pgbench", REPORT)):
+        (tmp_path / name).write_text(text)
+
+
+def requested(*words: str) -> Request:
+    return request_of(parser().parse_args(["run", *words, OLD, NEW]))
+
+
+def test_a_suite_is_made_of_files() -> None:
+    request = requested(*MINE, "--clients", "16", "--protocol", "simple", "--connect", "--rate", "50")
+    (step,) = request.steps
+    assert (step.name, step.scripts) == ("own@16", ("orders.pgbench@9", "report.pgbench@1"))
+    assert (step.rate, step.variables) == (50, {"most": "9"})
+    assert step.options == {"protocol": "simple", "connect": True}
+    assert (request.suite.setup, request.suite.scale) == ("setup.sql", None)
+    assert {file.read_text() for file in request.suite.folder.iterdir()} >= {SETUP, ORDERS, REPORT}
+
+
+def test_the_name_follows_from_the_content(tmp_path: Path) -> None:
+    first = requested(*MINE).suite
+    assert requested(*MINE).suite == first
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    (tmp_path / "setup.sql").rename(moved / "setup.sql")
+    assert requested("--setup", "moved/setup.sql", *MINE[2:]).suite == first
+    (moved / "setup.sql").write_text(SETUP + "ANALYZE;\n")
+    assert requested("--setup", "moved/setup.sql", *MINE[2:]).suite.name != first.name
+    assert {first.name} < set(own_suites())
+
+
+def test_a_folder_that_somebody_changed_is_written_again() -> None:
+    suite = requested(*MINE).suite
+    (suite.folder / "orders.pgbench").write_text("SELECT 1;")
+    assert requested(*MINE).suite.digest == suite.digest
+
+
+def test_tables_of_pgbench() -> None:
+    plain = requested("--script", "report.pgbench").suite
+    assert plain.setup is None
+    assert plain.profile("short").scale == (1, 1)
+    assert requested("--script", "report.pgbench", "--scale", "20").suite.profile("smoke").scale == (20, 20)
+
+
+def test_the_command_that_measures_it_again_is_accepted() -> None:
+    request = requested(*MINE, "--clients", "16")
+    *_, line = run_again(stored(request))
+    program, *words = shlex.split(line)
+    assert program == "./tidemark"
+    again = request_of(parser().parse_args(words))
+    assert (again.suite, again.steps, again.profile) == (request.suite, request.steps, request.profile)
+
+
+def test_what_was_tried_is_kept_by_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+    tried = requested(*MINE).suite
+    assert main(["suite", "save", tried.name, "orders"]) == 0
+    kept = load_suite("orders")
+    assert (kept.name, kept.steps, kept.setup) == ("orders", tried.steps, tried.setup)
+    assert requested("--suite", "orders").suite == kept
+    assert main(["suite", "list"]) == 0
+    assert f"\n{tried.name}  setup.sql, orders.pgbench@9, report.pgbench@1\n" in capsys.readouterr().out
+    assert main(["suite", "save", tried.name, "orders"]) == 2
+    assert main(["suite", "save", "pgbench", "other"]) == 2
+    assert "pgbench was not made by run --script" in capsys.readouterr().err
+
+
+def test_any_file_name_is_quoted(tmp_path: Path) -> None:
+    name = 'o"r\\d é\n.sql'
+    (tmp_path / name).write_text("SELECT 1;")
+    suite = requested("--script", name).suite
+    assert suite.steps[0].scripts == (f"{name}@1",)
+    saved = save(suite.name, "odd")
+    assert tomllib.loads((saved / "suite.toml").read_text())["steps"][0]["scripts"] == [f"{name}@1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--script", "orders.pgbench"], "orders.pgbench, line 1: the variable :most is never set"),
+        (["--script", "none.pgbench"], "none.pgbench cannot be read: No such file or directory"),
+        (["--script", "report.pgbench@x"], "'report.pgbench@x' must be FILE@WEIGHT with a weight from 1"),
+        (["--script", "report.pgbench", "--script", "./report.pgbench"], "two files are called report.pg"),
+        (["--script", "report.pgbench", "--setup", "no.sql"], "no.sql cannot be read: No such file or di"),
+        (["--script", "report.pgbench", "--define", "a"], "'a' must be NAME=VALUE"),
+        (["--script", "report.pgbench", "--suite", "read"], "--script makes a suite of its own"),
+        (["--setup", "setup.sql"], "--setup needs a workload"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_done(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", *words, OLD, NEW]) == 2
+    assert f"tidemark: {said}" in capsys.readouterr().err
+    assert not own_suites()
+
+
+@pytest.mark.server
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("postgres_17", "postgres_18")
+def test_two_files_and_a_command_are_a_comparison(home: Home, tmp_path: Path) -> None:
+    def tidemark(*words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "TIDEMARK_HOME": str(home.path), "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-P", "-m", "runners", *words]
+        return subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    quick = ("--clients", "4", "--seconds", "1", "--repetitions", "1", "--keep-disturbed")
+    ran = tidemark("run", *MINE, *quick, OLD, NEW)
+    assert ran.returncode == 0, ran.stderr
+    name = next(line.split()[1].rstrip(";") for line in ran.stdout.splitlines() if line.startswith("suite: "))
+    assert f"suite: {name}; to keep it: ./tidemark suite save {name} NAME" in ran.stdout
+    compared = tidemark("compare", OLD, NEW, "--suite", name)
+    assert "\nown@4 " in compared.stdout
+    again = tidemark("run", "--suite", name, *quick, "--alone", NEW)
+    assert again.returncode == 0, again.stderr
+
+    (tmp_path / "setup.sql").write_text(SETUP + "INSERT INTO order VALUES (1);\n")
+    failed = tidemark("run", *MINE, *quick, OLD, NEW)
+    assert failed.returncode == 2
+    assert 'setup.sql, line 4: syntax error at or near "order"' in failed.stderr
