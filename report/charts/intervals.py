@@ -7,12 +7,15 @@ import htpy as h
 from markupsafe import Markup
 
 from report.charts import svg
-from report.charts.scales import RatioScale
+from report.charts.scales import RatioScale, usual_ends
 from report.markup.formats import DASH, percent, span
 from report.markup.parts import cell, charted, numeric, row, table
 
 WIDTH = 960
 _ROW, _TOP, _RIGHT, _GAP = 26, 24, 20, 12
+MAX_NAMED = 4
+"""How many rows the label of a chart names."""
+
 _MAX_LETTERS = 44
 """How many letters of a label are shown."""
 
@@ -38,19 +41,40 @@ def interval_figure(
     rows: Sequence[IntervalRow], caption: str, *, what: str, threshold: float | None = None
 ) -> h.Node:
     """Return the chart with its table; `what` heads the first column."""
-    return svg.figure(_draw(rows, caption, threshold), caption, _numbers(rows, caption, what))
+    x = _axis(rows)
+    beyond = any(not x.low <= end <= x.high for row in rows for end in (row.low, row.high) if end is not None)
+    return svg.figure(
+        _draw(rows, x, caption, threshold),
+        caption,
+        _numbers(rows, caption, what),
+        key=h.p(".key")["An interval that leaves the chart ends in an arrow."] if beyond else None,
+    )
 
 
-def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) -> Markup:
-    height = _TOP + _ROW * len(rows) + 8
-    values = [
-        value
+def _finding(rows: Sequence[IntervalRow], caption: str) -> str:
+    """Return what a chart shows: each of a few rows, or how far apart many are."""
+    known = [(row.label, row.ratio) for row in rows if row.ratio is not None]
+    if len(known) <= MAX_NAMED:
+        said = ", ".join(f"{label} {percent(ratio)}" for label, ratio in known) or "no value"
+    else:
+        ratios = [ratio for _, ratio in known]
+        said = f"{span(min(ratios), max(ratios))} in {len(known)} rows"
+    return f"{caption}: {said}"
+
+
+def _axis(rows: Sequence[IntervalRow]) -> RatioScale:
+    values = [interval.ratio for interval in rows if interval.ratio is not None]
+    values += usual_ends(
+        (interval.low, interval.high)
         for interval in rows
-        for value in (interval.ratio, interval.low, interval.high)
-        if value is not None
-    ]
+        if interval.low is not None and interval.high is not None
+    )
     left = _GAP + svg.LETTER * min(_MAX_LETTERS, max((len(interval.label) for interval in rows), default=0))
-    x = RatioScale.around(values, left, WIDTH - _RIGHT)
+    return RatioScale.around(values, left, WIDTH - _RIGHT)
+
+
+def _draw(rows: Sequence[IntervalRow], x: RatioScale, caption: str, threshold: float | None) -> svg.Picture:
+    height = _TOP + _ROW * len(rows) + 8
     parts = []
     if threshold is not None:
         edges = x.at(1 - threshold), x.at(1 + threshold)
@@ -61,20 +85,27 @@ def _draw(rows: Sequence[IntervalRow], caption: str, threshold: float | None) ->
         )
         parts.append(svg.text(x.at(ratio), 12, label, "tick", "middle"))
     for number, interval in enumerate(rows):
-        parts += _row(interval, left, _TOP + _ROW * number + _ROW / 2, x)
-    return svg.picture(WIDTH, height, parts, caption)
+        parts += _row(interval, _TOP + _ROW * number + _ROW / 2, x)
+    return svg.picture(WIDTH, height, parts, _finding(rows, caption))
 
 
-def _row(interval: IntervalRow, left: float, y: float, x: RatioScale) -> Iterator[Markup]:
-    label = svg.text(left - _GAP, y + 4, interval.label[:_MAX_LETTERS], "row-label", "end")
+def _row(interval: IntervalRow, y: float, x: RatioScale) -> Iterator[Markup]:
+    left = x.bottom
+    label = svg.name(left - _GAP, y + 4, interval.label, _MAX_LETTERS, "row-label", "end")
     yield svg.link(interval.href, interval.label, label) if interval.href else label
     if interval.ratio is None:
         yield svg.text(left + 6, y + 4, interval.note or DASH, "tick")
         return
     if interval.low is not None and interval.high is not None:
         yield svg.line(x.at(interval.low), y, x.at(interval.high), y, f"whisker {interval.tone}")
-        for edge in (interval.low, interval.high):
-            yield svg.line(x.at(edge), y - 4, x.at(edge), y + 4, f"whisker {interval.tone}")
+        for edge, inwards in ((interval.low, 5), (interval.high, -5)):
+            at, kind = x.at(edge), f"whisker {interval.tone}"
+            if x.low <= edge <= x.high:
+                yield svg.line(at, y - 4, at, y + 4, kind)
+            else:
+                yield svg.path(
+                    f"M{at + inwards:g} {y - 4:g}L{at:g} {y:g}L{at + inwards:g} {y + 4:g}", f"{kind} beyond"
+                )
     yield svg.circle(
         x.at(interval.ratio),
         y,

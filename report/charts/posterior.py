@@ -7,7 +7,7 @@ import htpy as h
 from markupsafe import Markup
 
 from report.charts import svg
-from report.charts.scales import LinearScale, RatioScale
+from report.charts.scales import LinearScale, RatioScale, usual_ends
 from report.markup.formats import DASH, percent, probability, span
 from report.markup.parts import charted, numeric, table
 
@@ -43,9 +43,12 @@ def posterior_figure(marks: Sequence[PositionMark], nobody: float, caption: h.No
     return svg.figure(_draw(marks), caption, _numbers(marks, nobody))
 
 
-def _draw(marks: Sequence[PositionMark]) -> Markup:
+def _draw(marks: Sequence[PositionMark]) -> svg.Picture:
     x = LinearScale(-0.5, max(mark.position for mark in marks) + 0.5, _LEFT, WIDTH - _RIGHT)
-    levels = [value for mark in marks for value in (mark.ratio, mark.low, mark.high) if value is not None]
+    levels = [mark.ratio for mark in marks if mark.ratio is not None]
+    levels += usual_ends(
+        (mark.low, mark.high) for mark in marks if mark.low is not None and mark.high is not None
+    )
     y = RatioScale.around(levels, _LEVELS[1], _LEVELS[0])
     share = LinearScale(0.0, 1.0, _SHARES[1], _SHARES[0])
     parts = [*_axes(y, share)]
@@ -54,7 +57,12 @@ def _draw(marks: Sequence[PositionMark]) -> Markup:
         parts += _mark(mark, x.at(mark.position), y, share, width)
     for value, label in x.ticks(12):
         parts.append(svg.text(x.at(value), HEIGHT - 8, label, "tick", "middle"))
-    return svg.picture(WIDTH, HEIGHT, parts, f"Ratio to good and probability of {len(marks)} commits")
+    likely = max(marks, key=lambda mark: mark.probability)
+    finding = (
+        f"Probability of {len(marks)} commits: most likely position {likely.position}, {likely.commit}, with "
+        f"{probability(likely.probability)}; ratio to good {percent(likely.ratio)}"
+    )
+    return svg.picture(WIDTH, HEIGHT, parts, finding)
 
 
 def _axes(y: RatioScale, share: LinearScale) -> Iterator[Markup]:

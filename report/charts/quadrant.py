@@ -17,6 +17,7 @@ from report.markup.parts import charted, numeric, table
 
 WIDTH, HEIGHT = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 18, 18, 42
+_MAX_LETTERS = 20
 _LINE = 13
 """The height of a line of a label."""
 
@@ -39,7 +40,7 @@ def quadrant_figure(marks: Sequence[DebtMark], unit: str, caption: h.Node) -> h.
     return svg.figure(_draw(marks, unit), caption, _numbers(marks, unit), wide=False)
 
 
-def _draw(marks: Sequence[DebtMark], unit: str) -> Markup:
+def _draw(marks: Sequence[DebtMark], unit: str) -> svg.Picture:
     x = RatioScale.around([mark.reset for mark in marks], _LEFT, WIDTH - _RIGHT)
     y = RatioScale.around([mark.throughput for mark in marks], HEIGHT - _BOTTOM, _TOP)
     parts = [
@@ -59,7 +60,10 @@ def _draw(marks: Sequence[DebtMark], unit: str) -> Markup:
     parts.append(svg.text(WIDTH - _RIGHT, HEIGHT - 6, "seconds of the reset →", "tick", "end"))
     parts.append(svg.text(_LEFT, 11, f"↑ {unit}", "tick"))
     parts += _marks(marks, unit, x, y)
-    return svg.picture(WIDTH, HEIGHT, parts, f"Throughput against reset, {len(marks)} steps", "quadrant")
+    later = [mark.step for mark in marks if mark.throughput > 1 and mark.reset > 1]
+    finding = f"Throughput against reset: {len(later)} of {len(marks)} steps are faster and reset longer"
+    named = f"{finding}: {', '.join(later)}" if later else finding
+    return svg.picture(WIDTH, HEIGHT, parts, named, "quadrant")
 
 
 def _corners(x: RatioScale) -> list[tuple[str, float, float]]:
@@ -82,7 +86,7 @@ def _marks(marks: Sequence[DebtMark], unit: str, x: RatioScale, y: RatioScale) -
     taken += [(left, top, svg.LETTER * len(text)) for text, left, top in _corners(x)]
     for mark in sorted(marks, key=lambda mark: (y.at(mark.throughput), mark.step)):
         at = (x.at(mark.reset), y.at(mark.throughput))
-        name = mark.step[:20]
+        name = svg.shortened(mark.step, _MAX_LETTERS)
         left, baseline = _room(at, svg.LETTER * len(name), taken)
         if abs(baseline - 4 - at[1]) > _LINE:
             parts.append(svg.line(*at, left, baseline - 4, "leader"))

@@ -8,6 +8,16 @@ from datetime import UTC, datetime, timedelta
 MIN_RANGE = 0.05
 """A relative axis shows at least 5 % on either side of 1, so that noise does not fill it."""
 
+MAX_USUAL = 3
+"""An interval more than so many times as wide as the usual one does not set the axis; one as wide as an axis
+has at least (MIN_RANGE) always may."""
+
+_LETTER = 7.2
+"""The width of a letter of a tick in the charts with the largest letters, in pixels."""
+
+_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
+"""Months from tick to tick, of which the least is taken whose labels have room."""
+
 _RATIO_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _MAX_TICKS = 6
 
@@ -82,8 +92,14 @@ class TimeScale:
 
     @classmethod
     def over(cls, times: Sequence[datetime], start: float, end: float) -> "TimeScale":
-        """Return the axis over all times, with a little room at both ends. There must be one at least."""
+        """Return the axis over all times, with a little room at both ends. There must be one at least.
+
+        Times of a single day have the axis of that day.
+        """
         first, last = min(times), max(times)
+        if first.date() == last.date():
+            midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
+            return cls(midnight, midnight + timedelta(days=1), start, end)
         room = max((last - first) * 0.02, timedelta(hours=12))
         return cls(first - room, last + room, start, end)
 
@@ -93,27 +109,44 @@ class TimeScale:
         return round(self.start + (self.end - self.start) * min(max(share, 0.0), 1.0), 1)
 
     def ticks(self) -> list[tuple[datetime, str]]:
-        """Return days with their labels: single days, Mondays, months or years, by the length of the axis."""
-        days = (self.last - self.first).days
-        if days > 900:
-            return [(when, f"{when:%Y}") for when in _months(self.first, self.last, 12)]
+        """Return days with their labels: single days, months or years, as far apart as their labels need."""
+        days = (self.last - self.first) / timedelta(days=1)
+        if days <= 1:
+            noon = self.first + timedelta(hours=12)
+            return [(noon, f"{noon:%Y-%m-%d}")]
+        pixels = (self.end - self.start) / days
         if days > 80:
-            return [(when, f"{when:%b %Y}") for when in _months(self.first, self.last, 1 + days // 220)]
-        step = max(1, math.ceil(days / 7))
-        first = datetime(self.first.year, self.first.month, self.first.day, tzinfo=UTC) + timedelta(days=1)
-        count = max(0, (self.last - first).days // step)
-        return [
-            (first + timedelta(days=step * n), f"{first + timedelta(days=step * n):%d %b}")
-            for n in range(count + 1)
-        ]
+            months = next(
+                (step for step in _MONTHS if 30 * step * pixels >= _LETTER * len("2026-01") + 10), _MONTHS[-1]
+            )
+            label = "%Y" if months >= 12 else "%Y-%m"
+            return [(when, f"{when:{label}}") for when in _months(self.first, self.last, months)]
+        step = max(1, math.ceil(days / 7), math.ceil((_LETTER * len("01-31") + 10) / pixels))
+        midnight = self.first.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        count = max(0, (self.last - midnight).days // step)
+        ticks = [midnight + timedelta(days=step * number) for number in range(count + 1)]
+        return [(when, f"{when:%m-%d}") for when in ticks]
+
+
+def usual_ends(intervals: Iterable[tuple[float, float]]) -> list[float]:
+    """Return the ends of all intervals but those that are much wider than the usual one (MAX_USUAL).
+
+    One interval that is very wide would set an axis on which nothing else could be read.
+    """
+    known = [(low, high) for low, high in intervals if 0 < low <= high < math.inf]
+    widths = sorted(high / low - 1 for low, high in known)
+    if not widths:
+        return []
+    usual = max(widths[(len(widths) - 1) // 2], 2 * MIN_RANGE / MAX_USUAL)
+    return [end for low, high in known if high / low - 1 <= MAX_USUAL * usual for end in (low, high)]
 
 
 def _months(first: datetime, last: datetime, step: int) -> Iterator[datetime]:
-    month = first.year * 12 + first.month
+    """Yield the first days of months that are `step` months apart, counted from a January."""
+    month = step * math.ceil((first.year * 12 + first.month) / step)
     while (when := datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC)) <= last:
-        if step < 12 or when.month == 1:
-            yield when
-        month += 1 if step >= 12 else step
+        yield when
+        month += step
 
 
 def _doublings(low: float, high: float) -> list[float]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import htpy as h
 from markupsafe import Markup
 
+from history.counts import counted
 from report.charts import svg
 from report.charts.scales import LinearScale
 from report.markup.formats import DASH, amount
@@ -44,7 +45,7 @@ def seconds_figure(rounds: Sequence[RoundSeconds], base: str, contender: str, ca
     return svg.figure(_draw(rounds, base, contender), caption, _numbers(rounds, base, contender), key=key)
 
 
-def _draw(rounds: Sequence[RoundSeconds], base: str, contender: str) -> Markup:
+def _draw(rounds: Sequence[RoundSeconds], base: str, contender: str) -> svg.Picture:
     values = [value for pair in rounds for value in (*pair.base, *pair.contender)]
     means = [value for pair in rounds for _, measured in pair.dropped for value in measured.values()]
     y = LinearScale(0.0, max([*values, *means]) * 1.05, HEIGHT - _BOTTOM, _TOP)
@@ -53,9 +54,19 @@ def _draw(rounds: Sequence[RoundSeconds], base: str, contender: str) -> Markup:
     gap = 10.0
     room = WIDTH - _LEFT - _RIGHT - gap * len(rounds) - _DROPPED * attempts
     parts = [*_grid(y), *_rounds(rounds, base, contender, y, room / max(1, seconds), gap)]
-    return svg.picture(
-        WIDTH, HEIGHT, parts, f"Queries per second of {base} and {contender} in {len(rounds)} rounds"
-    )
+    return svg.picture(WIDTH, HEIGHT, parts, _finding(rounds, base, contender))
+
+
+def _finding(rounds: Sequence[RoundSeconds], base: str, contender: str) -> str:
+    """Return the means of both versions over all rounds."""
+    means = []
+    for name, seconds in (
+        (base, [pair.base for pair in rounds]),
+        (contender, [pair.contender for pair in rounds]),
+    ):
+        values = [value for round_seconds in seconds for value in round_seconds]
+        means.append(f"{name} {amount(sum(values) / len(values)) if values else DASH}")
+    return f"Queries per second in {counted(len(rounds), 'round')}: {', '.join(means)} on average"
 
 
 def _grid(y: LinearScale) -> Iterator[Markup]:

@@ -61,7 +61,7 @@ def strip_figure(strip: Strip) -> h.Node:
     return svg.figure(_draw(strip), strip.title, flat(_numbers(strip), _failures(strip)), key=key)
 
 
-def _draw(strip: Strip) -> Markup:
+def _draw(strip: Strip) -> svg.Picture:
     count = max(1, len(strip.nights))
     width = min(24.0, (WIDTH - _LABELS - 8) / count)
     height = _HEAD + _ROW * len(strip.rows) + 6
@@ -86,7 +86,7 @@ def _rows(strip: Strip, width: float) -> Iterator[Markup]:
     days = [day(when) for when, _, _ in strip.nights]
     for number, (step, cells) in enumerate(strip.rows.items()):
         y = _HEAD + _ROW * number
-        label = svg.text(_LABELS - 8, y + 13, step[:24], "row-label", "end")
+        label = svg.name(_LABELS - 8, y + 13, step, 24, "row-label", "end")
         yield svg.link(strip.links[step], f"{step}: its series", label)
         drawn = (
             drawn_cell(at, of_night.look, of_night.ratio, strip.better, f"{step}, {on}: {_said(of_night)}")

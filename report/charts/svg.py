@@ -23,17 +23,18 @@ _HATCH = Template(
 
 _FIGURE = Template(
     "<figure><figcaption>{}</figcaption>"
-    '<div class="{}" tabindex="0" role="group" aria-label="Chart">{}</div>{}{}</figure>'
+    '<div class="{}" tabindex="0" role="group" aria-label="{}">{}</div>{}{}</figure>'
 )
 _NUMBERS = Template('<details class="numbers"><summary>The same as a table</summary>{}</details>')
 _SVG = Template('<svg viewBox="0 0 {} {}" class="{}" role="group" aria-label="{}">{}</svg>')
-_NOTED = Template('<g tabindex="0" role="img" aria-label="{}"><title>{}</title>{}</g>')
+_NOTED = Template('<g tabindex="-1" role="img" aria-label="{}"><title>{}</title>{}</g>')
 _HATCHED = Template('<rect x="{}" y="{}" width="{}" height="{}" class="band" fill="url(#{})"/>')
+_NAME = Template('<text x="{}" y="{}" class="{}" text-anchor="{}"><title>{}</title>{}</text>')
 _TEXT = Template('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>')
 _PATH = Template('<path d="{}" class="{}"/>')
 _RECT = Template('<rect x="{}" y="{}" width="{}" height="{}" class="{}"/>')
 _TITLED = Template('<rect x="{}" y="{}" width="{}" height="{}" class="{}"><title>{}</title></rect>')
-_LINKED = Template('<a href="{}" aria-label="{}"><title>{}</title>{}</a>')
+_LINKED = Template('<a href="{}" tabindex="-1" aria-label="{}"><title>{}</title>{}</a>')
 _CIRCLE = Template('<circle cx="{}" cy="{}" r="{}" class="{}" data-y="{}"/>')
 
 
@@ -46,6 +47,21 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 def text(x: float, y: float, content: str, class_: str = "", anchor: str = "start") -> Markup:
     """Return a text; `anchor` is start, middle or end."""
     return _TEXT(x, y, class_, anchor, content)
+
+
+def name(x: float, y: float, content: str, most: int, class_: str, anchor: str = "start") -> Markup:
+    """Return a name of which `most` characters are shown, and all of them while the mouse is over it."""
+    if len(content) <= most:
+        return text(x, y, content, class_, anchor)
+    return _NAME(x, y, class_, anchor, content, shortened(content, most))
+
+
+def shortened(content: str, most: int) -> str:
+    """Return a name of at most `most` characters: names of steps and boxes differ at both ends."""
+    if len(content) <= most:
+        return content
+    end = (most - 1) // 2
+    return f"{content[: most - 1 - end]}\N{HORIZONTAL ELLIPSIS}{content[-end:]}"
 
 
 def path(commands: str, class_: str) -> Markup:
@@ -75,12 +91,12 @@ def circle(x: float, y: float, radius: float, class_: str, value: str = "") -> M
 
 
 def link(href: str, label: str, content: Markup) -> Markup:
-    """Return a mark that leads to a page; the keyboard reaches it."""
+    """Return a mark that leads to a page; within its chart, the arrow keys reach it."""
     return _LINKED(href, label, label, content)
 
 
 def noted(label: str, content: Markup) -> Markup:
-    """Return a mark with a label that leads nowhere; the keyboard reaches it."""
+    """Return a mark with a label that leads nowhere; within its chart, the arrow keys reach it."""
     return _NOTED(label, label, content)
 
 
@@ -96,17 +112,32 @@ def polyline(points: Sequence[tuple[float, float] | None]) -> str:
     return "".join(commands)
 
 
-def picture(width: int, height: int, parts: Iterable[Markup], label: str, class_: str = "") -> Markup:
-    """Return the SVG of a chart; `label` says in a sentence what it shows."""
-    return _SVG(width, height, f"chart {class_}".strip(), label, joined(parts))
+class Picture(Markup):
+    """The SVG of a chart, with the sentence that says what it shows."""
+
+    finding: str = ""
 
 
-def figure(svg: Markup, caption: h.Node, numbers: h.Node, *, wide: bool = True, key: h.Node = None) -> Markup:
-    """Return a chart with its caption and the same numbers as a table that can be opened."""
+def picture(width: int, height: int, parts: Iterable[Markup], finding: str, class_: str = "") -> Picture:
+    """Return the SVG of a chart; `finding` says in a sentence what it shows, as its label."""
+    made = Picture(_SVG(width, height, f"chart {class_}".strip(), finding, joined(parts)))
+    made.finding = finding
+    return made
+
+
+def figure(
+    drawn: Picture, caption: h.Node, numbers: h.Node, *, wide: bool = True, key: h.Node = None
+) -> Markup:
+    """Return a chart with its caption and the same numbers as a table that can be opened.
+
+    The frame is the only stop of the Tab key in a chart, and its label is what the chart shows. The next stop
+    opens the table. A frame that is `wide` scrolls on a narrow screen.
+    """
     return _FIGURE(
         flat(caption),
         "plot wide" if wide else "plot",
-        svg,
+        drawn.finding,
+        drawn,
         flat(key),
         _NUMBERS(flat(numbers)) if numbers is not None else "",
     )

@@ -79,7 +79,13 @@ def rendered(page: Page, *, public: bool = False) -> str:
         [h.link(rel="stylesheet", href=f"{root}{path}") for path in ("static/site.css", *page.styles)],
         [
             h.script(src=f"{root}{path}", defer=True)
-            for path in ("static/site.js", "static/tables.js", "data/written.js", *page.scripts)
+            for path in (
+                "static/site.js",
+                "static/tables.js",
+                "static/charts.js",
+                "data/written.js",
+                *page.scripts,
+            )
         ],
     ]
     body = h.body(data_root=root)[

@@ -26,7 +26,7 @@ from suites.metric import Better
 from suites.metrics import METRICS, label_of, moved_by
 
 CHANGE_FILTERS = ("status", "kind", "branch", "suite", "box", "metric")
-CHANGE_HEADS = ("change", "branch", "step", "by", "between the nights", "suite", "boxes", "status")
+CHANGE_HEADS = ("change", "by", "step", "branch", "between the nights", "suite", "boxes", "status")
 
 _SIGNS = {
     Direction.WORSE: ("worse", "▾"),
@@ -82,9 +82,9 @@ def change_rows(reports: Sequence[ChangeReport], clearance: Clearance, root: str
                     direction_sign(change.direction), " ", change.fingerprint[:12]
                 ]
             ],
-            h.td[h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch]],
-            h.td(title=", ".join(sorted({member.key.step for member in change.members})))[headline(report)],
             h.td(".n")[f"{percent(main.ratio)} ", h.span(".quiet")[label_of(main.key.metric)]],
+            h.td(title=", ".join(sorted({member.key.step for member in change.members})))[headline(report)],
+            h.td[h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch]],
             h.td[f"{day(change.last_before.started_at)} to {day(change.first_after.started_at)}"],
             h.td[change.suite],
             h.td[", ".join(boxes)],
