@@ -89,7 +89,8 @@ def branches_page(catalog: Catalog, failing: Mapping[str, Sequence[str]]) -> Pag
     body = (
         table(heads, rows, caption="Branches", sortable=True) if rows else note("No night was recorded yet.")
     )
-    return Page(addresses.BRANCHES, "Branches", body, catalog.data_until)
+    trend = h.p[h.a(href=f"{root}{addresses.TREND}")["Trend: the mean of each branch over a year"]]
+    return Page(addresses.BRANCHES, "Branches", [trend if rows else None, body], catalog.data_until)
 
 
 def _place(

@@ -129,7 +129,9 @@ def _table(ladder: Ladder, root: str) -> h.Node:
     rows: list[h.Node] = []
     for group, steps in _groups(ladder):
         if group:
-            rows.append(h.tr(".group")[h.th(scope="rowgroup", colspan=str(len(ladder.columns) + 2))[h.span[group]]])
+            rows.append(
+                h.tr(".group")[h.th(scope="rowgroup", colspan=str(len(ladder.columns) + 2))[h.span[group]]]
+            )
         rows += [_row(ladder, step, root) for step in steps]
     foot = [
         *(

@@ -25,7 +25,7 @@
 
   /** @param {HTMLElement} frame */
   const open = (frame) => {
-    const change = [...frame.querySelectorAll(".nights .range")].at(-1);
+    const change = [...frame.querySelectorAll(".nights:not(.trend) .range")].at(-1);
     if (!change || frame.scrollWidth <= frame.clientWidth) return;
     const place = change.getBoundingClientRect(), around = frame.getBoundingClientRect();
     frame.scrollLeft += (place.left + place.right) / 2 - (around.left + around.right) / 2;

@@ -46,6 +46,7 @@ from report.writing.series_data import call, series_index
 from report.writing.series_files import SeriesFiles
 from report.writing.session_files import DrawGraphs, intervals_of, no_graphs, write_sessions
 from report.writing.tree import SiteTree, renewed
+from report.writing.trend_file import write_trend
 
 STATIC = Path(__file__).parent.parent / "static"
 GLOSSARY = ROOT / "docs/glossary.md"
@@ -150,6 +151,7 @@ def write_site(
                 "overview": partial(_overview, changes=changes),
                 "changes": partial(_changes, pages=changes),
                 "branches": partial(_branches, pages=pages),
+                "trend": _trend,
                 "versions": _ladders,
                 "machines": partial(_machines, notes=notes),
                 "bisects": _bisects,
@@ -263,6 +265,10 @@ def _branch_signature(site: _Site, branch: str) -> str:
         for change in _changes_of(site, branch)
     ]
     return addresses.digest(*parts)
+
+
+def _trend(site: _Site) -> None:
+    write_trend(site.history.database, site.catalog, site.reports, site.tree, site.prefix, site.write)
 
 
 def _ladders(site: _Site) -> None:

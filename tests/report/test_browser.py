@@ -100,7 +100,7 @@ def test_a_request_to_elsewhere_an_error_and_a_violation_are_seen(browser: Brows
     page.close()
 
 
-def test_tab_reaches_every_mark_of_a_chart(browser: Browser, site: Path, kinds: list[str]) -> None:
+def test_every_mark_of_a_chart_takes_the_focus(browser: Browser, site: Path, kinds: list[str]) -> None:
     name = next(name for name in kinds if name.startswith("changes/") and "index" not in name)
     marks = sum(tag == "a" and not given.get("class") for tag, given in parsed(site / name).tags)
     page = browser.new_page()

@@ -52,7 +52,12 @@ def _overview(catalog: Catalog, overview: Overview) -> h.Node:
             "Changes that were closed, acknowledged or explained, latest first; "
             f"they leave this page after {SETTLED_DAYS} days",
         ),
-        section("Branches in their latest session", branches_table(overview, catalog), id_=BRANCHES),
+        section(
+            "Branches in their latest session",
+            branches_table(overview, catalog),
+            id_=BRANCHES,
+            lead=[h.a(href=addresses.TREND)["Trend"], ": the mean of each branch over a year."],
+        ),
         section("Boxes", boxes_table(overview.boxes, catalog), id_=BOXES),
     ]
 
