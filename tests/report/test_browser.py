@@ -35,7 +35,7 @@ def kinds(site: Path) -> list[str]:
     uid = sorted(path.stem for path in (site / "sessions").glob("db1n*.html"))[-1]
     (change,) = [path.name for path in (site / "changes").glob("*.html") if path.name != "index.html"]
     return [
-        *("index.html", *FILLED, "help.html"),
+        *("index.html", *FILLED, "help.html", "trend.html"),
         *(
             f"{folder}/index.html"
             for folder in ("changes", "branches", "compare", "sessions", "machines", "bisects")

@@ -40,7 +40,7 @@ def show(page: Page, tmp_path: Path) -> Show:
 
 @pytest.fixture
 def change_page(site: Path) -> str:
-    (found,) = [path for path in (site / "changes").iterdir() if path.name != "index.html"]
+    (found,) = [path for path in (site / "changes").glob("*.html") if path.stem != "index"]
     return found.as_uri()
 
 
