@@ -15,11 +15,11 @@ from report.markup.metrics import described
 from report.markup.parts import Heat, heat_cell, note, numeric, row, section, table
 from report.pages.changes import change_mark
 from report.values.catalog import Catalog
-from report.values.trend.means import MIN_SHARE, NIGHTS, BranchMeans, Trend
-from report.values.trend.releases import Release, releases_of
+from report.values.trend.means import MIN_SHARE, NIGHTS, BranchMeans, PlaceTrend
+from report.values.trend.releases import NewRelease, releases_of
 
 
-def trend_page(trends: Sequence[Trend], reports: Sequence[ChangeReport], catalog: Catalog) -> Page:
+def trend_page(trends: Sequence[PlaceTrend], reports: Sequence[ChangeReport], catalog: Catalog) -> Page:
     """Return the page of all trends; `reports` are all changes."""
     body: list[h.Node] = [
         h.p(".lead")[
@@ -38,7 +38,7 @@ def trend_page(trends: Sequence[Trend], reports: Sequence[ChangeReport], catalog
     return Page(addresses.TREND, "Trend", body, until, crumbs=(("Branches", addresses.BRANCHES),))
 
 
-def _trend(trend: Trend, reports: Sequence[ChangeReport], catalog: Catalog) -> h.Node:
+def _trend(trend: PlaceTrend, reports: Sequence[ChangeReport], catalog: Catalog) -> h.Node:
     place = catalog.clearance.place(trend.place)
     chart = TrendChart(
         f"{place.suite} on {place.box}, geometric mean of {metric_name(trend.metric.name)}",
@@ -56,7 +56,7 @@ def _trend(trend: Trend, reports: Sequence[ChangeReport], catalog: Catalog) -> h
     )
 
 
-def _steps(trend: Trend) -> h.Node:
+def _steps(trend: PlaceTrend) -> h.Node:
     """Say which steps the means are of, and which nights and steps are left out."""
     incomplete = _by_branch({branch.branch: len(branch.incomplete) for branch in trend.branches})
     empty = _by_branch({branch.branch: branch.empty for branch in trend.branches})
@@ -80,7 +80,7 @@ def _by_branch(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {counted(count, 'night')}" for name, count in counts.items() if count)
 
 
-def _levels(trend: Trend, lines: Iterable[TrendLine]) -> h.Node:
+def _levels(trend: PlaceTrend, lines: Iterable[TrendLine]) -> h.Node:
     """Return where each branch was and is."""
     rows = []
     for line in lines:
@@ -119,7 +119,7 @@ def _line(branch: BranchMeans, catalog: Catalog) -> TrendLine:
     )
 
 
-def _releases(trend: Trend, catalog: Catalog) -> list[Release]:
+def _releases(trend: PlaceTrend, catalog: Catalog) -> list[NewRelease]:
     """Return the releases of the branches of a trend and of its base, in the time that it shows."""
     nights = catalog.place_named(trend.place)
     shown = {trend.base, *(branch.branch for branch in trend.branches)}
@@ -128,7 +128,7 @@ def _releases(trend: Trend, catalog: Catalog) -> list[Release]:
     return [release for release in found if release.branch in shown and release.when >= first]
 
 
-def _release(release: Release, trend: Trend) -> ReleaseMark:
+def _release(release: NewRelease, trend: PlaceTrend) -> ReleaseMark:
     of_base = "base " if release.branch == trend.base else ""
     return ReleaseMark(
         release.when,
@@ -137,7 +137,7 @@ def _release(release: Release, trend: Trend) -> ReleaseMark:
     )
 
 
-def _changes(trend: Trend, reports: Sequence[ChangeReport]) -> Iterable[ChangeMark]:
+def _changes(trend: PlaceTrend, reports: Sequence[ChangeReport]) -> Iterable[ChangeMark]:
     """Yield the mark of each change of a branch here, by the step that it moved most."""
     first = min(branch.means[0][0].started_at for branch in trend.branches)
     shown = {branch.branch for branch in trend.branches}

@@ -41,7 +41,7 @@ class BranchMeans:
 
 
 @dataclass(frozen=True)
-class Trend:
+class PlaceTrend:
     """All branches of an environment by one metric. Every branch has a mean in at least one night."""
 
     place: Environment
@@ -56,7 +56,7 @@ class Trend:
     branches: tuple[BranchMeans, ...]
 
 
-def read_trends(connection: Connection, catalog: Catalog) -> Iterator[Trend]:
+def read_trends(connection: Connection, catalog: Catalog) -> Iterator[PlaceTrend]:
     """Yield the trends of all environments with a base, by every metric that their sessions are judged by."""
     for nights in catalog.places:
         if nights.base is None:
@@ -71,7 +71,9 @@ def read_trends(connection: Connection, catalog: Catalog) -> Iterator[Trend]:
                 yield trend
 
 
-def trend_of(place: Environment, metric: Metric, base: str, matrices: Sequence[SeriesMatrix]) -> Trend | None:
+def trend_of(
+    place: Environment, metric: Metric, base: str, matrices: Sequence[SeriesMatrix]
+) -> PlaceTrend | None:
     """Return the trend of the branches of `matrices`; None if no night has all of its steps.
 
     The matrices have one series for each step.
@@ -89,7 +91,7 @@ def trend_of(place: Environment, metric: Metric, base: str, matrices: Sequence[S
     if not with_means:
         return None
     others = {step: count for step, count in found.items() if count and step not in steps}
-    return Trend(place, metric, base, steps, others, with_means)
+    return PlaceTrend(place, metric, base, steps, others, with_means)
 
 
 def _branch(matrix: SeriesMatrix, steps: Sequence[str]) -> BranchMeans:

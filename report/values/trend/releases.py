@@ -9,7 +9,7 @@ from report.values.catalog import PlaceNights
 
 
 @dataclass(frozen=True)
-class Release:
+class NewRelease:
     """The first night of a branch with another release than before."""
 
     when: datetime
@@ -18,7 +18,7 @@ class Release:
     version: str
 
 
-def releases_of(nights: PlaceNights) -> Iterator[Release]:
+def releases_of(nights: PlaceNights) -> Iterator[NewRelease]:
     """Yield the releases of all branches of an environment, the base among them, in order.
 
     The tip of a branch moves on from night to night; that is no release.
@@ -28,5 +28,5 @@ def releases_of(nights: PlaceNights) -> Iterator[Release]:
         for branch, version in night.versions.items():
             before = last.get(branch, version)
             if version != before and stored_version(version).is_release:
-                yield Release(night.started_at, branch, before, version)
+                yield NewRelease(night.started_at, branch, before, version)
             last[branch] = version
