@@ -25,6 +25,9 @@ from report.values.clearance import Clearance
 from report.values.ladder import Ladder, LadderColumn
 from suites.metric import Better
 
+MAX_PLAIN = 12
+"""A ladder of more versions is dense: its heads stand upright, and its columns are as narrow as a ratio."""
+
 
 def ladder_page(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
     """Return the page of an environment's versions; `ladders` has one for each metric, and is not empty."""
@@ -146,7 +149,13 @@ def _table(ladder: Ladder, root: str) -> h.Node:
         rows,
         caption=f"{metric_name(ladder.metric.name)} relative to the base, by step and version",
         foot=foot,
-        class_=f"moved ladder {'less' if ladder.metric.better is Better.LOWER else 'more'}",
+        class_=" ".join(
+            (
+                "moved ladder",
+                "less" if ladder.metric.better is Better.LOWER else "more",
+                *(("dense",) if len(ladder.columns) > MAX_PLAIN else ()),
+            )
+        ),
     )
 
 
