@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from sqlalchemy import ColumnElement, Connection, select
 
+from history.counts import counted
 from history.errors import RESTORE, HistoryError
 from history.open import open_store, require_history
 from history.store.database import sqlite_file
@@ -149,7 +150,7 @@ def _require_no_loss(part: Path, earlier: Path) -> None:
     """Raises TransferError when a copy lacks sessions that the backup holds which it is to replace."""
     if earlier.exists() and (lost := _lost_sessions(earlier, part)):
         raise TransferError(
-            f"the history lacks {len(lost)} sessions of this earlier backup, such as {min(lost)}",
+            f"the history lacks {counted(len(lost), 'session')} of this earlier backup, such as {min(lost)}",
             where=str(earlier),
             hint="the backup was kept; merge it into the history, or choose another name",
         )

@@ -9,6 +9,7 @@ from build.addresses import redacted, without_secrets
 from build.errors import TidemarkError
 from build.home import locate_for_writing
 from build.sources.source import resolved
+from history.counts import counted
 from history.rendering.numbers import amount
 from history.spool.opening import open_recorded
 from history.store.writer import Store
@@ -170,7 +171,7 @@ def own_figures(store: Store, request: Request, outcome: SessionOutcome) -> Sequ
         if metric.name in run.values:
             values.setdefault(run.step, []).append(run.values[metric.name])
     return [
-        f"{step}: {amount(fmean(rounds))} {metric.unit}, the mean of {len(rounds)} rounds"
+        f"{step}: {amount(fmean(rounds))} {metric.unit}, the mean of {counted(len(rounds), 'round')}"
         for step, rounds in values.items()
     ]
 

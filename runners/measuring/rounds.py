@@ -10,6 +10,7 @@ from build.build import Build
 from build.files import make_folder
 from build.progress import Progress, ProgressTask
 from history.comparison.exact import MAX_PASSES
+from history.counts import counted
 from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.failures.policy import FailurePolicy
@@ -139,7 +140,7 @@ class Rounds:
                 if is_optional and time.monotonic() - began > self.request.limit_seconds:
                     self.progress.note("time budget exhausted; steps without a verdict stay inconclusive")
                     return last
-                task.rename(f"round {number}: {step.name} ({len(open_steps)} steps open)")
+                task.rename(f"round {number}: {step.name} ({counted(len(open_steps), 'step')} open)")
                 self.measure_round(number, step, versions)
                 done, last[step.name] = done + 1, number
                 remaining = max(0, self.request.least_rounds - number) * len(self.request.steps)

@@ -11,6 +11,7 @@ from build.home import Home
 from build.programs import environment
 from build.progress import Progress
 from build.version import Version
+from history.counts import counted
 from history.errors import HistoryError
 from history.store.records import FailureCause, SessionStart, SessionStatus, VersionFailure
 from history.store.resume import InterruptedSession, Recorded
@@ -218,7 +219,7 @@ def _conclude(
 
 
 def _announce(progress: Progress, title: str, resumed: Recorded | None, changed: Sequence[str]) -> None:
-    again = "" if resumed is None else f", resumed after {len(resumed)} rounds of steps"
+    again = "" if resumed is None else f", resumed after {counted(len(resumed), 'round')} of steps"
     progress.note(title + again)
     ignored = environment.without_effect(environment.left_out(environment.MEASURED))
     if ignored:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from history.counts import counted
 from history.rendering.commands import COUNTED, DECIDED, patch_notes, quoted
 from history.rendering.numbers import percent
 from history.series.variants import option_words
@@ -61,7 +62,8 @@ def merge_hint(state: BisectState) -> str:
         return ""
     last = side[-1]["commit"]
     part = f"$(git merge-base {quoted([blamed[0].commit])}^1 {quoted([last])})"
-    return f"It is a merge of {len(side)} commits; to search them: --good {part} --bad {quoted([last])}"
+    merged = counted(len(side), "commit")
+    return f"It is a merge of {merged}; to search them: --good {part} --bad {quoted([last])}"
 
 
 def smaller_step_hint(state: BisectState) -> str:

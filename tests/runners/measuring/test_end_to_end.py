@@ -175,7 +175,7 @@ def test_what_one_core_did_adds_up(home: Home, postgres_18: Build) -> None:
     short = ("--seconds", "2", "--repetitions", "1", "--no-exact", "--keep-disturbed")
     ran = tidemark(home, "run", *short, *steps, "--alone", NEW)
     assert ran.returncode == 0, ran.stderr
-    assert re.search(r"\nupdate-one: [0-9.,]+ queries/s, the mean of 1 rounds\ninsert: ", ran.stdout)
+    assert re.search(r"\nupdate-one: [0-9.,]+ queries/s, the mean of 1 round\ninsert: ", ran.stdout)
     connection = sqlite3.connect(home.history)
     for step in ("update-one", "insert"):
         values = _values(connection, NEW, step)

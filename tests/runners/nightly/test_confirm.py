@@ -266,4 +266,4 @@ def test_the_heartbeat_says_that_it_confirms(lab: Lab, tmp_path: Path) -> None:
     lab.progress, lab.before_round = Heart(path, "db1", lab.progress), look  # type: ignore[assignment]
     lab.night()
     assert seen[0] == "round 1: update-index (3 steps open)"
-    assert seen[12] == f"confirming {BRANCH}: round 1: insert (1 steps open)"
+    assert seen[12] == f"confirming {BRANCH}: round 1: insert (1 step open)"
