@@ -19,7 +19,7 @@ from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import definition_of
 from runners.trying.sides import Sides, TryError
 from suites.definition import Suite
-from suites.generators.registry import GENERATORS
+from suites.generators.registry import build_programs_of
 from suites.keys.step import Step
 
 HISTORY = "tries.db"
@@ -136,7 +136,7 @@ def _can_count(asked: TrialRequest, progress: Progress) -> bool:
 
 def _builds(asked: TrialRequest, home: Home, progress: Progress) -> dict[Version, Build]:
     """Return the builds of both sides, compiled alike. Raises TryError for one that does not compile."""
-    sides, programs = asked.sides, GENERATORS[asked.suite.generator].build_programs
+    sides, programs = asked.sides, build_programs_of(asked.suite)
     found = {}
     for version in (sides.base, sides.tip):
         variant, relinks = definition_of(version, sides.variants), bool(asked.layouts)

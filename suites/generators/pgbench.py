@@ -204,7 +204,7 @@ class Pgbench:
         except LoadError as error:
             for file, line, said in located(error.what, self.suite.folder, step.scripts):
                 raise LoadError(
-                    f"{step.name}: {file}, line {line}: {said}",
+                    f"{file}, line {line}: {said}",
                     where=f"{self.suite.folder / file}:{line}",
                     place=error.place,
                 ) from error

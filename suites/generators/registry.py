@@ -26,6 +26,8 @@ class Entry:
     """Programs that must be installed before a session starts."""
     build_programs: tuple[str, ...] = ()
     """Programs of the builds of a session that it runs."""
+    setup_programs: tuple[str, ...] = ()
+    """Further ones that a suite with a `setup` needs."""
     counts: bool = False
     """Whether it can carry out the work of a counted pass."""
 
@@ -75,11 +77,17 @@ def _queries(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool
 
 GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",), counts=True),
-    GeneratorName.PGBENCH: Entry(_pgbench, build_programs=("pgbench",)),
+    GeneratorName.PGBENCH: Entry(_pgbench, build_programs=("pgbench",), setup_programs=("psql",)),
     GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
     GeneratorName.QUERIES: Entry(_queries, system_programs=(DATA_PROGRAM,)),
 }
 """One entry for every load generator; its rules for a suite.toml are in suites/keys/generator_rules.py."""
+
+
+def build_programs_of(suite: Suite) -> tuple[str, ...]:
+    """Return the programs of the builds of a session that measuring `suite` needs, besides the server's."""
+    entry = GENERATORS[suite.generator]
+    return (*entry.build_programs, *(entry.setup_programs if suite.setup is not None else ()))
 
 
 def make_generator(

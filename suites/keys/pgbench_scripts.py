@@ -139,9 +139,13 @@ def _script_in(folder: Path, name: str) -> Script:
 
 
 _ABORTED = re.compile(r"script (\d+) aborted in command (\d+)(?: query \d+)?: *")
-_UNPREPARED = re.compile(r"""ERROR: *prepared statement "P\d*_\d+" does not exist""")
-"""What follows when the server did not prepare a statement, after its own sentence."""
-_SENTENCE = re.compile(r"ERROR: .*(?=; client)")
+_BEFORE = re.compile(r"exit status \d+: (.*?); client \d", re.DOTALL)
+_VAGUE = re.compile(
+    r"""ERROR: *prepared statement "P\d*_\d+" does not exist|evaluation of meta-command failed"""
+)
+"""What follows when a statement was not prepared, or an expression has no value, after the reason."""
+_SENTENCE = re.compile(r"(?:ERROR: *)?(.*?)(?:; client \d+ .*|; Run was aborted.*)?$", re.DOTALL)
+"""What the server or pgbench said, without what follows: the same of other clients."""
 _IN_SCRIPT = re.compile(r"aborted in command (\d+) \((\w+)\) of script (\d+); *")
 
 
@@ -154,6 +158,7 @@ def located(said: str, folder: Path, names: Sequence[str]) -> Iterator[tuple[str
             lines = _script_in(folder, name).lines
             if int(match[command_group]) < len(lines):
                 rest = said[match.end() :]
-                before = _SENTENCE.search(said[: match.start()]) if _UNPREPARED.match(rest) else None
-                yield name, lines[int(match[command_group])], before[0] if before else rest
+                before = _BEFORE.search(said[: match.start()]) if _VAGUE.match(rest) else None
+                sentence = _SENTENCE.match(before[1] if before else rest)
+                yield name, lines[int(match[command_group])], sentence[1] if sentence else rest
                 return

@@ -52,7 +52,7 @@ def run_file(psql: Path, address: Address, folder: Path, name: str) -> None:
         raise SetupError(
             f"{match['file']}, line {match['line']}: {match['said']}",
             where=str(folder / name),
-            hint="psql gives the line at which the statement ends",
+            hint="look at the statement that ends at this line",
         ) from error
 
 

@@ -31,7 +31,7 @@ from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.session import run_session
 from runners.measuring.variants import EVERY, UNCHANGED, Variant
 from suites.definition import Suite, load_suite
-from suites.generators.registry import GENERATORS
+from suites.generators.registry import build_programs_of
 from suites.keys.profile import Mode
 from suites.metrics import METRICS
 
@@ -286,7 +286,7 @@ def real_dependencies(
     `suite` is the one that is measured, which determines what a build has to contain; all builds are compiled
     as `variant` says. Raises SuiteError.
     """
-    programs = GENERATORS[load_suite(suite).generator].build_programs
+    programs = build_programs_of(load_suite(suite))
     return Dependencies(provide=provider(home, progress, programs, variant))
 
 

@@ -43,7 +43,7 @@ from runners.nightly.past.filling import (
 from runners.nightly.past.past_commits import measurable, past_commits
 from runners.nightly.plan import Plan, Task
 from runners.nightly.work import COMMIT_DIGITS, PlannedSession, environment_of, request_of
-from suites.generators.registry import GENERATORS
+from suites.generators.registry import build_programs_of
 from suites.metrics import judged_metrics
 
 MAX_PROBLEMS = 3
@@ -214,7 +214,7 @@ class BackfillRun:
     def _carried_out(self, request: Request, progress: Progress, what: str) -> SessionOutcome | None:
         """Return the outcome of a session; None when it could not be carried out, which is reported."""
         variant = definition_of(request.versions[-1], request.variants)
-        programs = GENERATORS[request.suite.generator].build_programs
+        programs = build_programs_of(request.suite)
         provided = provider(self._home, progress, programs, variant)
         try:
             given = {}

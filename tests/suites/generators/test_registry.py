@@ -10,7 +10,7 @@ from suites.definition import Suite, load_suite
 from suites.generators.connections import Connections
 from suites.generators.load import LoadError
 from suites.generators.pgbench import Pgbench
-from suites.generators.registry import GENERATORS, make_generator
+from suites.generators.registry import GENERATORS, build_programs_of, make_generator
 from suites.generators.sysbench import Sysbench
 from suites.keys.generator_rules import RULES, GeneratorName
 from tests.suites.servers import small
@@ -52,3 +52,10 @@ def test_files_that_scripts_share_are_there() -> None:
     ]  # fmt: skip
     assert [file.stem for file in shared] == modules * 2
     assert all(file.is_file() for file in shared)
+
+
+def test_a_setup_needs_psql_in_the_builds_of_a_bisect() -> None:
+    pgbench = load_suite("pgbench")
+    assert build_programs_of(pgbench) == ("pgbench",)
+    assert build_programs_of(pgbench.model_copy(update={"setup": "setup.sql"})) == ("pgbench", "psql")
+    assert build_programs_of(load_suite("read")) == ()

@@ -57,7 +57,8 @@ ROOM = small()
 @pytest.fixture
 def suite(tmp_path: Path) -> Callable[..., Suite]:
     def made(**changed: str) -> Suite:
-        for name, text in {**FILES, **{f"{name}.sql": text for name, text in changed.items()}}.items():
+        changes = {"suite.toml" if name == "toml" else f"{name}.sql": text for name, text in changed.items()}
+        for name, text in {**FILES, **changes}.items():
             (tmp_path / name).write_text(text)
         return load_suite(f"{tmp_path}")
 
@@ -92,6 +93,24 @@ def test_own_tables_and_weighted_scripts(
         assert load.transactions >= load.due > 40
 
 
+def test_scripts_see_the_scale_that_was_loaded(
+    suite: Callable[..., Suite], server_folder: Path, postgres_18: Build
+) -> None:
+    scaled = suite(
+        toml=TOML.replace('setup = "setup.sql"\n', "bytes_per_row = 100\n").replace(
+            "buffer_", "rows = [1, 1]\nbuffer_"
+        ),
+        orders="INSERT INTO pgbench_history (tid, aid) VALUES (:scale, :most);\n",
+        report="SELECT 1;\n",
+    )
+    room = small(rows=300_000)
+    with running(postgres_18, server_folder, room) as server:
+        generator = Pgbench(scaled, room, postgres_18)
+        generator.load(server.address)
+        generator.run(server.address, scaled.steps[0], WorkLimit(30, 50), Meter(server.pid))
+        assert ask(server, "SELECT DISTINCT tid, aid FROM pgbench_history") == [(3, 100)]
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -103,9 +122,9 @@ def test_own_tables_and_weighted_scripts(
         ({"setup": f"{SETUP}\\i none.sql\n"}, "setup.sql, line 3: none.sql: No such file or directory"),
         (
             {"orders": "SELECT 1;\n\nSELECT\n  nothing FROM orders;\n"},
-            'own: orders.sql, line 3: ERROR: column "nothing" does not exist',
+            'orders.sql, line 3: column "nothing" does not exist',
         ),
-        ({"orders": "\\set x 1 / 0\nSELECT :x;\n"}, "own: orders.sql, line 1: "),
+        ({"orders": "\\set x 1 / 0\nSELECT :x;\n"}, "orders.sql, line 1: division by zero"),
         (
             {"orders": "SELECT 1;\n\\set c rand(1, 2)\nSELECT :c;\n"},
             'orders.sql:2: unexpected function name (rand) in command "set"',
@@ -129,7 +148,9 @@ def test_a_statement_that_fails_later_ends_the_step(
         generator = loaded(own, server, postgres_18)
         with pytest.raises(LoadError) as caught:
             generator.run(server.address, own.steps[0], WorkLimit(30, 400), Meter(server.pid))
-    assert caught.value.what.startswith("own: orders.sql, line 2: ERROR: duplicate key value violates")
+    assert caught.value.what == (
+        'orders.sql, line 2: duplicate key value violates unique constraint "orders_pkey"'
+    )
 
 
 def test_what_is_wrong_without_a_server(suite: Callable[..., Suite], tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_what_pgbench_says_of_a_command_is_located(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("SELECT 1;")
     (tmp_path / "b.sql").write_text(SCRIPT)
     said = "client 3 script 1 aborted in command 3 query 0: ERROR: no"
-    assert list(located(said, tmp_path, ["a.sql", "b.sql@2"])) == [("b.sql", 7, "ERROR: no")]
+    assert list(located(said, tmp_path, ["a.sql", "b.sql@2"])) == [("b.sql", 7, "no")]
     said = "client 0 aborted in command 4 (set) of script 1; evaluation of meta-command failed"
     assert list(located(said, tmp_path, ["a.sql", "b.sql@2"])) == [
         ("b.sql", 8, "evaluation of meta-command failed")
