@@ -67,16 +67,25 @@ def require_reachable(path: Path) -> None:
         )
 
 
-def require_startable(program: Path) -> None:
-    """Raise ProcessError if the server user cannot start an installed program, or a library is not found."""
+def require_readable(prefix: Path, folders: Sequence[str]) -> None:
+    """Raise ProcessError, which names it, if the server user cannot read a file in `folders` of a prefix.
+
+    The user itself looks: until a program has started, setpriv still has the rights of root.
+    """
+    inside = [prefix / name for name in folders if (prefix / name).is_dir()]
+    search: list[str | Path] = ["find", "-L", *inside, "-type", "f", "!", "-readable", "-print", "-quit"]
     try:
-        run(as_server_user([program, "--version"]), what=f"starting {program} as the user of the servers")
+        unreadable = run(as_server_user(search), what="reading the install prefix").strip()
     except ProcessError as error:
-        blocked = blocked_folder(program.parent) if server_account() is not None else None
-        access = f"chmod o+x {blocked}" if blocked else f"chmod -R o+rX {program.parent.parent}"
+        unreadable = tail(error.what, 1).strip()
+    if unreadable:
+        blocked = blocked_folder(prefix)
+        access = f"chmod o+x {blocked}" if blocked else f"chmod -R o+rX {prefix}"
         raise ProcessError(
-            error.what, where=error.where, hint=f"run {access}, or install what it needs"
-        ) from error
+            f"the user that runs the servers cannot read all of {prefix}",
+            where=unreadable,
+            hint=f"run {access}",
+        )
 
 
 def own(path: Path) -> None:

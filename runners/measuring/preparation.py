@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from build.build import Build
-from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.home import Home
 from build.inferno import provide_inferno
+from build.installs.content import FOLDERS
 from build.installs.install import prefix_of
 from build.make import provide
 from build.progress import Progress
@@ -37,7 +37,7 @@ from suites.generators.registry import GENERATORS
 from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.memory.registry import OWN_ROUNDS
-from suites.processes import require_reachable, require_startable, tool
+from suites.processes import require_reachable, require_readable, tool
 from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling
 from suites.server import Server, ServerError
@@ -80,8 +80,7 @@ def check_request(request: Request, home: Home) -> Sizes:
     require_reachable(home.path)
     for version in request.versions:
         if version.is_install:
-            server = ENGINES[version.engine].server_program
-            require_startable(prefix_of(version, home) / "bin" / server)
+            require_readable(prefix_of(version, home), FOLDERS)
     needed = sizes(request.suite, request.profile, this_machine(), request.steps)
     chosen = {version: request.settings_of(version) for version in request.versions}
     require_clients(needed, chosen, this_machine())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
+from build.installs.content import PrefixError
 from build.installs.install import require_unchanged
 from history.stats.layouts import layout_of
 from suites.additions.indexes import create_indexes
@@ -69,12 +70,16 @@ class MeasuredVersion:
 
         With `stays`, for a step that only reads, a server that such a step of the round has left up goes on.
         With each round it starts anew: equal builds differ from one start to the next, which only further
-        starts average out.
+        starts average out. Raises PrefixError for an install prefix that has changed, which is `broken` then.
         """
         if stays and self.started_in == number and self.server.death() is None:
             return
         self.started_in = None
-        require_unchanged(self.build)
+        try:
+            require_unchanged(self.build)
+        except PrefixError as error:
+            self.broken = str(error)
+            raise
         self.server.restore()
         self.committed.clear()
         if self.layouts:

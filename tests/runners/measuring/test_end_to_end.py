@@ -135,6 +135,9 @@ def test_two_install_prefixes(
     same = tidemark(home, "run", *words, found[1], f"postgres@same={again}")
     assert same.returncode == 2
     assert f"{found[1]} and postgres@same={found[1][-12:]} have the same programs" in same.stderr
+    (again / "lib" / "plpgsql.so").chmod(0)
+    unreadable = tidemark(home, "run", *words, "--alone", f"postgres@same={again}")
+    assert (unreadable.returncode, str(again / "lib" / "plpgsql.so") in unreadable.stderr) == (2, True)
     with sqlite3.connect(home.history) as connection:
         query = """SELECT branch, release, source_kind, compiler LIKE '%cc%',
             manifest ->> '$.recipe.configure' FROM nights

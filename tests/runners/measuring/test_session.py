@@ -1,4 +1,4 @@
-"""What is refused before anything is compiled."""
+"""What is refused before anything is compiled, or before a server starts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,14 +8,17 @@ import pytest
 from build.build import Build
 from build.errors import TidemarkError
 from build.home import Home
+from build.installs.content import PrefixError, digest_of, stamp_of
 from build.progress import Silent
-from build.version import parse_version
+from build.version import Engine, parse_version
 from history.changes.confirmation import ConfirmationRequest, Confirms
 from runners.measuring import preparation
 from runners.measuring.request import Exact, Request
+from runners.measuring.session_versions import MeasuredVersion
 from suites.definition import load_suite
 from suites.keys.profile import Mode
 from suites.server import ServerError
+from tests.runners.measuring.journal import FakeServer, Journal
 
 SUITE = load_suite("write-heavy")
 
@@ -108,3 +111,21 @@ def test_engines_that_start_slowly_are_counted_only_when_asked(
     assert "a pass of mysql@9.7.2 takes minutes; --exact-only" in notes.lines[0]
     assert preparation.callgrind_of(replace(beside, versions=VERSIONS), notes) is not None
     assert preparation.callgrind_of(replace(beside, exact=Exact.ONLY), notes) is not None
+
+
+def test_a_prefix_that_changed_runs_no_further_step(tmp_path: Path) -> None:
+    module = tmp_path / "lib" / "plpgsql.so"
+    module.parent.mkdir()
+    module.write_bytes(b"module")
+    key, journal = digest_of(tmp_path, Engine.POSTGRES), Journal()
+    name = parse_version(f"postgres@good={key[:12]}")
+    build = Build(name, "18.6", key, tmp_path, {}, stamp_of(tmp_path))
+    version = MeasuredVersion(build, FakeServer(build, journal))
+    version.start_from_loaded_data(1)
+    started = list(journal.lines)
+    assert started
+    module.write_bytes(b"another module")
+    with pytest.raises(PrefixError, match="has changed"):
+        version.start_from_loaded_data(2)
+    assert "has changed" in (version.exclusion_reason("any step") or "")
+    assert journal.lines == started
