@@ -8,4 +8,4 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 def plural_of(noun: str) -> str:
     """Return the plural of a regular noun that does not end in y."""
-    return f"{noun}{'es' if noun.endswith(('s', 'x')) else 's'}"
+    return f"{noun}{'es' if noun.endswith(('s', 'x', 'ch')) else 's'}"

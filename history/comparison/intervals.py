@@ -17,6 +17,12 @@ Calibrated = Callable[[str], Mapping[str, Noise]]
 """Returns the calibrated noise of a metric by step."""
 
 
+def smallest_worsening(metric: Metric, design: Design, noise: Noise, rounds: int, threshold: float) -> float:
+    """Return the smallest worsening of a metric, as a fraction, that rounds are likely to flag."""
+    less = smallest_visible(design, noise, rounds, threshold)
+    return less if metric.better is Better.HIGHER else less / (1 - less)
+
+
 @dataclass
 class Intervals:
     """The intervals of the ratios of a base and a contender, from the rounds of one session or from nights.
@@ -95,8 +101,7 @@ class Intervals:
         has_none = metric.better is Better.NEITHER or rounds < self.needed or is_exact(metric.name)
         if noise is None or has_none or self.layouts:
             return None
-        less = smallest_visible(self.design(metric.name, rounds), noise, rounds, threshold)
-        return less if metric.better is Better.HIGHER else less / (1 - less)
+        return smallest_worsening(metric, self.design(metric.name, rounds), noise, rounds, threshold)
 
     def _sharers(self, metric: str) -> int:
         """Return the number of steps with enough rounds for an interval, when that of rounds was fixed."""

@@ -83,14 +83,15 @@ def _is_undecided(ratio: float, sight: Sight) -> bool:
     return visible > sight.threshold and abs(ratio - 1) < visible
 
 
-def meaning(look: Look, threshold: float) -> str:
+def meaning(look: Look, threshold: float | None = None) -> str:
     """Return what a look means, in the words of verdicts."""
+    limit = "the threshold" if threshold is None else share(threshold)
     return {
-        Look.WORSE: f"worse by more than {share(threshold)}",
-        Look.BETTER: f"better by more than {share(threshold)}",
-        Look.MOVED: f"changed by more than {share(threshold)}",
+        Look.WORSE: f"worse by more than {limit}",
+        Look.BETTER: f"better by more than {limit}",
+        Look.MOVED: f"changed by more than {limit}",
         Look.UNCHANGED: "unchanged",
-        Look.UNDECIDED: f"undecided: a change beyond {share(threshold)} cannot be ruled out",
+        Look.UNDECIDED: f"undecided: a change beyond {limit} cannot be ruled out",
         Look.UNKNOWN: "unknown: not calibrated, so nobody knows what the step can see",
         Look.FAILED: "failed: the night began, and has no value",
         Look.MISSING: "missing: no night, or the step was not in it",
@@ -141,7 +142,7 @@ def _sample(look: Look, better: Better) -> Markup:
     ratio = {Look.WORSE: 0.9, Look.BETTER: 1.1}.get(look, 1.0)
     if better is Better.LOWER:
         ratio = 2 - ratio
-    cell = _CELL(0, _ground(look, ratio, better), meaning(look, 0))
+    cell = _CELL(0, _ground(look, ratio, better), meaning(look))
     return _SAMPLE(_SCALED(joined([cell, *signs([look])])))
 
 

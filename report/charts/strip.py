@@ -142,4 +142,4 @@ def _failures(strip: Strip) -> h.Node:
         night = h.a(href=href)[day(when)] if href else day(when)
         rows.append(row(night, cell(version), cell(named), cell(reason)))
     heads = ("night", "version", "steps", "reason")
-    return table(heads, rows, caption=f"{strip.title}: {meaning(Look.FAILED, 0)}")
+    return table(heads, rows, caption=f"{strip.title}: {meaning(Look.FAILED)}")

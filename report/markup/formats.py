@@ -1,7 +1,9 @@
 """Numbers, units, times and versions as the pages write them. Times are UTC."""
 
+import re
 from datetime import datetime
 
+from history.counts import counted
 from history.stats.estimators import Interval
 from suites.metrics import METRICS, label_of
 
@@ -25,8 +27,8 @@ def percent(ratio: float | None, digits: int = 1) -> str:
 
 
 def share(fraction: float | None, digits: int = 1) -> str:
-    """Return a fraction in percent, without a sign: `2.2 %`."""
-    return DASH if fraction is None else f"{100 * fraction:.{digits}f} %"
+    """Return a fraction in percent, without a sign unless it is negative: `2.2 %`."""
+    return DASH if fraction is None else f"{100 * fraction:.{digits}f} %".replace("-", MINUS)
 
 
 def ratio_text(ratio: float | None) -> str:
@@ -46,6 +48,23 @@ def bounds(interval: Interval | None) -> str:
 def span(low: float, high: float) -> str:
     """Return two ratios as a range of changes: `−3.1 to +1.2 %`."""
     return f"{percent(low).removesuffix(' %')} to {percent(high)}"
+
+
+def mean_name(steps: int, group: str = "") -> str:
+    """Return what a mean over steps is: `updates: geometric mean of 2 steps`."""
+    name = f"geometric mean of {counted(steps, 'step')}"
+    return f"{group}: {name}" if group else name
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign and three significant digits."""
+    return f"{value:+.3g}".replace("-", MINUS)
+
+
+def typeset(text: str) -> str:
+    """Return a text of the terminal as pages write numbers: `−6 %` for `-6%`, `a to b` for `a -> b`."""
+    spaced = re.sub(r"(?<=\d)%", " %", text.replace(" -> ", " to "))
+    return re.sub(r"(?<![\w.,:/#-])-(?=\d+(?:\.\d+)? %)", MINUS, spaced)
 
 
 def amount(value: float | None) -> str:

@@ -10,8 +10,15 @@ import htpy as h
 
 from report.markup.formats import metric_name
 from suites.metric import Better, Metric
+from suites.metrics import METRICS
 
 _WORDS = {Better.HIGHER: "more is better", Better.LOWER: "less is better", Better.NEITHER: ""}
+
+
+def named(metric: str) -> h.Node:
+    """Return what a metric is called in a table; its title says what it is."""
+    name = metric_name(metric)
+    return h.abbr(title=METRICS[metric].description)[name] if metric in METRICS else name
 
 
 def described(metric: Metric) -> str:

@@ -69,8 +69,11 @@ def heat_of(judged: Judged) -> Heat:
 
 
 def shade_of(ratio: float, better: Better) -> str:
-    """Return the class of the colour of a ratio that was decided, by its size and whether it is good."""
-    change = ratio - 1
+    """Return the class of the colour of a ratio that was decided, by its size and whether it is good.
+
+    It is that of the ratio as it is printed: equal texts have equal colours.
+    """
+    change = round(float(ratio_text(ratio)) - 1, 2)
     strength = sum(abs(change) >= least for least in STEPS_OF_COLOUR)
     if not strength or better is Better.NEITHER:
         return "same"

@@ -7,7 +7,7 @@ import htpy as h
 from history.counts import counted
 from report import addresses
 from report.charts.posterior import PositionMark, posterior_figure
-from report.markup.formats import amount, moment, percent, probability
+from report.markup.formats import amount, moment, percent, probability, typeset
 from report.markup.frame import Page
 from report.markup.parts import bullets, commands, facts, note, numeric, section, table
 from report.values.bisect_page import BisectPage, BisectPosition
@@ -27,7 +27,7 @@ def bisect_page(
     path = addresses.bisect(values.uid)
     root = addresses.way_to_root(path) if linked else ""
     body: list[h.Node] = [
-        h.p(".sentence")[values.headline],
+        h.p(".sentence")[typeset(values.headline)],
         facts(
             (
                 ("question", values.question),
@@ -67,7 +67,7 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
             h.td[moment(bisect.began_at)],
             h.td[clearance.box(bisect.box)],
             h.td[bisect.question],
-            h.td[bisect.headline],
+            h.td[typeset(bisect.headline)],
             numeric(str(len(bisect.rounds))),
         ]
         for bisect in bisects
@@ -119,7 +119,8 @@ def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.
         )
         for position in _shown(values)
     ]
-    lead: h.Node = [h.a(href=href)[f"Bisect {values.uid}"], f": {values.headline}."] if href else None
+    said = f": {typeset(values.headline)}."
+    lead: h.Node = [h.a(href=href)[f"Bisect {values.uid}"], said] if href else None
     if not values.rounds or not marks:
         return section("Which commit", note("No round was measured yet."), lead=lead)
     return section(

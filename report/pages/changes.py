@@ -11,12 +11,12 @@ from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, Member
 from history.counts import counted
-from history.series.series import Night
+from history.series.series import Night, SeriesKey
 from history.store.records import ChangeStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import ChangeMark, NightChart, NightMark
-from report.markup.formats import SHORT_HASH, day, metric_name, percent, probability, span
+from report.markup.formats import SHORT_HASH, day, metric_name, percent, probability, span, typeset
 from report.markup.frame import Page
 from report.markup.parts import filtered_by, filters, note, section, stat, table
 from report.values.catalog import Catalog
@@ -111,7 +111,7 @@ def direction_sign(direction: Direction) -> h.Node:
 
 def headline(report: ChangeReport) -> str:
     """Return what a change is: `insert and 3 more 12.3 % slower`."""
-    return report.headline.replace("%", " %")
+    return typeset(report.headline)
 
 
 def moved(member: Member) -> str:
@@ -125,8 +125,8 @@ def is_worse(member: Member) -> bool | None:
     return None if better is Better.NEITHER else (member.ratio < 1) is (better is Better.HIGHER)
 
 
-def change_sentence(report: ChangeReport) -> str:
-    """Return one sentence with what changed, by how much, and between which nights."""
+def change_sentence(report: ChangeReport, clearance: Clearance) -> str:
+    """Return one sentence with what changed, by how much where most, and between which nights."""
     change, main = report.change, report.main_series
     sure = confidence(main.confidence)
     nights = (
@@ -136,12 +136,27 @@ def change_sentence(report: ChangeReport) -> str:
     boxes = len({member.key.environment.box for member in change.members})
     against = f" against {report.base}" if report.base else ""
     where = f"{counted(steps, 'step')} on {counted(boxes, 'box')}"
-    size = f"{span(main.ratio_low, main.ratio_high)}, confidence {sure}"
+    size = f"{percent(main.ratio)} ({span(main.ratio_low, main.ratio_high)}, confidence {sure})"
     return (
-        f"{change.branch}{against}: {headline(report)} ({size}) {nights}; it shows in "
-        f"{counted(len(change.members), 'series', 'series')}, "
-        f"{where}."
+        f"{change.branch}{against}: {headline(report)} {nights}. {_kind_of(report)}"
+        f"{size} in {series_name(main.key, clearance)}; it shows in "
+        f"{counted(len(change.members), 'series', 'series')}, {where}."
     )
+
+
+def _kind_of(report: ChangeReport) -> str:
+    """Return what a change with series in both directions is, and how many are on each side."""
+    if report.change.direction is not Direction.MIXED:
+        return ""
+    sides = (len(report.change.leading), len(report.change.opposite))
+    worse, better = (counted(count, "series", "series") for count in sides)
+    return f"A trade: {worse} for the worse, {better} for the better. "
+
+
+def series_name(key: SeriesKey, clearance: Clearance) -> str:
+    """Return the metric, step, suite and box of a series: `qps of insert, write-heavy on db1`."""
+    place = clearance.place(key.environment)
+    return f"{metric_name(key.metric)} of {key.step}, {place.suite} on {place.box}"
 
 
 def commits_text(report: ChangeReport) -> str:
@@ -169,7 +184,7 @@ def chart_of(
     """Return the chart of a series of a change."""
     member = series.member
     key = member.key
-    box = catalog.clearance.box(key.environment.box)
+    place = catalog.clearance.place(key.environment)
     marks = []
     for point in series.points:
         low, high, is_open = series.intervals.get(point.night.session_id, (None, None, None))
@@ -185,13 +200,13 @@ def chart_of(
             )
         )
     return NightChart(
-        f"{key.step}, {metric_name(key.metric)}, {key.branch} on {box}",
+        f"{key.step}, {metric_name(key.metric)}, {key.branch}, {place.suite} on {place.box}",
         marks,
         METRICS[key.metric].better if key.metric in METRICS else Better.NEITHER,
         series.visible,
         catalog.threshold_of(key.metric),
         changes=[change_mark(member, "")],
-        notes=[(night.started_at, catalog.clearance.text(text)) for night, text in series.notes],
+        notes=[(night.started_at, typeset(catalog.clearance.text(text))) for night, text in series.notes],
         name=name,
     )
 
@@ -214,7 +229,11 @@ def change_mark(member: Member, href: str) -> ChangeMark:
 def replication(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
     """Return the replication strip: the change on every box and step, and the kernel that each box runs."""
     main = dossier.report.main_series
-    same = [member for member in dossier.report.change.members if member.key.metric == main.key.metric]
+    metrics = {main.key.metric}
+    if dossier.report.change.opposite:
+        metrics.add(max(dossier.report.change.opposite, key=lambda member: abs(member.ratio - 1)).key.metric)
+    by_metric = {metric: f", {metric_name(metric)}" if len(metrics) > 1 else "" for metric in metrics}
+    same = [member for member in dossier.report.members if member.key.metric in metrics]
     rows = []
     for member in same[:40]:
         box = catalog.clearance.box(member.key.environment.box)
@@ -226,7 +245,7 @@ def replication(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> 
         address = f"{root}{addresses.machine(box)}" if linked else ""
         rows.append(
             IntervalRow(
-                f"{box}: {member.key.step}",
+                f"{box}: {member.key.step}{by_metric[member.key.metric]}",
                 member.ratio,
                 member.ratio_low,
                 member.ratio_high,
@@ -241,7 +260,9 @@ def replication(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> 
     return section(
         "Replication: the same change on every box",
         interval_figure(
-            rows, f"{metric_name(main.key.metric)}: level after over level before", what="box and step"
+            rows,
+            f"{' and '.join(map(metric_name, sorted(metrics)))}: level after over level before",
+            what="box and step",
         ),
         lead=lead,
     )

@@ -11,7 +11,7 @@ from history.rendering.commands import COUNTED, DECIDED, quoted, run_again
 from history.rendering.csv_text import render_csv
 from history.rendering.notes import notes
 from report.charts.intervals import IntervalRow, interval_figure
-from report.markup.formats import moment
+from report.markup.formats import moment, typeset
 from report.markup.frame import Page
 from report.markup.metrics import described
 from report.markup.parts import bullets, commands, facts, legend, section, tone_of
@@ -84,7 +84,7 @@ def _contender(comparison: Comparison, compared: ContenderComparison, heading: s
         else None,
         h.details(open=bool(compared.warnings))[
             h.summary["What the numbers rest on, and warnings"],
-            bullets(dict.fromkeys(notes(comparison, compared))),
+            bullets(dict.fromkeys(map(typeset, notes(comparison, compared)))),
         ],
         lead=plain_sentence(comparison, compared),
     )

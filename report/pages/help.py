@@ -8,8 +8,11 @@ import htpy as h
 
 from report import addresses
 from report.charts import svg
+from report.charts.looks import Look, meaning
+from report.markup.formats import metric_name
 from report.markup.frame import Page
-from report.markup.parts import legend, section
+from report.markup.parts import bullets, cell, legend, row, section, table
+from suites.metrics import METRICS
 
 _SUBJECT = re.compile(r"^## (.+)$", re.MULTILINE)
 _ENTRY = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?=^- |\Z)", re.MULTILINE | re.DOTALL)
@@ -45,12 +48,20 @@ def help_page(subjects: Sequence[Subject]) -> Page:
             lead="Blue is better and orange is worse, whichever way the number went; the sign says "
             "the same without colour.",
         ),
+        section(
+            "The strip of a branch",
+            bullets(f"{look.value} {meaning(look)}" for look in Look),
+            id_="strip",
+            lead="A session with rounds says by its verdict whether a night is undecided; without rounds the "
+            "calibration of the box says which changes a step can see.",
+        ),
         section("Marks in charts", h.table(".marks")[h.tbody[_marks()]], id_="marks"),
         h.nav(aria_label="Subjects")[
             h.ul(".inline")[
                 (h.li[h.a(href=f"#{addresses.anchor(subject.name)}")[subject.name]] for subject in subjects)
             ]
         ],
+        section("Metrics", _metrics(), id_="metrics", lead="Those with a column have it beside verdicts."),
         [_subject(subject) for subject in subjects],
     ]
     return Page(addresses.HELP, "Terms, colours and signs", body, None)
@@ -63,13 +74,12 @@ SIGNS = (
     "+ and − beside a cost: it is more or less by the rules of a verdict.",
     "? beside the four bars of a cost fingerprint: no cost explains the change of throughput; the version "
     "may have waited.",
-    "A cell with a diagonal: the step cannot see a change of that size.",
     "“sees” is the smallest change that a step is likely to flag, from a calibration of the box.",
 )
 
 
 def _marks() -> Iterator[h.Node]:
-    for drawn, meaning in (
+    for drawn, what in (
         (svg.circle(20, 10, 4, "point"), "a night, or a round, whose change can be seen"),
         (
             svg.circle(20, 10, 4, "point hollow"),
@@ -89,8 +99,17 @@ def _marks() -> Iterator[h.Node]:
         (svg.path("M20 16l-5 -9h10z", "event"), "machine, base, suite or tools changed before this night"),
         (svg.rect(6, 2, 28, 16, "dropped"), "a round that was disturbed and measured again"),
     ):
-        picture = svg.picture(40, 20, [drawn], meaning, "mark-sample")
-        yield h.tr[h.td[picture], h.td[meaning]]
+        picture = svg.picture(40, 20, [drawn], what, "mark-sample")
+        yield h.tr[h.td[picture], h.td[what]]
+
+
+def _metrics() -> h.Node:
+    """Return what every metric is."""
+    rows = (
+        row(metric_name(name), cell(metric.column), cell(metric.unit), cell(metric.description))
+        for name, metric in METRICS.items()
+    )
+    return table(("metric", "column", "unit", "what it is"), rows, caption="All metrics")
 
 
 def _subject(subject: Subject) -> h.Node:

@@ -1,14 +1,15 @@
 """The version ladder: steps by versions, coloured, with groups and geometric means."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import htpy as h
 
 from history.counts import counted
 from report import addresses
-from report.markup.formats import amount, day, metric_name, ratio_text, short_version
+from report.markup.formats import amount, day, mean_name, metric_name, ratio_text, short_version
 from report.markup.frame import Page
-from report.markup.metrics import described, metric_parts
+from report.markup.metrics import described, metric_parts, named
 from report.markup.parts import (
     Heat,
     facts,
@@ -34,6 +35,7 @@ def ladder_page(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
     place = clearance.place(ladders[0].place)
     path = addresses.ladder(place.suite, place.box, place.configuration)
     root = addresses.way_to_root(path)
+    naming = Naming.of(ladders)
     body: list[h.Node] = [
         facts(
             (
@@ -49,7 +51,7 @@ def ladder_page(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
                 ),
             )
         ),
-        metric_parts((ladder.metric, _ladder(ladder, root)) for ladder in ladders),
+        metric_parts((ladder.metric, _ladder(ladder, root, naming)) for ladder in ladders),
         legend(),
     ]
     return Page(
@@ -63,7 +65,32 @@ def ladder_page(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
     )
 
 
-def _ladder(ladder: Ladder, root: str) -> h.Node:
+@dataclass(frozen=True)
+class Naming:
+    """What the heads of a page say besides the version."""
+
+    has_engines: bool
+    """Whether the page has several engines."""
+
+    has_branches: bool
+
+    @classmethod
+    def of(cls, ladders: Sequence[Ladder]) -> "Naming":
+        """Return what tells the versions of a page apart."""
+        branches = {column.branch for ladder in ladders for column in ladder.columns}
+        branches |= {ladder.base_branch for ladder in ladders}
+        return cls(len({branch.partition("@")[0] for branch in branches}) > 1, len(branches) > 1)
+
+    def lines(self, version: str, branch: str) -> tuple[str, str]:
+        """Return the head of a version, and its branch where the head does not begin with its name."""
+        engine, _, line = branch.partition("@")
+        short = short_version(version)
+        named = f"{engine} {short}" if self.has_engines else short
+        is_said = not self.has_branches or f"{short}.".startswith(f"{line}.")
+        return named, "" if is_said else line
+
+
+def _ladder(ladder: Ladder, root: str, naming: Naming) -> h.Node:
     versions = f"{counted(len(ladder.columns), 'version')}, each in its latest session with the base"
     left_out = f"{counted(ladder.left_out, 'older version')} have no column; series.html has their nights."
     return [
@@ -73,7 +100,7 @@ def _ladder(ladder: Ladder, root: str) -> h.Node:
             f", measured in the same session: {versions}. The head of a column makes it the base.",
             _unjudged(ladder),
         ],
-        _table(ladder, root),
+        _table(ladder, root, naming),
         note(left_out) if ladder.left_out else None,
     ]
 
@@ -93,7 +120,7 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
                 h.th(scope="row")[h.a(href=href)[place.suite]],
                 h.td[place.box],
                 h.td[place.configuration],
-                h.td[metric_name(ladder.metric.name)],
+                h.td[named(ladder.metric.name)],
                 h.td[ladder.base],
                 numeric(str(len(ladder.columns))),
                 numeric(str(len(ladder.groups))),
@@ -126,9 +153,11 @@ def _unjudged(ladder: Ladder) -> str:
     return f" {unjudged} of {len(cells)} ratios have no verdict: they have no sign, and colour by size alone."
 
 
-def _table(ladder: Ladder, root: str) -> h.Node:
-    heads: list[h.Node] = ["step", _head(ladder.base, "base", is_base=True)]
-    heads += [_head(column.version, day(column.started_at)) for column in ladder.columns]
+def _table(ladder: Ladder, root: str, naming: Naming) -> h.Node:
+    heads: list[h.Node] = ["step", _head(ladder.base, ladder.base_branch, "base", naming, is_base=True)]
+    heads += [
+        _head(column.version, column.branch, day(column.started_at), naming) for column in ladder.columns
+    ]
     rows: list[h.Node] = []
     for group, steps in _groups(ladder):
         if group:
@@ -138,11 +167,11 @@ def _table(ladder: Ladder, root: str) -> h.Node:
         rows += [_row(ladder, step, root) for step in steps]
     foot = [
         *(
-            _mean(ladder, f"{group} ({len(steps)})", steps)
+            _mean(ladder, mean_name(len(steps), group), steps)
             for group, steps in _groups(ladder)
             if group and len(steps) > 1
         ),
-        _mean(ladder, f"geometric mean of {len(ladder.groups)}", list(ladder.groups)),
+        _mean(ladder, mean_name(len(ladder.groups)), list(ladder.groups)),
     ]
     return table(
         heads,
@@ -159,13 +188,14 @@ def _table(ladder: Ladder, root: str) -> h.Node:
     )
 
 
-def _head(version: str, below: str, is_base: bool = False) -> h.Node:
+def _head(version: str, branch: str, below: str, naming: Naming, *, is_base: bool = False) -> h.Node:
+    named, line = naming.lines(version, branch)
     return h.button(
         type="button",
         data_version=version,
         aria_pressed="true" if is_base else "false",
-        title=f"make {version} the base",
-    )[h.span[short_version(version)], h.small[below]]
+        title=f"make {version}, branch {branch}, the base",
+    )[h.span[named], h.small(".branch")[line] if line else None, h.small[below]]
 
 
 def _groups(ladder: Ladder) -> Iterator[tuple[str, list[str]]]:

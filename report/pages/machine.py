@@ -12,6 +12,7 @@ from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.markup.formats import day, metric_name, moment, share
 from report.markup.frame import Page
+from report.markup.metrics import named
 from report.markup.parts import bullets, facts, note, numeric, section, stat, table
 from report.values.catalog import Catalog
 from report.values.machine_page import MachinePage, MachinePeriod
@@ -102,7 +103,7 @@ def machines_page(boxes: Sequence[MachinePage], catalog: Catalog) -> Page:
         "nights",
         "failed",
         "missed",
-        "its steps see",
+        "its steps see in three rounds",
         "latest session",
     )
     body = (
@@ -174,7 +175,7 @@ def _sees(values: MachinePage, root: str) -> h.Node:
             h.td[calibrated.suite],
             h.td[calibrated.profile],
             h.th(scope="row")[calibrated.step],
-            h.td[metric_name(calibrated.metric.name)],
+            h.td[named(calibrated.metric.name)],
             numeric(share(calibrated.sd, 2)),
             numeric(str(calibrated.rounds)),
             numeric(share(calibrated.visible)),

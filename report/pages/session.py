@@ -11,7 +11,7 @@ from history.rendering.commands import quoted, run_again
 from history.rendering.summary import sentence
 from history.stats.estimators import geometric_mean
 from report import addresses
-from report.markup.formats import amount, moment
+from report.markup.formats import amount, moment, typeset
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_parts
 from report.markup.parts import bullets, commands, facts, legend, note, numbers, numeric, section, table
@@ -149,7 +149,7 @@ def _contender(
         debt(contender, resets, address),
         h.details(open=bool(contender.warnings))[
             h.summary["What the numbers rest on, and warnings"],
-            bullets(dict.fromkeys(lines)),
+            bullets(dict.fromkeys(map(typeset, lines))),
         ],
         id_=addresses.anchor(str(contender.contender)),
         lead=plain_sentence(values.comparison, contender),
@@ -159,7 +159,7 @@ def _contender(
 def plain_sentence(comparison: Comparison, contender: ContenderComparison) -> str:
     """Return the sentence on a contender as `compare --format summary` has it, without its Markdown."""
     text = sentence(comparison, contender).replace("\N{WORD JOINER}", "").replace("\\", "")
-    return text.partition(": ")[2] or text
+    return typeset(text.partition(": ")[2] or text)
 
 
 def _without_comparison(values: SessionPage, root: str | None) -> h.Node:

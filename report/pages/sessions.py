@@ -9,6 +9,7 @@ from history.store.records import SessionStatus
 from report import addresses
 from report.markup.formats import day, metric_name, moment, short_version
 from report.markup.frame import Page
+from report.markup.metrics import named
 from report.markup.parts import filtered_by, filters, note, stat, table
 from report.values.catalog import Catalog, SessionEntry
 
@@ -95,6 +96,6 @@ def _row(entry: SessionEntry, catalog: Catalog, root: str) -> h.Node:
         h.td[entry.profile],
         h.td[h.a(href=f"{root}{addresses.machine(box)}")[box]],
         h.td(title=", ".join(entry.versions))[", ".join(versions), f" and {more} more" if more > 0 else None],
-        h.td[metric_name(entry.judged_by)],
+        h.td[named(entry.judged_by)],
         h.td[f"{entry.outcome}{pruned}"],
     ]

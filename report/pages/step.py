@@ -15,7 +15,17 @@ from history.store.records import Run, RunStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.seconds import RoundSeconds, seconds_figure
-from report.markup.formats import amount, bounds, metric_name, moment, percent, share, unit_of
+from report.markup.formats import (
+    amount,
+    bounds,
+    metric_name,
+    moment,
+    percent,
+    share,
+    signed,
+    typeset,
+    unit_of,
+)
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_choice, metric_part
 from report.markup.parts import (
@@ -30,7 +40,7 @@ from report.markup.parts import (
     tone_of,
     verdict_badge,
 )
-from report.pages.verdicts import COST_HEADS, cost_rows
+from report.pages.verdicts import COST_HEADS, cost_rows, meanings
 from report.values.catalog import SessionEntry
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
@@ -65,7 +75,7 @@ def step_page(values: SessionPage, step: StepRuns, clearance: Clearance, graphs:
     if not pairs:
         body.append(_alone(step, values.metric))
     body.append(_failures(step, clearance))
-    body.append(_runs(step))
+    body.append(_runs(step, root))
     return _page(values.entry, step.step, body)
 
 
@@ -294,8 +304,8 @@ def _functions(
     return [
         h.h3["Functions: CPU time per query"],
         function_table(profiled),
-        h.p(".quiet")[f"base: {quality(profiled.base)}"],
-        h.p(".quiet")[f"new: {quality(profiled.contender)}"],
+        h.p(".quiet")[f"base: {typeset(quality(profiled.base))}"],
+        h.p(".quiet")[f"new: {typeset(quality(profiled.contender))}"],
         h.p[
             h.a(href=f"{root}{addresses.PROFILES}#a={before}&b={after}")["Compare the stacks in the browser"]
         ],
@@ -306,14 +316,14 @@ def _functions(
 def function_table(profiled: Differential) -> h.Node:
     """Return the functions whose own CPU time changed most."""
     whole = profiled.contender_total - profiled.base_total
-    totals = (amount(profiled.base_total), amount(profiled.contender_total), _signed(whole))
+    totals = (amount(profiled.base_total), amount(profiled.contender_total), signed(whole))
     rows = [row("whole server", *(numeric(text) for text in totals), cell(), cell())]
     rows += [
         row(
             h.code[function_change.name[:80]],
             numeric(amount(function_change.base.own)),
             numeric(amount(function_change.contender.own)),
-            numeric(_signed(function_change.own_change)),
+            numeric(signed(function_change.own_change)),
             numeric(share(function_change.own_share, 0)),
             cell("certain" if function_change.is_certain else "within its error"),
         )
@@ -360,7 +370,7 @@ def _failures(step: StepRuns, clearance: Clearance) -> h.Node:
     return section("What did not finish", h.ul[items])
 
 
-def _runs(step: StepRuns) -> h.Node:
+def _runs(step: StepRuns, root: str) -> h.Node:
     metrics = sorted(
         {name for by_round in step.runs.values() for run in by_round.values() for name in run.values}
     )
@@ -377,8 +387,5 @@ def _runs(step: StepRuns) -> h.Node:
     return h.details[
         h.summary["Every value of every round"],
         table(heads, rows, caption="Every value of every round", class_="numbers"),
+        meanings(f"{root}{addresses.HELP}"),
     ]
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")

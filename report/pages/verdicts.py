@@ -1,6 +1,6 @@
 """The table of verdicts of a comparison, as a session's page and a mailed comparison have it."""
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 
 import htpy as h
 from markupsafe import Markup
@@ -9,7 +9,7 @@ from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, verdict_of
 from report.charts.fingerprint import CostMark, fingerprint
 from report.charts.quadrant import DebtMark, quadrant_figure
-from report.markup.formats import DASH, amount, bounds, metric_name, percent, ratio_text, share
+from report.markup.formats import DASH, amount, bounds, mean_name, metric_name, percent, ratio_text, share
 from report.markup.metrics import described
 from report.markup.parts import (
     SIGNS,
@@ -41,6 +41,11 @@ Address = Callable[[str], str]
 """Gives the page of a step; an empty text for none."""
 
 
+_SEES = h.abbr(title="the smallest worsening that the step is likely to flag in the rounds of this session")[
+    "sees"
+]
+
+
 def verdict_table(contender: ContenderComparison, address: Address) -> h.Node:
     """Return one row for each step: both values, the ratio with its interval, costs and the verdict."""
     columns = _columns(contender)
@@ -55,7 +60,7 @@ def verdict_table(contender: ContenderComparison, address: Address) -> h.Node:
             h.abbr(title=f"{metric_name(column)}, {METRICS[column].unit}: contender over base")[_head(column)]
             for column in columns
         ),
-        *(["sees"] if contender.has_visible else []),
+        *([_SEES] if contender.has_visible else []),
         "verdict",
     ]
     rows = (_row(contender, step, columns, address) for step in contender.steps)
@@ -178,11 +183,11 @@ def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator
     count, ratios = contender.geometric_means()
     means = [(mean.group, mean.steps, mean.ratios) for mean in contender.group_means()]
     if count > 1:
-        means.append((f"geomean of {count}", count, ratios))
+        means.append(("", count, ratios))
     for name, steps, values in means:
         judged = next(iter(values.values()), None)
         yield row(
-            name if name.startswith("geomean") else f"{name} ({steps})",
+            mean_name(steps, name),
             cell(),
             cell(),
             numeric(ratio_text(judged)),
@@ -205,13 +210,24 @@ COST_HEADS = ("metric", "unit", "base", "new", "ratio", "interval", "threshold",
 """The columns of `cost_rows`."""
 
 
-def cost_rows(step: StepComparison, role: Role, targets: Container[str] = ()) -> Iterator[Markup]:
-    """Yield the rows of all metrics of a role; links to a metric of `targets` lead to its row."""
+def meanings(help_page: str) -> h.Node:
+    """Return the way to what all metrics are, below a table of many."""
+    return h.p(".quiet")[h.a(href=f"{help_page}#metrics")["What these metrics are"]]
+
+
+def cost_rows(
+    step: StepComparison, role: Role, targets: Container[str] = (), where: Sequence[str] = ()
+) -> Iterator[Markup]:
+    """Yield the rows of all metrics of a role; links to a metric of `targets` lead to its row.
+
+    The cells of `where`, the same in every row, follow its head.
+    """
     for ratio in step.metrics:
         if METRICS[ratio.metric].role is role and ratio.pairs:
             name = metric_name(ratio.metric)
             yield row(
                 h.span(id=f"metric={ratio.metric}")[name] if ratio.metric in targets else name,
+                *map(cell, where),
                 cell(METRICS[ratio.metric].unit, "quiet"),
                 numeric(amount(ratio.base)),
                 numeric(amount(ratio.contender)),

@@ -5,8 +5,9 @@
 
   /** @param {number} ratio @param {boolean} lessIsBetter */
   const shade = (ratio, lessIsBetter) => {
-    const strength = shades.filter((least) => Math.abs(ratio - 1) >= least).length;
-    return strength ? `${ratio > 1 === lessIsBetter ? "worse" : "better"}-${strength}` : "same";
+    const change = Math.round((Number(ratio.toFixed(2)) - 1) * 100) / 100; // of the ratio as it is printed
+    const strength = shades.filter((least) => Math.abs(change) >= least).length;
+    return strength ? `${change > 0 === lessIsBetter ? "worse" : "better"}-${strength}` : "same";
   };
 
   /** Makes the heads of one ladder choose its base.

@@ -55,6 +55,8 @@ class Ladder:
     base: str
     """The version of the base in the latest night."""
 
+    base_branch: str
+
     columns: tuple[LadderColumn, ...]
     left_out: int
     """Older versions that have no column."""
@@ -100,6 +102,7 @@ def read_ladders(comparisons: Comparisons, catalog: Catalog, nights: PlaceNights
                 METRICS[metric],
                 metric in own,
                 last.versions[base],
+                base,
                 tuple(chosen),
                 left_out,
             )

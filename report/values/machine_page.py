@@ -10,10 +10,11 @@ from itertools import pairwise
 from sqlalchemy import Connection, select
 
 from history.changes.boxes.notes import BoxNote
+from history.comparison.intervals import smallest_worsening
 from history.placement.pool import HandOver
 from history.series.inventory import InventoryFilter, list_hand_overs
 from history.stats.noise_model import Noise
-from history.stats.repeated_intervals import Design, smallest_visible
+from history.stats.repeated_intervals import Design
 from history.store.records import Machine
 from history.store.schema import calibrations, dropped_rounds, machines, sessions
 from history.store.session_reads import machine_of
@@ -205,8 +206,8 @@ def _noise(connection: Connection, catalog: Catalog, box: str) -> tuple[NoiseEnt
 
 def _visible(metric: Metric, noise: Noise, steps: int, catalog: Catalog) -> float:
     rounds = Design().least
-    less = smallest_visible(Design.fixed(rounds, steps), noise, rounds, catalog.threshold_of(metric.name))
-    return less if metric.better is Better.HIGHER else less / (1 - less)
+    threshold = catalog.threshold_of(metric.name)
+    return smallest_worsening(metric, Design.fixed(rounds, steps), noise, rounds, threshold)
 
 
 def _disturbed(connection: Connection, box: str) -> tuple[DisturbedSession, ...]:

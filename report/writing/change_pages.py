@@ -79,7 +79,7 @@ class ChangePages:
         oldest = next(iter(self.catalog.sessions.values()), None)
         when = oldest.started_at if oldest is not None else self.tree.written_at
         found = [(report, self.commits(report)) for report in reports]
-        feed = change_feed(found, self.catalog.clearance.salt, self.address, when)
+        feed = change_feed(found, self.catalog.clearance, self.catalog.clearance.salt, self.address, when)
         self.tree.write(addresses.FEED, feed)
 
     @cached_property

@@ -158,12 +158,16 @@ def test_group_means_are_those_of_the_comparison(site: Path, rich: Path) -> None
     with open_reader(rich) as history:
         base, contender = parse_version(BASE), parse_version(commit(NIGHTS))
         (found,) = compare(history, base, [contender], CompareOptions(session=uid)).contenders
-    rows = [row for row in parsed(site / f"sessions/{uid}.html").rows if row and row[0].endswith("(2)")]
+    rows = [
+        row
+        for row in parsed(site / f"sessions/{uid}.html").rows
+        if row and row[0].endswith(": geometric mean of 2 steps")
+    ]
     shown = {(row[0], *filter(None, row[1:])) for row in rows}
     for mean in found.group_means():
         columns = [name for name in mean.ratios if METRICS[name].column and mean.ratios[name] is not None]
         ratios = [mean.ratios[PRIMARY], *(mean.ratios[name] for name in columns if name != PRIMARY)]
-        assert (f"{mean.group} (2)", *(f"{ratio:.2f}" for ratio in ratios)) in shown
+        assert (f"{mean.group}: geometric mean of 2 steps", *(f"{ratio:.2f}" for ratio in ratios)) in shown
 
 
 def test_each_setting_has_its_own_values(site: Path) -> None:

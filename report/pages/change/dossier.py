@@ -9,16 +9,19 @@ from build.engines import ENGINES
 from history.changes.repository import Change
 from history.errors import stored_version
 from history.rendering.confirmations import counted_rounds
+from history.series.series import SeriesKey
 from history.store.records import ChangeStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import night_figure
-from report.markup.formats import amount, day, metric_name, moment, percent, share, span
+from report.markup.formats import amount, day, moment, percent, share, signed, span, typeset
 from report.markup.frame import Page
+from report.markup.metrics import named
 from report.markup.parts import facts, note, numeric, section, table, tone_of
 from report.pages.bisect import culprit_of, posterior_section
 from report.pages.change.actions import actions
 from report.pages.change.commits import commits_section
+from report.pages.change.costs import PLACE_HEADS, cells_of, costs_section
 from report.pages.change.pictures import picture_links
 from report.pages.changes import (
     change_sentence,
@@ -28,16 +31,14 @@ from report.pages.changes import (
     direction_sign,
     headline,
     replication,
+    series_name,
 )
 from report.pages.setup import differences
-from report.pages.verdicts import COST_HEADS, cost_rows
 from report.values.bisect_page import BisectPage
 from report.values.catalog import Catalog
 from report.values.clearance import Clearance
 from report.values.commits import Commits
 from report.values.dossier import Dossier
-from suites.metric import Role
-from suites.metrics import METRICS
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
@@ -63,7 +64,7 @@ def dossier_page(
     culprit = culprit_of(bisect, catalog.clearance) if bisect else None
     searched = f"{root}{addresses.bisect(bisect.uid)}" if bisect and linked else ""
     body = [
-        h.p(".sentence")[change_sentence(report)],
+        h.p(".sentence")[change_sentence(report, catalog.clearance)],
         h.p(".sentence")["Culprit: ", culprit, "."] if culprit else None,
         actions(report, bisect, searched, catalog),
         commits_section(commits, bisect),
@@ -72,8 +73,8 @@ def dossier_page(
         replication(dossier, catalog, root, linked),
         _confirmation(dossier, catalog, root, linked),
         posterior_section(bisect, searched, catalog.clearance) if bisect else None,
-        _costs(dossier, catalog),
-        _functions(dossier),
+        costs_section(dossier, catalog, root, linked),
+        _functions(dossier, catalog),
         _environment(dossier, catalog),
         _others(dossier, catalog, root, linked),
         _members(dossier, catalog, root, linked),
@@ -208,7 +209,8 @@ def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
         lead=[
             "Session ",
             uid,
-            f" measured the old and the new commit in {counted_rounds(confirmed)} of {confirmed.key.step}.",
+            f" measured the old and the new commit in {counted_rounds(confirmed)}: "
+            f"{series_name(confirmed.key, catalog.clearance)}.",
         ],
     )
 
@@ -219,47 +221,13 @@ def _threshold(dossier: Dossier, catalog: Catalog) -> float:
     return judged.threshold if judged else catalog.threshold_of(dossier.report.main_series.key.metric)
 
 
-def _costs(dossier: Dossier, catalog: Catalog) -> h.Node:
+def _place_of(key: SeriesKey, catalog: Catalog) -> str:
+    place = catalog.clearance.place(key.environment)
+    return f"{place.suite} on {place.box}"
+
+
+def _functions(dossier: Dossier, catalog: Catalog) -> h.Node:
     main = dossier.report.main_series.key
-    if dossier.confirmation is not None:
-        step = next(
-            (confirmed for confirmed in dossier.confirmation.steps if confirmed.step == main.step), None
-        )
-        if step is not None:
-            heads = (*COST_HEADS[:2], "before", "after", *COST_HEADS[4:])
-            return section(
-                "Costs per query, side by side",
-                table(
-                    heads,
-                    cost_rows(step, Role.COST),
-                    caption=f"Costs of {main.step} in the confirming session",
-                ),
-            )
-    costs = [
-        member for member in dossier.costs.get(main.step, ()) if METRICS[member.key.metric].role is Role.COST
-    ]
-    if not costs:
-        return section("Costs per query", note(f"No cost of {main.step} changed with it."))
-    rows = (
-        h.tr[
-            h.th(scope="row")[metric_name(cost.key.metric)],
-            h.td[catalog.clearance.place(cost.key.environment).configuration],
-            numeric(percent(cost.ratio)),
-            numeric(span(cost.ratio_low, cost.ratio_high)),
-        ]
-        for cost in costs
-    )
-    return section(
-        "Costs per query",
-        table(
-            ("cost", "configuration", "change", "interval"),
-            rows,
-            caption=f"Costs of {main.step} that changed with it",
-        ),
-    )
-
-
-def _functions(dossier: Dossier) -> h.Node:
     gained = dossier.report.gained
     if not gained:
         return section("Functions", note("There are no CPU profiles of both sides, or no function gained."))
@@ -268,23 +236,27 @@ def _functions(dossier: Dossier) -> h.Node:
             h.th(scope="row")[h.code[function.name[:80]]],
             numeric(amount(function.base.own)),
             numeric(amount(function.contender.own)),
-            numeric(f"{function.own_change:+.3g}"),
+            numeric(signed(function.own_change)),
             numeric(share(function.own_share, 0)),
         ]
         for function in gained
     )
     heads = ("function", "before, µs/query", "after, µs/query", "change", "share")
     return section(
-        "Functions that take more time", table(heads, rows, caption="CPU time per query by function")
+        "Functions that take more time",
+        table(
+            heads, rows, caption=f"CPU time per query of {main.step} by function, {_place_of(main, catalog)}"
+        ),
     )
 
 
 def _environment(dossier: Dossier, catalog: Catalog) -> h.Node:
     clearance = catalog.clearance
+    place = _place_of(dossier.report.main_series.key, catalog)
     settings = [clearance.settings(setup.settings) for setup in dossier.setups]
     manifests = [clearance.manifest(setup.manifest) for setup in dossier.setups]
     changed = [
-        f"{clearance.box(event.box)}, {day(event.night.started_at)}: {clearance.text(event.text)}"
+        f"{clearance.box(event.box)}, {day(event.night.started_at)}: {typeset(clearance.text(event.text))}"
         for event in dossier.report.environment
     ]
     return section(
@@ -292,9 +264,11 @@ def _environment(dossier: Dossier, catalog: Catalog) -> h.Node:
         h.ul[(h.li[line] for line in changed)]
         if changed
         else note("Machine, base, suite and tools are the same in both nights."),
-        h.details[h.summary["Settings of both nights"], differences(dossier.setups, settings, "setting")],
         h.details[
-            h.summary["Builds of both nights"],
+            h.summary[f"Settings of both nights: {place}"], differences(dossier.setups, settings, "setting")
+        ],
+        h.details[
+            h.summary[f"Builds of both nights: {place}"],
             differences(dossier.setups, manifests, "entry of the manifest"),
         ],
     )
@@ -324,10 +298,9 @@ def _members(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.N
                 h.th(scope="row")[
                     h.a(href=f"{root}{addresses.series(series)}")[key.step] if linked else key.step
                 ],
-                h.td[metric_name(key.metric)],
+                h.td[named(key.metric)],
                 numeric(percent(member.ratio)),
-                h.td[place.box],
-                h.td[place.configuration],
+                [h.td[text] for text in cells_of(place)],
                 numeric(f"{member.level_before:.3f}"),
                 numeric(f"{member.level_after:.3f}"),
                 numeric(span(member.ratio_low, member.ratio_high)),
@@ -339,8 +312,7 @@ def _members(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.N
         "step",
         "metric",
         "change",
-        "box",
-        "configuration",
+        *PLACE_HEADS,
         "before",
         "after",
         "interval",

@@ -13,6 +13,7 @@ from report import addresses
 from report.markup.template import Template, joined
 from report.pages.change.commits import commits_text
 from report.pages.changes import change_sentence, headline
+from report.values.clearance import Clearance
 from report.values.commits import Commits, CommitsBetween
 
 MAX_ENTRIES = 100
@@ -38,7 +39,11 @@ _ENTRY = Template(
 
 
 def change_feed(
-    changes: Sequence[tuple[ChangeReport, Commits]], site: str, address: str, when: datetime
+    changes: Sequence[tuple[ChangeReport, Commits]],
+    clearance: Clearance,
+    site: str,
+    address: str,
+    when: datetime,
 ) -> str:
     """Return the feed of changes with the commits between their nights.
 
@@ -49,7 +54,7 @@ def change_feed(
     newest = sorted(changes, key=lambda found: found[0].change.updated_at, reverse=True)[:MAX_ENTRIES]
     updated = newest[0][0].change.updated_at if newest else when
     base = _BASE(f"{address.rstrip('/')}/changes/") if address else ""
-    entries = joined(_entry(report, commits) for report, commits in newest)
+    entries = joined(_entry(report, commits, clearance) for report, commits in newest)
     return visible(_FEED(base, _id("site", site), to_text(updated), entries))
 
 
@@ -57,7 +62,7 @@ def _id(kind: str, name: str) -> str:
     return uuid.uuid5(_NAMES, f"{kind} {name}").urn
 
 
-def _entry(report: ChangeReport, commits: Commits) -> Markup:
+def _entry(report: ChangeReport, commits: Commits, clearance: Clearance) -> Markup:
     change = report.change
     return _ENTRY(
         _id("change", change.fingerprint),
@@ -66,7 +71,7 @@ def _entry(report: ChangeReport, commits: Commits) -> Markup:
         to_text(change.found_at),
         addresses.change(change.fingerprint).rpartition("/")[2],
         str(change.status),
-        one_line(f"{change_sentence(report)}{_commits(commits)} Status: {change.status}."),
+        one_line(f"{change_sentence(report, clearance)}{_commits(commits)} Status: {change.status}."),
     )
 
 

@@ -20,7 +20,7 @@ def pictures(dossier: Dossier, catalog: Catalog, style: str) -> dict[str, str]:
         chart = chart_of(main, dossier, catalog, "", "main", linked=False)
         title = f"{headline(report)}, {report.change.branch}"
         path = addresses.picture(report.change.fingerprint)
-        found[path] = picture_of(chart, title, change_sentence(report), style)
+        found[path] = picture_of(chart, title, change_sentence(report, catalog.clearance), style)
     for series, path in _series(dossier, catalog):
         chart = chart_of(series, dossier, catalog, "", "series", linked=False)
         sentence = f"{chart.title}: {moved(series.member)}."

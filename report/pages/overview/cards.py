@@ -13,7 +13,7 @@ from history.rendering.commands import DECIDED, change_search, run_again
 from history.rendering.confirmations import counted_rounds
 from report import addresses
 from report.charts.sparkline import spark
-from report.markup.formats import DASH, SHORT_HASH, bounds, day, metric_name, percent, share, span
+from report.markup.formats import DASH, SHORT_HASH, bounds, day, metric_name, percent, share, span, typeset
 from report.markup.parts import SIGNS, commands, tone_of
 from report.pages.bisect import culprit_of
 from report.pages.changes import change_mark, commits_text, confidence, direction_sign, headline, is_worse
@@ -142,7 +142,7 @@ def _next(report: ChangeReport, bisect: BisectPage | None, clearance: Clearance)
         if bisect.culprit is not None:
             return None
         return h.p(".where")[
-            h.a(href=addresses.bisect(bisect.uid))[f"Bisect {bisect.uid}"], f": {bisect.headline}"
+            h.a(href=addresses.bisect(bisect.uid))[f"Bisect {bisect.uid}"], f": {typeset(bisect.headline)}"
         ]
     lines = change_search(report) if not clearance.is_public else []
     return _command(lines, f"Find the commit of {report.main_series.key.step}")

@@ -8,7 +8,8 @@ import htpy as h
 from history.comparison.verdict import Verdict
 from history.counts import counted
 from report import addresses
-from report.markup.formats import metric_name, moment, percent
+from report.markup.formats import moment, percent
+from report.markup.metrics import named
 from report.markup.parts import Heat, heat_cell, legend, note, numeric, table
 from report.pages.overview.sentence import box_link, lack_link
 from report.values.box_states import BoxState, Lack
@@ -36,7 +37,7 @@ def branches_table(overview: Overview, catalog: Catalog) -> h.Node:
                 h.td[h.a(href=f"{ladder}#metric={entry.metric.name}")[place.suite]],
                 h.td[place.box],
                 h.td[entry.night.versions[entry.night.base or ""]],
-                h.td[metric_name(entry.metric.name)],
+                h.td[named(entry.metric.name)],
                 heat_cell(Heat(mean, None, entry.metric.better, reason="geometric mean of all steps")),
                 numeric(percent(mean)),
                 [
@@ -58,7 +59,7 @@ def branches_table(overview: Overview, catalog: Catalog) -> h.Node:
         "box",
         "against",
         "metric",
-        "mean",
+        "geometric mean",
         "change",
         "worse",
         "better",

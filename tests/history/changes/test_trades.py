@@ -14,6 +14,7 @@ from history.rendering.changes import render_changes
 from history.store.records import ChangeStatus
 from report.pages.changes import change_sentence
 from report.pages.changes import headline as page_headline
+from report.values.clearance import Clearance
 from runners.alerting.issues.change_issues import issue_of_changes, needs_issue
 from runners.alerting.issues.change_texts import title
 from runners.cli import main
@@ -68,7 +69,9 @@ def test_a_trade_is_told_as_one_and_by_what_got_worse(tmp_path: Path, backs: boo
     issue = issue_of_changes("f", [report])
     assert report.headline in str(issue.body)
     assert report.headline in "\n".join(render_changes([report]))
-    assert page_headline(report) in change_sentence(report)
+    sentence = change_sentence(report, Clearance(False, ""))
+    assert page_headline(report) in sentence
+    assert "A trade: " in sentence
 
 
 def test_the_nights_of_a_trade_are_those_of_what_got_worse(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def ladder(page: Page, tmp_path: Path) -> Page:
     """The page of a ladder in which every step got slower in the newest version."""
     columns = tuple(_column(number) for number in range(MAX_VERSIONS))
     place = Environment("db1", "write-heavy", "short relaxed")
-    made = Ladder(place, METRICS["qps"], True, "postgres@17.0", columns, 0)
+    made = Ladder(place, METRICS["qps"], True, "postgres@17.0", "postgres@17", columns, 0)
     (tmp_path / "static").symlink_to(STATIC)
     (tmp_path / "data").mkdir()
     (tmp_path / "data/written.js").touch()

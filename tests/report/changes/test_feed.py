@@ -18,6 +18,7 @@ from history.changes.report import report_changes
 from history.open import open_reader, open_store
 from report import addresses
 from report.pages.change.feed import change_feed
+from report.values.clearance import Clearance
 from report.values.commits import NoCommits
 from report.writing.site import SiteOptions, write_site
 from runners.nightly.plan import Plan
@@ -151,6 +152,7 @@ def test_a_hostile_text_is_text_in_the_feed(regressed: Path) -> None:
     with open_reader(regressed) as history, history.database.reading() as connection:
         (report,) = report_changes(connection, repository.load(connection))
     named = replace(report, change=replace(report.change, branch=HOSTILE))
-    text = change_feed([(named, NoCommits("none"))], "site", "https://x.org/'><b>", NIGHT)
+    clearance = Clearance(False, "")
+    text = change_feed([(named, NoCommits("none"))], clearance, "site", "https://x.org/'><b>", NIGHT)
     feed = require_atom(text)
     assert "<script>window.owned=1</script> & ]]>" in (feed.findtext(f"{ATOM}entry/{ATOM}title") or "")

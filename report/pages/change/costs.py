@@ -1,0 +1,73 @@
+"""The costs of a change: beside its throughput, with box, suite and configuration in every row."""
+
+import htpy as h
+
+from history.store.records import Environment
+from report import addresses
+from report.markup.formats import percent, span
+from report.markup.metrics import named
+from report.markup.parts import note, numeric, section, table
+from report.pages.verdicts import COST_HEADS, cost_rows, meanings
+from report.values.catalog import Catalog
+from report.values.dossier import Dossier
+from suites.metric import Role
+from suites.metrics import METRICS
+
+PLACE_HEADS = ("box", "suite", "configuration")
+
+
+def cells_of(place: Environment) -> tuple[str, str, str]:
+    """Return the cells below PLACE_HEADS."""
+    return place.box, place.suite, place.configuration
+
+
+def _meanings(root: str, linked: bool) -> h.Node:
+    return meanings(f"{root}{addresses.HELP}") if linked else None
+
+
+def costs_section(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
+    """Return what a query costs before and after a change, each cost with where it was measured."""
+    main = dossier.report.main_series.key
+    if dossier.confirmation is not None:
+        step = next(
+            (confirmed for confirmed in dossier.confirmation.steps if confirmed.step == main.step), None
+        )
+        if step is not None:
+            heads = (COST_HEADS[0], *PLACE_HEADS, COST_HEADS[1], "before", "after", *COST_HEADS[4:])
+            session = dossier.confirmation.session
+            place = catalog.clearance.place(
+                Environment(
+                    session.machine.hostname, session.suite, f"{session.profile} {session.durability}"
+                )
+            )
+            return section(
+                "Costs per query, side by side",
+                table(
+                    heads,
+                    cost_rows(step, Role.COST, where=cells_of(place)),
+                    caption=f"Costs of {main.step} in the confirming session",
+                ),
+                _meanings(root, linked),
+            )
+    costs = [
+        member for member in dossier.costs.get(main.step, ()) if METRICS[member.key.metric].role is Role.COST
+    ]
+    if not costs:
+        return section("Costs per query", note(f"No cost of {main.step} changed with it."))
+    rows = (
+        h.tr[
+            h.th(scope="row")[named(cost.key.metric)],
+            [h.td[text] for text in cells_of(catalog.clearance.place(cost.key.environment))],
+            numeric(percent(cost.ratio)),
+            numeric(span(cost.ratio_low, cost.ratio_high)),
+        ]
+        for cost in costs
+    )
+    return section(
+        "Costs per query",
+        table(
+            ("cost", *PLACE_HEADS, "change", "interval"),
+            rows,
+            caption=f"Costs of {main.step} that changed with it",
+        ),
+    )
