@@ -37,7 +37,7 @@ def test_an_empty_history(tmp_path: Path) -> None:
     open_store(path).close()
     site = site_of(path)
     assert "nothing was measured yet" in parsed(site / "index.html").text
-    assert len(pages_of(site)) == 11
+    assert len(pages_of(site)) == 12
     for page in pages_of(site):
         if page.name != "help.html":
             assert "yet" in parsed(page).text, page
