@@ -19,7 +19,15 @@ const tidemark = {
   /** @param {string} path @param {any} content */
   shard(path, content) { tidemark.shards.set(path, content); },
   /** @param {any} content */
-  index(content) { tidemark.list = content; },
+  index(content) {
+    // The series of a step come together: place, branch and step once, the metrics, and all ids in one text.
+    content.series = content.series.flatMap((/** @type {any[]} */ [place, branch, step, metrics, ids]) => {
+      const digits = ids.length / metrics.length;
+      return metrics.map((/** @type {number} */ metric, /** @type {number} */ at) =>
+        [place, branch, step, metric, ids.slice(at * digits, (at + 1) * digits)]);
+    });
+    tidemark.list = content;
+  },
   /** @param {string} name @param {any} content */
   profile(name, content) { tidemark.profilesByName.set(name, content); },
   /** @param {any[]} rows */

@@ -223,8 +223,8 @@ def series_index(
 ) -> tuple[str, int]:
     """Return the list of all series as a script, and their number.
 
-    A series is numbers into lists of names. Changes, and what steps can see, come with it; `visible` is by
-    box, suite, configuration, branch, step and metric.
+    A series is numbers into lists of names; those of a step are together, with their ids in one text. Changes
+    and what steps can see come with it; `visible` is by box, suite, configuration, branch, step and metric.
     """
     names: dict[str, list[str]] = {"place": [], "branch": [], "step": [], "metric": []}
     numbers: dict[tuple[str, Any], int] = {}
@@ -235,7 +235,7 @@ def series_index(
             names[kind].append(value)
         return numbers[kind, value]
 
-    rows = []
+    rows: dict[tuple[int, int, int], tuple[list[int], list[str]]] = {}
     columns = (
         series.c.box,
         series.c.suite,
@@ -249,13 +249,16 @@ def series_index(
         key, public = _place_key(catalog, place), catalog.clearance.place(place)
         name = addresses.series_id(public.box, public.suite, public.configuration, *rest)
         parts = zip(("branch", "step", "metric"), rest, strict=True)
-        rows.append([number("place", key), *(number(kind, value) for kind, value in parts), name])
+        branch, step, metric = (number(kind, value) for kind, value in parts)
+        metrics, ids = rows.setdefault((number("place", key), branch, step), ([], []))
+        metrics.append(metric)
+        ids.append(name)
     content = {
         "places": _places(catalog, names["place"]),
         "branches": names["branch"],
         "steps": [[step, addresses.file_name(step)] for step in names["step"]],
         "metrics": [_metric(name, catalog) for name in names["metric"]],
-        "series": rows,
+        "series": [[*step, metrics, "".join(ids)] for step, (metrics, ids) in rows.items()],
         "changes": [_change(change, catalog) for change in changes],
         "compared": _compared(catalog),
         "sees": [
@@ -263,7 +266,7 @@ def series_index(
             for key, value in sorted(visible.items())
         ],
     }
-    return call("index", content), len(rows)
+    return call("index", content), sum(len(metrics) for metrics, _ in rows.values())
 
 
 def _compared(catalog: Catalog) -> list[list[Any]]:
