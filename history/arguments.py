@@ -23,9 +23,7 @@ class Habit:
 _CLIENTS = Habit("the number of clients is --clients N, and 1,8,64 measures each", "--clients")
 _SECONDS = Habit("the seconds in which each version is measured in a round are --seconds S", "--seconds")
 _THREADS = Habit("the load generator takes as many threads as the machine has cores for it")
-_SCRIPT = Habit(
-    "a suite names its scripts: --suite takes a suite by name, or a folder with a suite.toml", "--suite"
-)
+_SCRIPT = Habit("scripts of pgbench are --script FILE@WEIGHT, and their tables --setup FILE", "--script")
 _SIZE = Habit("the size of the data is that of a profile of the suite: --profile short", "--profile")
 _FIXED = Habit(
     "a round lasts a time, --seconds S; --exact-only counts the instructions of fixed work", "--seconds"

@@ -20,8 +20,8 @@ from report.markup.formats import SHORT_HASH, day, metric_name, percent, probabi
 from report.markup.frame import Page
 from report.markup.parts import filtered_by, filters, note, section, stat, table
 from report.values.catalog import Catalog
+from report.values.change_details import ChangeDetails, MemberSeries
 from report.values.clearance import Clearance
-from report.values.dossier import Dossier, MemberSeries
 from suites.metric import Better
 from suites.metrics import METRICS, label_of, moved_by
 
@@ -179,7 +179,7 @@ def _version(night: Night) -> str:
 
 
 def chart_of(
-    series: MemberSeries, dossier: Dossier, catalog: Catalog, root: str, name: str, linked: bool
+    series: MemberSeries, details: ChangeDetails, catalog: Catalog, root: str, name: str, linked: bool
 ) -> NightChart:
     """Return the chart of a series of a change."""
     member = series.member
@@ -226,14 +226,14 @@ def change_mark(member: Member, href: str) -> ChangeMark:
     )
 
 
-def replication(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
+def replication(details: ChangeDetails, catalog: Catalog, root: str, linked: bool) -> h.Node:
     """Return the replication strip: the change on every box and step, and the kernel that each box runs."""
-    main = dossier.report.main_series
+    main = details.report.main_series
     metrics = {main.key.metric}
-    if dossier.report.change.opposite:
-        metrics.add(max(dossier.report.change.opposite, key=lambda member: abs(member.ratio - 1)).key.metric)
+    if details.report.change.opposite:
+        metrics.add(max(details.report.change.opposite, key=lambda member: abs(member.ratio - 1)).key.metric)
     by_metric = {metric: f", {metric_name(metric)}" if len(metrics) > 1 else "" for metric in metrics}
-    same = [member for member in dossier.report.members if member.key.metric in metrics]
+    same = [member for member in details.report.members if member.key.metric in metrics]
     rows = []
     for member in same[:40]:
         box = catalog.clearance.box(member.key.environment.box)
@@ -241,7 +241,7 @@ def replication(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> 
         tone = "plain" if worse is None else "worse" if worse else "better"
         key = member.key.environment
         configuration = catalog.clearance.place(key).configuration
-        note_text = f"{configuration}; kernel {dossier.kernels.get(key.box, 'unknown')}"
+        note_text = f"{configuration}; kernel {details.kernels.get(key.box, 'unknown')}"
         address = f"{root}{addresses.machine(box)}" if linked else ""
         rows.append(
             IntervalRow(

@@ -10,13 +10,13 @@ from history.store.records import ChangeStatus
 from report import addresses
 from report.charts.alone import style_of_charts
 from report.markup.frame import Page
-from report.pages.change.dossier import dossier_page
 from report.pages.change.feed import change_feed
+from report.pages.change.page import change_page
 from report.pages.change.pictures import pictures
 from report.values.bisect_page import BisectPage
 from report.values.catalog import Catalog
+from report.values.change_details import issue_of, read_details
 from report.values.commits import Commits, CommitsOf, as_text, from_json, to_json
-from report.values.dossier import issue_of, read_dossier
 from report.writing.alone import STYLE
 from report.writing.session_files import intervals_of
 from report.writing.tree import SiteTree
@@ -67,10 +67,10 @@ class ChangePages:
         with self.tree.made_of(_source(report), self._signature(report, bisect)) as fresh:
             if fresh:
                 intervals = partial(intervals_of, self.tree)
-                dossier = read_dossier(self.history, self.catalog, report, intervals)
+                details = read_details(self.history, self.catalog, report, intervals)
                 commits = self.commits(report)
-                write(dossier_page(dossier, self.catalog, bisect, commits, tracker=self.tracker))
-                for path, picture in pictures(dossier, self.catalog, self._style).items():
+                write(change_page(details, self.catalog, bisect, commits, tracker=self.tracker))
+                for path, picture in pictures(details, self.catalog, self._style).items():
                     self.tree.write(path, picture)
                 self.tree.remember({"range": self._range(report), "commits": to_json(commits)})
 

@@ -10,13 +10,13 @@ from history.store.bisects import load
 from history.store.reader import Reader
 from report.markup.frame import Page
 from report.pages.bisect import bisect_page
-from report.pages.change.dossier import dossier_page
+from report.pages.change.page import change_page
 from report.pages.session import session_page
 from report.values.catalog import Catalog, read_catalog
+from report.values.change_details import read_details
 from report.values.clearance import Clearance
 from report.values.commits import CommitsOf, no_commits
 from report.values.comparisons import Comparisons
-from report.values.dossier import read_dossier
 from report.values.session_page import read_session
 from report.writing.alone import alone
 from runners.bisect.report.state import BisectState, load_state
@@ -60,7 +60,7 @@ def _change(store: Reader, catalog: Catalog, name: str, *, commits_of: CommitsOf
         )
     bisect = next((read_bisect for read_bisect in read_bisects(store) if read_bisect.change == name), None)
     commits = catalog.clearance.commits(commits_of(reports[0]))
-    return dossier_page(read_dossier(store, catalog, reports[0]), catalog, bisect, commits, linked=False)
+    return change_page(read_details(store, catalog, reports[0]), catalog, bisect, commits, linked=False)
 
 
 def _session(store: Reader, catalog: Catalog, name: str) -> Page:

@@ -87,7 +87,7 @@ def test_it_is_in_the_ladder_with_the_colour_of_worse(site: Path) -> None:
     assert worst["class"] == "heat worse-4"
 
 
-def test_its_dossier_has_what_a_person_asks_for(site: Path, change: ChangeReport) -> None:
+def test_its_page_has_what_a_person_asks_for(site: Path, change: ChangeReport) -> None:
     page = parsed(site / addresses.change(change.change.fingerprint))
     text = " ".join(page.text.split())
     confirmed = change.confirmation

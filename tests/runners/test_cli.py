@@ -230,7 +230,7 @@ def test_a_file_where_a_folder_is_expected_is_said(
         (["run", "--threads=16", KNOWN], "the number of clients is --clients N"),
         (["run", "-T60", KNOWN], "in a round are --seconds S"),
         (["run", "-j", "4", KNOWN], "as many threads as the machine has cores"),
-        (["run", "-f", "x.sql", KNOWN], "a suite names its scripts"),
+        (["run", "-f", "x.sql", KNOWN], "scripts of pgbench are --script FILE@WEIGHT"),
         (["--verison"], "did you mean --version?"),
     ],
 )

@@ -9,7 +9,7 @@ from report.markup.metrics import named
 from report.markup.parts import note, numeric, section, table
 from report.pages.verdicts import COST_HEADS, cost_rows, meanings
 from report.values.catalog import Catalog
-from report.values.dossier import Dossier
+from report.values.change_details import ChangeDetails
 from suites.metric import Role
 from suites.metrics import METRICS
 
@@ -25,16 +25,16 @@ def _meanings(root: str, linked: bool) -> h.Node:
     return meanings(f"{root}{addresses.HELP}") if linked else None
 
 
-def costs_section(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
+def costs_section(details: ChangeDetails, catalog: Catalog, root: str, linked: bool) -> h.Node:
     """Return what a query costs before and after a change, each cost with where it was measured."""
-    main = dossier.report.main_series.key
-    if dossier.confirmation is not None:
+    main = details.report.main_series.key
+    if details.confirmation is not None:
         step = next(
-            (confirmed for confirmed in dossier.confirmation.steps if confirmed.step == main.step), None
+            (confirmed for confirmed in details.confirmation.steps if confirmed.step == main.step), None
         )
         if step is not None:
             heads = (COST_HEADS[0], *PLACE_HEADS, COST_HEADS[1], "before", "after", *COST_HEADS[4:])
-            session = dossier.confirmation.session
+            session = details.confirmation.session
             place = catalog.clearance.place(
                 Environment(
                     session.machine.hostname, session.suite, f"{session.profile} {session.durability}"
@@ -50,7 +50,7 @@ def costs_section(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
                 _meanings(root, linked),
             )
     costs = [
-        member for member in dossier.costs.get(main.step, ()) if METRICS[member.key.metric].role is Role.COST
+        member for member in details.costs.get(main.step, ()) if METRICS[member.key.metric].role is Role.COST
     ]
     if not costs:
         return section("Costs per query", note(f"No cost of {main.step} changed with it."))

@@ -16,7 +16,7 @@ from history.store import alert_outbox
 from history.store.alert_outbox import Alert, ClosedAs, DesiredIssue, IssueState
 from history.store.records import ChangeStatus
 from history.store.writer import Store
-from report.values.dossier import issue_of
+from report.values.change_details import issue_of
 from runners.alerting.delivery import Delivery, DeliveryResult
 from runners.alerting.outbox import desired_issues, update_outbox
 from runners.alerting.trackers.github import GitHubTracker

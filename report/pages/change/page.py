@@ -36,15 +36,15 @@ from report.pages.changes import (
 from report.pages.setup import differences
 from report.values.bisect_page import BisectPage
 from report.values.catalog import Catalog
+from report.values.change_details import ChangeDetails
 from report.values.clearance import Clearance
 from report.values.commits import Commits
-from report.values.dossier import Dossier
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 
-def dossier_page(
-    dossier: Dossier,
+def change_page(
+    details: ChangeDetails,
     catalog: Catalog,
     bisect: BisectPage | None,
     commits: Commits,
@@ -57,7 +57,7 @@ def dossier_page(
     `commits` are those between its nights, as the site may show them. `tracker` is the address of the issue
     tracker's server, such as https://github.com.
     """
-    report = dossier.report
+    report = details.report
     change = report.change
     path = addresses.change(change.fingerprint)
     root = addresses.way_to_root(path) if linked else ""
@@ -68,22 +68,22 @@ def dossier_page(
         h.p(".sentence")["Culprit: ", culprit, "."] if culprit else None,
         actions(report, bisect, searched, catalog),
         commits_section(commits, bisect),
-        _facts(dossier, catalog, root, tracker, linked),
-        _main_chart(dossier, catalog, root, linked),
-        replication(dossier, catalog, root, linked),
-        _confirmation(dossier, catalog, root, linked),
+        _facts(details, catalog, root, tracker, linked),
+        _main_chart(details, catalog, root, linked),
+        replication(details, catalog, root, linked),
+        _confirmation(details, catalog, root, linked),
         posterior_section(bisect, searched, catalog.clearance) if bisect else None,
-        costs_section(dossier, catalog, root, linked),
-        _functions(dossier, catalog),
-        _environment(dossier, catalog),
-        _others(dossier, catalog, root, linked),
-        _members(dossier, catalog, root, linked),
-        picture_links(dossier, catalog, root) if linked else None,
-        None if linked else tab_separated(dossier, catalog),
+        costs_section(details, catalog, root, linked),
+        _functions(details, catalog),
+        _environment(details, catalog),
+        _others(details, catalog, root, linked),
+        _members(details, catalog, root, linked),
+        picture_links(details, catalog, root) if linked else None,
+        None if linked else tab_separated(details, catalog),
     ]
     last = (
-        max(drawn.points[-1].night.started_at for drawn in dossier.series if drawn.points)
-        if any(drawn.points for drawn in dossier.series)
+        max(drawn.points[-1].night.started_at for drawn in details.series if drawn.points)
+        if any(drawn.points for drawn in details.series)
         else change.updated_at
     )
     return Page(
@@ -100,8 +100,8 @@ def dossier_page(
     )
 
 
-def _facts(dossier: Dossier, catalog: Catalog, root: str, tracker: str, linked: bool) -> h.Node:
-    report = dossier.report
+def _facts(details: ChangeDetails, catalog: Catalog, root: str, tracker: str, linked: bool) -> h.Node:
+    report = details.report
     change = report.change
     return facts(
         (
@@ -124,10 +124,10 @@ def _facts(dossier: Dossier, catalog: Catalog, root: str, tracker: str, linked: 
                 f"after {moment(change.last_before.started_at)}, "
                 f"up to {moment(change.first_after.started_at)}",
             ),
-            ("commits", _commits(dossier)),
+            ("commits", _commits(details)),
             ("detected", moment(change.found_at)),
             ("base", report.base or "none"),
-            ("issue", _issue(dossier, catalog.clearance, tracker)),
+            ("issue", _issue(details, catalog.clearance, tracker)),
             ("fingerprint", h.code[change.fingerprint]),
         )
     )
@@ -146,8 +146,8 @@ def _decisions(change: Change, clearance: Clearance) -> Iterator[tuple[str, h.No
         yield "decided", h.ul(".plain-list")[(h.li[event] for event in events)]
 
 
-def _commits(dossier: Dossier) -> h.Node:
-    report = dossier.report
+def _commits(details: ChangeDetails) -> h.Node:
+    report = details.report
     old, new = report.commits
     text = commits_text(report)
     if not old or not new:
@@ -157,10 +157,10 @@ def _commits(dossier: Dossier) -> h.Node:
     return h.a(href=address, rel="noreferrer")[text] if address.startswith("https:") else text
 
 
-def _issue(dossier: Dossier, clearance: Clearance, tracker: str) -> h.Node:
-    if dossier.issue is None:
+def _issue(details: ChangeDetails, clearance: Clearance, tracker: str) -> h.Node:
+    if details.issue is None:
         return None
-    name, number, state = dossier.issue
+    name, number, state = details.issue
     repository = clearance.repository(name)
     text = f"{repository}#{number}, {state}"
     if tracker.startswith("https:") and _REPOSITORY.fullmatch(repository):
@@ -168,25 +168,25 @@ def _issue(dossier: Dossier, clearance: Clearance, tracker: str) -> h.Node:
     return text
 
 
-def _main_chart(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
-    main = dossier.series[0]
+def _main_chart(details: ChangeDetails, catalog: Catalog, root: str, linked: bool) -> h.Node:
+    main = details.series[0]
     if not main.points:
         return note("The nights of its main series are no longer in the history.")
     return section(
-        "Nights before and after", night_figure(chart_of(main, dossier, catalog, root, "main", linked))
+        "Nights before and after", night_figure(chart_of(main, details, catalog, root, "main", linked))
     )
 
 
-def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
-    confirmed = dossier.report.confirmation
+def _confirmation(details: ChangeDetails, catalog: Catalog, root: str, linked: bool) -> h.Node:
+    confirmed = details.report.confirmation
     if confirmed is None:
         return section(
             "Confirmation",
             note("No session measured both commits side by side: the change is inferred from nights alone."),
         )
     uid = h.a(href=f"{root}{addresses.session(confirmed.uid)}")[confirmed.uid] if linked else confirmed.uid
-    rows = [IntervalRow(f"round {number}", ratio, is_small=True) for number, ratio in dossier.round_ratios]
-    judged = dossier.confirmed_step
+    rows = [IntervalRow(f"round {number}", ratio, is_small=True) for number, ratio in details.round_ratios]
+    judged = details.confirmed_step
     tone = tone_of(judged.verdict) if judged is not None else "plain"
     rows.append(
         IntervalRow(
@@ -204,7 +204,7 @@ def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
             rows,
             f"{confirmed.after.version} over {confirmed.before.version}, round by round",
             what="pass" if confirmed.is_counted else "round",
-            threshold=_threshold(dossier, catalog),
+            threshold=_threshold(details, catalog),
         ),
         lead=[
             "Session ",
@@ -215,10 +215,10 @@ def _confirmation(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -
     )
 
 
-def _threshold(dossier: Dossier, catalog: Catalog) -> float:
+def _threshold(details: ChangeDetails, catalog: Catalog) -> float:
     """Return the threshold by which the main series was judged; without rounds, that of its metric."""
-    judged = dossier.confirmed_step
-    return judged.threshold if judged else catalog.threshold_of(dossier.report.main_series.key.metric)
+    judged = details.confirmed_step
+    return judged.threshold if judged else catalog.threshold_of(details.report.main_series.key.metric)
 
 
 def _place_of(key: SeriesKey, catalog: Catalog) -> str:
@@ -226,9 +226,9 @@ def _place_of(key: SeriesKey, catalog: Catalog) -> str:
     return f"{place.suite} on {place.box}"
 
 
-def _functions(dossier: Dossier, catalog: Catalog) -> h.Node:
-    main = dossier.report.main_series.key
-    gained = dossier.report.gained
+def _functions(details: ChangeDetails, catalog: Catalog) -> h.Node:
+    main = details.report.main_series.key
+    gained = details.report.gained
     if not gained:
         return section("Functions", note("There are no CPU profiles of both sides, or no function gained."))
     rows = (
@@ -250,14 +250,14 @@ def _functions(dossier: Dossier, catalog: Catalog) -> h.Node:
     )
 
 
-def _environment(dossier: Dossier, catalog: Catalog) -> h.Node:
+def _environment(details: ChangeDetails, catalog: Catalog) -> h.Node:
     clearance = catalog.clearance
-    place = _place_of(dossier.report.main_series.key, catalog)
-    settings = [clearance.settings(setup.settings) for setup in dossier.setups]
-    manifests = [clearance.manifest(setup.manifest) for setup in dossier.setups]
+    place = _place_of(details.report.main_series.key, catalog)
+    settings = [clearance.settings(setup.settings) for setup in details.setups]
+    manifests = [clearance.manifest(setup.manifest) for setup in details.setups]
     changed = [
         f"{clearance.box(event.box)}, {day(event.night.started_at)}: {typeset(clearance.text(event.text))}"
-        for event in dossier.report.environment
+        for event in details.report.environment
     ]
     return section(
         "What else differs",
@@ -265,29 +265,29 @@ def _environment(dossier: Dossier, catalog: Catalog) -> h.Node:
         if changed
         else note("Machine, base, suite and tools are the same in both nights."),
         h.details[
-            h.summary[f"Settings of both nights: {place}"], differences(dossier.setups, settings, "setting")
+            h.summary[f"Settings of both nights: {place}"], differences(details.setups, settings, "setting")
         ],
         h.details[
             h.summary[f"Builds of both nights: {place}"],
-            differences(dossier.setups, manifests, "entry of the manifest"),
+            differences(details.setups, manifests, "entry of the manifest"),
         ],
     )
 
 
-def _others(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
-    others = [remaining for remaining in dossier.series[1:] if remaining.points]
+def _others(details: ChangeDetails, catalog: Catalog, root: str, linked: bool) -> h.Node:
+    others = [remaining for remaining in details.series[1:] if remaining.points]
     if not others:
         return None
     charts = (
-        night_figure(chart_of(other, dossier, catalog, root, f"s{number}", linked), small=True)
+        night_figure(chart_of(other, details, catalog, root, f"s{number}", linked), small=True)
         for number, other in enumerate(others)
     )
     return section("Other series that moved with it", h.div(".multiples")[charts])
 
 
-def _members(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.Node:
+def _members(details: ChangeDetails, catalog: Catalog, root: str, linked: bool) -> h.Node:
     rows = []
-    for member in dossier.report.change.members:
+    for member in details.report.change.members:
         key = member.key
         place = catalog.clearance.place(key.environment)
         series = addresses.series_id(
@@ -326,9 +326,9 @@ def _members(dossier: Dossier, catalog: Catalog, root: str, linked: bool) -> h.N
     )
 
 
-def tab_separated(dossier: Dossier, catalog: Catalog) -> h.Node:
+def tab_separated(details: ChangeDetails, catalog: Catalog) -> h.Node:
     """Return the nights of the main series as tab-separated text to copy out of a mailed page."""
-    main = dossier.series[0]
+    main = details.series[0]
     lines = ["night\tversion\tmeasured\tvalue\tbase\tratio\tgap"]
     for point in main.points:
         ratio = f"{point.relative:.6g}" if point.relative is not None else ""

@@ -1,4 +1,4 @@
-"""The dossier of a change: everything that the history knows of it, for one page."""
+"""The details of a change: everything that the history knows of it, for one page."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -49,7 +49,7 @@ class MemberSeries:
 
 
 @dataclass(frozen=True)
-class Dossier:
+class ChangeDetails:
     """A change with what the pages show of it."""
 
     report: ChangeReport
@@ -86,10 +86,10 @@ IntervalsOf = Callable[[str], NightIntervals]
 """Gives the intervals of a night by the uid of its session."""
 
 
-def read_dossier(
+def read_details(
     history: Reader, catalog: Catalog, report: ChangeReport, intervals_of: IntervalsOf = lambda uid: {}
-) -> Dossier:
-    """Return the dossier of a change."""
+) -> ChangeDetails:
+    """Return the details of a change."""
     main = report.main_series
     others = [member for member in report.change.members if member is not main]
     with history.database.reading() as connection:
@@ -111,7 +111,7 @@ def read_dossier(
     by_step: dict[str, tuple[Member, ...]] = {}
     for member in report.change.members:
         by_step[member.key.step] = (*by_step.get(member.key.step, ()), member)
-    return Dossier(report, drawn, comparison, ratios, setups, issue, by_step, kernels)
+    return ChangeDetails(report, drawn, comparison, ratios, setups, issue, by_step, kernels)
 
 
 def _series(connection: Connection, member: Member) -> MemberSeries:
