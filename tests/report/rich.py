@@ -5,7 +5,7 @@ eighth of its throughput, on both boxes, and a session confirms it. Random numbe
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -249,18 +249,28 @@ class RichHistory:
         )
 
 
-def record_bisect(path: Path, fingerprint: str, when: datetime) -> None:
-    """Record a bisect that found the culprit of a change among eight commits."""
+def numbered(number: int) -> tuple[str, str]:
+    """Return hash and subject of a commit that may be the culprit."""
+    return f"{number:040x}", f"Commit {number}: <b>a subject</b>"
+
+
+def record_bisect(
+    path: Path,
+    fingerprint: str,
+    when: datetime,
+    named: Callable[[int], tuple[str, str]] = numbered,
+) -> None:
+    """Record a bisect that found the culprit of a change among eight commits, which `named` names."""
     points = tuple(
         BisectPoint(
-            f"postgres@git:{n:012x}",
-            f"{n:040x}",
+            f"postgres@git:{number:012x}",
+            named(number)[0],
             "A. Committer",
-            "2026-04-29",
-            f"Commit {n}: <b>a subject</b>",
-            f"Commit {n}",
+            "2026-04-06",
+            named(number)[1],
+            f"Commit {number}",
         )
-        for n in range(1, 10)
+        for number in range(1, 10)
     )
     collapsed = ({"commit": "d" * 40, "subject": "doc: a word", "reason": "only documentation"},)
     chance = random.Random(3)
