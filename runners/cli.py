@@ -17,7 +17,7 @@ from history.escaping.streams import escaped_output
 from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.occupancy.arguments import add_wait
 from runners.own_version import own_version
-from runners.own_workload.suite_folder import USUAL_SUITE, add_own_workload
+from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
 from runners.standard_streams import OutputError, discard_output
 from runners.values import LAYOUTS_HELP, count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants

@@ -90,7 +90,6 @@ ORDINARY_WORDS = {"errors", "seconds", "transactions"}
 SPELLED = {
     ("history/store/schema.py", "qps"): "a column of the table samples",
     ("history/store/session_writes.py", "qps"): "the same column",
-    ("history/transfer/portable_schema.py", "qps"): "the same column",
     ("history/transfer/plausibility.py", "qps"): "the same column",
     ("history/transfer/format_detection.py", "qps"): "a part of the file names of mytools",
     ("history/transfer/foreign/mytools.py", "qps"): "likewise",

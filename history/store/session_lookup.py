@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, func, or_, select
 
 from build.version import Version, parse_version
 from history.errors import stored_version
@@ -68,8 +68,9 @@ def resolve_name(connection: Connection, version: Version) -> Name:
 
 
 def _running_install(connection: Connection, named: Version) -> Version | None:
-    column = runs.c.version
-    alike = column.startswith(f"{named.engine}@{named.ref}=", autoescape=True)
+    column, start = runs.c.version, f"{named.engine}@{named.ref}="
+    # The range, which ends after all hexadecimal digits, is read from an index; a prefix alone is not.
+    alike = and_(column.between(start, f"{start}g"), column.startswith(start, autoescape=True))
     found = connection.execute(
         select(column).where(alike).group_by(column).order_by(func.max(runs.c.id).desc())
     )

@@ -9,6 +9,7 @@ from build.version import Version
 from history.changes.confirmation import Confirmation, ConfirmationRequest
 from history.changes.report import ChangeReport
 from history.comparison.verdict import MetricChange, verdict_of
+from history.counts import counted
 from history.escaping.markdown import Markdown, document, joined, md
 from history.placement.pool import PoolNight
 from history.rendering.changes import box_note_lines
@@ -74,7 +75,7 @@ def _handed_over(pool: PoolNight) -> Iterator[str]:
 
 def _changes(report: NightReport) -> Iterator[str]:
     yield (
-        f"{report.series} series: {len(report.new)} new changes, {len(report.reopened)} back, "
+        f"{report.series} series: {counted(len(report.new), 'new change')}, {len(report.reopened)} back, "
         f"{len(report.closed)} gone, {report.open} open."
     )
     for heading, changes in (("new", report.new), ("back", report.reopened), ("gone", report.closed)):

@@ -7,7 +7,6 @@ suite again: for a session that is resumed, for comparisons, and for commands th
 import argparse
 import hashlib
 import json
-import math
 import re
 import shutil
 import tempfile
@@ -17,16 +16,9 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.files import make_folder
 from build.home import locate_for_writing
+from runners.own_workload.arguments import USUAL_SUITE
 from suites.definition import SuiteError, load_suite, own_suites, suite_names
-from suites.keys.generator_rules import PROTOCOLS
-from suites.keys.pgbench_scripts import weighted_script
-from suites.keys.values import MAX_SHARE
-
-USUAL_SUITE = "write-heavy"
-"""The suite of a command line that names none."""
-
-MAX_SCALE = 100_000
-"""The highest scale factor of pgbench's own tables."""
+from suites.keys.pgbench_scripts import PROTOCOLS, weighted_script
 
 _TOML = """# Made by ./tidemark run from files of its user.
 name = {name}
@@ -88,23 +80,6 @@ class OwnWorkloadError(TidemarkError):
     """The options that describe a user's own workload contradict each other, or a file cannot be read."""
 
 
-def add_own_workload(command: argparse.ArgumentParser) -> None:
-    """Add the options that make a suite of the user's own files."""
-    add = command.add_argument_group("own workload, for Postgres, instead of a suite").add_argument
-    setup = "SQL file for psql that makes and fills tables, before anything is measured"
-    script = "pgbench script, drawn in proportion to its weight; can be repeated"
-    scale = "scale factor of pgbench's own tables, which are loaded before --setup; 1 if there is no --setup"
-    define = "variable of the scripts; can be repeated"
-    rate = "transactions per second that arrive whether or not the server keeps up"
-    add("--setup", metavar="FILE", help=setup)
-    add("--script", action="append", default=[], metavar="FILE[@WEIGHT]", help=script)
-    add("--scale", type=_scale, metavar="N", help=scale)
-    add("--protocol", choices=PROTOCOLS, help="how statements are sent (default: prepared)")
-    add("--connect", action="store_true", help="open a connection for each transaction")
-    add("--define", action="append", default=[], metavar="NAME=VALUE", help=define)
-    add("--rate", type=_rate, metavar="N", help=rate)
-
-
 def suite_of(arguments: argparse.Namespace) -> str:
     """Return the name of the suite of a command line, which is written if it has files of its own.
 
@@ -131,23 +106,6 @@ def suite_of(arguments: argparse.Namespace) -> str:
         )
     files, scripts = _files(arguments)
     return _written(_toml(arguments, scripts), files)
-
-
-def _scale(text: str) -> int:
-    number = int(text) if re.fullmatch(r"[0-9]{1,6}", text) else 0
-    if not 1 <= number <= MAX_SCALE:
-        raise argparse.ArgumentTypeError(f"must be an integer from 1 to {MAX_SCALE}")
-    return number
-
-
-def _rate(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number <= MAX_SHARE or math.isnan(number):
-        raise argparse.ArgumentTypeError(f"must be transactions per second, above 0 and up to {MAX_SHARE:g}")
-    return number
 
 
 def _files(arguments: argparse.Namespace) -> tuple[dict[str, bytes], list[str]]:

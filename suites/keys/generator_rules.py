@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from suites.keys.pgbench_scripts import require_scripts
+from suites.keys.pgbench_scripts import PROTOCOLS, require_scripts
 from suites.keys.profile import Profile
 from suites.keys.step import Step
 from suites.metrics import CONNECTION_KIB, PRIMARY
@@ -122,10 +122,6 @@ def _check_pgbench(suite: SuiteKeys) -> None:
             require_scripts(suite.folder, step.scripts, step.variables)
         except ValueError as error:
             raise ValueError(f"steps.{step.name}.scripts: {error}") from error
-
-
-PROTOCOLS = ("simple", "extended", "prepared")
-"""How pgbench sends statements."""
 
 
 def _check_pgbench_options(step: Step) -> None:

@@ -5,6 +5,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+PROTOCOLS = ("simple", "extended", "prepared")
+"""How pgbench sends statements."""
+
+MAX_RATE = 1_000_000
+"""The most transactions per second that may arrive."""
+
 MAX_WEIGHT = 1_000_000
 """The highest weight of a script."""
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from suites.keys.levels import LEVEL, MAX_CLIENTS, plain_name
+from suites.keys.pgbench_scripts import MAX_RATE
 from suites.keys.values import MAX_SHARE, Count, Name, Number, Option, Strict, TableName
 
 MAX_COUNTED = 1_000_000
@@ -46,7 +47,7 @@ class Step(Strict):
     """Whether it leaves the data as they are: the next step of the round goes on with the same servers."""
     clients: Levels = ()
     """The levels of the step. A step of a session has one, as part of its name, or measures all of them."""
-    rate: Number | None = Field(default=None, gt=0, le=MAX_SHARE)
+    rate: Number | None = Field(default=None, gt=0, le=MAX_RATE)
     """Transactions that arrive per second; None if each begins when the one before it has ended."""
     rate_per_core: Number | None = Field(default=None, gt=0, le=MAX_SHARE)
     """The same for each core of the machine, in place of `rate`."""

@@ -83,7 +83,8 @@ SHOWN: dict[Path_, list[list[str]]] = {
 
 SILENT: dict[Path_, str] = {
     **dict.fromkeys(
-        [("setup",), ("demo",), ("test",), ("build",), ("bench",)], "reads no history that others wrote"
+        [("setup",), ("demo",), ("test",), ("build",), ("bench",), ("suite", "list"), ("suite", "save")],
+        "reads no history that others wrote",
     ),
     **dict.fromkeys(
         [("run",), ("calibrate",), ("try",), ("bisect",), ("nightly",)],

@@ -162,7 +162,8 @@ def test_an_unknown_suite_says_which_there_are() -> None:
         load_suite("reading")
     assert str(caught.value) == (
         "there is no suite 'reading'\n"
-        "  to do: the suites are: connections, insert-benchmark, oltp-sweep, payments, pgbench, read, shop, "
+        "  to do: did you mean read? the suites are: "
+        "connections, insert-benchmark, oltp-sweep, payments, pgbench, read, shop, "
         "tpcc, tpch, write-heavy; "
         "or give the path of a folder with a suite.toml"
     )
@@ -184,7 +185,7 @@ def test_an_unknown_step_says_which_there_are() -> None:
     with pytest.raises(SuiteError) as caught:
         load_suite("write-heavy").select(("insert", "upsert"))
     assert caught.value.what == "suite write-heavy has no step 'upsert'"
-    assert caught.value.hint == "its steps are: " + ", ".join(ORDER)
+    assert caught.value.hint == "did you mean insert? its steps are: " + ", ".join(ORDER)
 
 
 # --- mistakes

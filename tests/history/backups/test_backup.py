@@ -213,7 +213,7 @@ def test_a_history_that_lost_sessions_keeps_the_earlier_backup(history: Path, tm
     """As one that was moved away, so that the next night began a new one."""
     back_up(history, tmp_path / "b.db")
     record(tmp_path / "new.db", [NIGHT_2])
-    with pytest.raises(TransferError, match="lacks 1 sessions of this earlier backup, such as night-1"):
+    with pytest.raises(TransferError, match="lacks 1 session of this earlier backup, such as night-1"):
         back_up(tmp_path / "new.db", tmp_path / "b.db")
     assert contents(tmp_path / "b.db") == contents(history)
 

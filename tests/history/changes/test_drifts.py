@@ -130,7 +130,7 @@ def test_a_drift_is_found_with_hindsight(capsys: pytest.CaptureFixture[str]) -> 
     out = history(capsys, "change-points", "--branch", "postgres@master")
     assert out.count("insert qps") == 1
     assert "insert qps, postgres@master: drifts by -12." in out or "drifts by -11." in out
-    assert "regression, relative to postgres@17" in out
+    assert "worse, relative to postgres@17" in out
     assert "1, in 1 of them; 1 series drifting" in out
     found = json.loads(history(capsys, "change-points", "--branch", "postgres@master", "--format", "json"))
     drifts = {series["step"]: series["drift"] for series in found}

@@ -180,8 +180,10 @@ def test_a_regression_is_an_issue_once(
     with open_store(home.backups / today) as copy, copy.database.reading() as connection:
         assert len(alert_outbox.load(connection)) == 1
     told = summary(None, morning, [], night(0))
-    assert "4 series: 1 new changes, 0 back, 0 gone, 1 open." in told
-    assert "- new: regression, postgres@REL_18_STABLE against postgres@17: insert 6.7% slower" in told
+    assert "4 series: 1 new change, 0 back, 0 gone, 1 open." in told
+    assert (
+        "- new: change for the worse, postgres@REL_18_STABLE against postgres@17: insert 6.7% slower" in told
+    )
 
 
 def test_the_site_is_renewed_and_the_issue_links_to_its_page(

@@ -1,0 +1,47 @@
+"""The options of `run` that make a suite of a user's own files, parsed before any package is installed."""
+
+import argparse
+import math
+import re
+
+from suites.keys.pgbench_scripts import MAX_RATE, PROTOCOLS
+
+USUAL_SUITE = "write-heavy"
+"""The suite of a command line that names none."""
+
+MAX_SCALE = 100_000
+"""The highest scale factor of pgbench's own tables."""
+
+
+def add_own_workload(command: argparse.ArgumentParser) -> None:
+    """Add the options that make a suite of the user's own files."""
+    add = command.add_argument_group("own workload, for Postgres, instead of a suite").add_argument
+    setup = "SQL file for psql that makes and fills tables, before anything is measured"
+    script = "pgbench script, drawn in proportion to its weight; can be repeated"
+    scale = "scale factor of pgbench's own tables, which are loaded before --setup; 1 if there is no --setup"
+    define = "variable of the scripts; can be repeated"
+    rate = "transactions per second that arrive whether or not the server keeps up"
+    add("--setup", metavar="FILE", help=setup)
+    add("--script", action="append", default=[], metavar="FILE[@WEIGHT]", help=script)
+    add("--scale", type=_scale, metavar="N", help=scale)
+    add("--protocol", choices=PROTOCOLS, help="how statements are sent (default: prepared)")
+    add("--connect", action="store_true", help="open a connection for each transaction")
+    add("--define", action="append", default=[], metavar="NAME=VALUE", help=define)
+    add("--rate", type=_rate, metavar="N", help=rate)
+
+
+def _scale(text: str) -> int:
+    number = int(text) if re.fullmatch(r"[0-9]{1,6}", text) else 0
+    if not 1 <= number <= MAX_SCALE:
+        raise argparse.ArgumentTypeError(f"must be an integer from 1 to {MAX_SCALE}")
+    return number
+
+
+def _rate(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= MAX_RATE or math.isnan(number):
+        raise argparse.ArgumentTypeError(f"must be transactions per second, above 0 and up to {MAX_RATE:g}")
+    return number
