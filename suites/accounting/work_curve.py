@@ -101,7 +101,7 @@ class TotalsReader:
 
 
 class ReadMeanwhile:
-    """Reads the totals of servers when a block begins, and READINGS times in `seconds` of it."""
+    """Reads the totals of servers when a block begins, and up to READINGS times in `seconds` of it."""
 
     def __init__(self, readers: Sequence[TotalsReader], seconds: float) -> None:
         self.readings: list[list[TotalsReading]] = [[] for _ in readers]
