@@ -17,7 +17,7 @@ from history.rendering.plain_table import standard_output
 from history.rendering.profiles import differential_json, render_costs, render_differential
 from history.store.reader import Reader
 from history.store.records import Session
-from history.store.session_lookup import Name, SessionFilter
+from history.store.session_lookup import SessionFilter, resolve_name
 from report.addresses import file_name
 from runners.console import progress
 from runners.flamegraphs import draw, draw_difference
@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
     home = locate_for_writing()
     versions = [arguments.version] if arguments.what == "show" else [arguments.base, arguments.contender]
     with open_reader(existing_history(arguments.history)) as store:
-        session = _session(store, versions, arguments)
+        session, versions = _session(store, versions, arguments)
         read = _source(store, session, versions, arguments)
         rounds = [_rounds(read, store, session, version, arguments) for version in versions]
     folder = Path(arguments.output) if arguments.output else home.flame_graphs / file_name(session.uid)
@@ -94,19 +94,24 @@ def _inferno(home: Home) -> Path:
         return provide_inferno(home, shown)
 
 
-def _session(store: Reader, versions: Sequence[Version], arguments: argparse.Namespace) -> Session:
-    """Return the latest session that holds the versions. Raises ComparisonError."""
-    session = store.latest_session(
-        versions, suite=arguments.suite, profile=arguments.profile, uid=arguments.session
-    )
-    if session is None:
-        limits = SessionFilter(arguments.suite, arguments.profile, arguments.session)
+def _session(
+    store: Reader, versions: Sequence[Version], arguments: argparse.Namespace
+) -> tuple[Session, Sequence[Version]]:
+    """Return the latest session that holds the versions, or versions of the branches of these names.
+
+    Raises ComparisonError.
+    """
+    limits = SessionFilter(arguments.suite, arguments.profile, arguments.session)
+    with store.database.reading() as connection:
+        names = [resolve_name(connection, version) for version in versions]
+    match = store.latest_of(names, limits)
+    if match is None:
         raise ComparisonError(
             f"no session holds {' and '.join(map(str, versions))}{limits}",
             where=store.where,
-            hint=remedy(store, list(map(Name, versions)), limits, _how(arguments, len(versions))),
+            hint=remedy(store, names, limits, _how(arguments, len(versions))),
         )
-    return session
+    return match
 
 
 def _source(

@@ -19,20 +19,21 @@ EXIT_CODES = (
 def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     """Add the arguments of a try; `plan` is the default plan of nights."""
     parser.description = (
-        "Compare the tip of a branch with its merge base, or a patch with what it applies to: instructions "
-        "are counted first, then rounds are measured until decided or the budget is used up. No series gets "
-        "a point."
+        "Compare the tip of a branch with its merge base, a patch with what it applies to, or an install "
+        "prefix with another version: instructions are counted first, then rounds are measured until decided "
+        "or the budget is used up. No series gets a point."
     )
     parser.epilog = EXIT_CODES
     add = parser.add_argument
     add(
         "what",
         metavar="REF|PATCH",
-        help="branch, tag or commit, such as postgres@topic; or the file of a patch",
+        help="branch, tag or commit, such as postgres@topic; the file of a patch; or an install prefix, such "
+        "as postgres@new=/opt/pg",
     )
     against = (
-        "what a ref is to be merged into, or what a patch applies to; default: the commit that the patch "
-        "names, else upstream's main branch"
+        "what a ref is to be merged into, what a patch applies to, or what an install prefix is compared "
+        "with; default: the commit that the patch names, else upstream's main branch"
     )
     add("--against", metavar="REF", help=against)
     add("--engine", choices=list(Engine), default=Engine.POSTGRES, help="default: %(default)s")

@@ -1,4 +1,4 @@
-"""What a try compares: the tip of a branch with its merge base, or a patch with what it applies to."""
+"""What a try compares: a branch with its merge base, a patch with what it applies to, an install prefix."""
 
 import hashlib
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.home import Home
+from build.installs.install import recorded_install
 from build.sources.commits import merge_base
 from build.sources.git import mirror
 from build.sources.source import git_address
@@ -53,14 +54,17 @@ def sides_of(
     """Return what a command line compares; `what` is a ref, with or without its engine, or a patch.
 
     A patch applies to `against`, by default the commit that it names itself, else upstream's main branch; a
-    ref is compared with its merge base with `against`. With `is_published` a branch or tag of the git source
-    has to lead to both. Raises TryError, VersionError, or GitError.
+    ref is compared with its merge base with `against`, and an install prefix, or a ref with one, with what
+    `against` names itself. With `is_published` a branch or tag of the git source has to lead to both. Raises
+    TryError, VersionError, PrefixError or GitError.
     """
     path = Path(what)
     if path.is_file() and is_patch(path):
         return _of_patch(path, against, engine, git, home)
     if "/" in what and path.suffix in (".patch", ".diff"):
         raise TryError(f"there is no patch {what}", hint="name a file, or a branch, tag or commit")
+    if any("=" in name for name in (what, against or "")):
+        return _of_install(what, against, engine, git, home, is_published)
     return _of_ref(what, against, engine, git, home, is_published)
 
 
@@ -73,13 +77,7 @@ def is_patch(file: Path) -> bool:
 def read_version(text: str, engine: Engine) -> Version:
     """Return the version of a ref, which may name its engine. Raises VersionError."""
     named = text.partition("@")[0] in set(Engine)
-    version = parse_revision(text if named else f"{engine}@{text}")
-    if version.is_install:
-        raise TryError(
-            f"{version} is installed, and has neither a merge base nor a source that a patch applies to",
-            hint=f"compare it with another version: ./tidemark run BASE {version}",
-        )
-    return version
+    return parse_revision(text if named else f"{engine}@{text}")
 
 
 def base_commit_of(patch: bytes) -> str | None:
@@ -94,13 +92,61 @@ def _of_patch(path: Path, against: str | None, engine: Engine, git: str | None, 
     text = path.read_bytes()
     named = base_commit_of(text)
     base = read_version(against or (f"git:{named}" if named else _main(engine)), engine)
-    address = git_address(base.engine, git)
-    if not base.is_release:
-        address = address or ENGINES[base.engine].upstream.git
-        base = _commit(base, mirror(address, base.engine, home).fetch(_ref(base)).commit)
+    if base.is_install:
+        raise TryError(
+            f"{base} is installed, and has no source that a patch applies to",
+            hint="name the release, branch or commit that it was compiled from",
+        )
+    base, address = _as_it_is(base, git, home)
     name = f"{path.name} ({hashlib.sha256(text).hexdigest()[:8]})"
     tip = Version(base.engine, base.ref, TRIED)
     return Sides(base, tip, f"{name} on {base}", {TRIED: Variant(patches=(path.resolve(),))}, address)
+
+
+def _of_install(
+    what: str, against: str | None, engine: Engine, git: str | None, home: Home, is_published: bool
+) -> Sides:
+    if is_published:
+        raise TryError("a workflow tries no install prefix", where=what, hint="name a branch, tag or commit")
+    if against is None:
+        raise TryError(
+            f"{what} is installed, and has no merge base",
+            hint="name what it is compared with: --against VERSION",
+        )
+    tip, base = read_version(what, engine), read_version(against, engine)
+    _require_comparable(tip, base)
+    tip, ours = _as_it_is(tip, git, home)
+    base, theirs = _as_it_is(base, git, home)
+    if tip.installed and tip.installed == base.installed:
+        raise TryError(
+            f"{base} and {tip} have the same programs: there is nothing to try",
+            where=f"{against}, {what}",
+            hint="check that both prefixes are what you mean, and installed",
+        )
+    return Sides(base, tip, f"{tip} against {base}", git=ours or theirs)
+
+
+def _as_it_is(version: Version, git: str | None, home: Home) -> tuple[Version, str | None]:
+    """Return a version as it is recorded, and its git source: a branch is its commit, a path its digest.
+
+    Raises GitError or PrefixError.
+    """
+    if version.is_install:
+        return recorded_install(version, home).version, None
+    address = git_address(version.engine, git)
+    if version.is_release:
+        return version, address
+    address = address or ENGINES[version.engine].upstream.git
+    return _commit(version, mirror(address, version.engine, home).fetch(_ref(version)).commit), address
+
+
+def _require_comparable(tip: Version, other: Version) -> None:
+    if other.engine is not tip.engine:
+        raise TryError(f"{tip} and {other} are of two engines", hint="compare versions of one engine")
+    if tip.variant or other.variant:
+        raise TryError(
+            "a try compares plain versions", where=f"{tip}, {other}", hint="omit what follows the #"
+        )
 
 
 def _of_ref(
@@ -108,14 +154,7 @@ def _of_ref(
 ) -> Sides:
     tip = read_version(what, engine)
     other = read_version(against or _main(tip.engine), tip.engine)
-    if other.engine is not tip.engine:
-        raise TryError(
-            f"{tip} and {other} are of two engines", hint="a branch has a merge base with its own engine"
-        )
-    if tip.variant or other.variant:
-        raise TryError(
-            "a try compares plain versions", where=f"{tip}, {other}", hint="omit what follows the #"
-        )
+    _require_comparable(tip, other)
     address = git_address(tip.engine, git) or ENGINES[tip.engine].upstream.git
     source = mirror(address, tip.engine, home)
     new, base = merge_base(source, tip.engine, tip.ref, other.ref, is_published=is_published)

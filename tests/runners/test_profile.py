@@ -2,6 +2,7 @@
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from build.version import parse_version
 from history.open import open_store
 from history.store.records import SessionStatus
 from runners.cli import main
+from suites.measurement import Measurement
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.profiled import BASE, CONTENDER, NEW, STEP, profile, record_profiled
 from tests.suites.golden import require_golden
@@ -91,6 +93,20 @@ def test_what_is_missing_is_said(
     step = [] if "--step" in words else ["--step", STEP]
     assert main(["profile", *words, *step]) == 2
     assert expected in capsys.readouterr().err
+
+
+def test_an_install_prefix_is_found_by_its_name(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_store(history, clock=lambda: NIGHT) as store:
+        session = store.start_session(session_start(uid="prefix"))
+        values = {"qps": 1000.0, "server_cpu_us_per_op": 85.0}
+        record = run_record(values, version="postgres@good=0123456789ab", step=STEP, repetition=1, position=1)
+        taken = Measurement(values, (), (), profile(NEW))
+        store.record_run(session, replace(record, measurement=taken))
+        store.finish_session(session, SessionStatus.FINISHED)
+    text = said(["profile", "show", "postgres@good", "--step", STEP], capsys, history.parent)
+    assert f"/prefix/{STEP}-postgres_good_0123456789ab.svg" in text
+    assert main(["profile", "show", "postgres@bad", "--step", STEP]) == 2
+    assert "no session holds postgres@bad" in capsys.readouterr().err
 
 
 def test_an_inferno_that_fails_is_named(history: Path, capsys: pytest.CaptureFixture[str]) -> None:

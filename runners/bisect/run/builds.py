@@ -100,7 +100,8 @@ def build_of(version: Version, git: str | None, home: Home, provided: Provide) -
         if git is not None:
             raise  # a known commit is in the mirror: it was lost on this machine
         return Unusable(f"source not available: {error.what}")
-    require_clean(build)
+    if not version.is_install:
+        require_clean(build)
     return replace(build, version=version)
 
 

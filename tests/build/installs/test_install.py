@@ -16,6 +16,7 @@ from build.progress import Silent
 from build.recipes.choices import PLAIN
 from build.sources.source import resolved
 from build.version import Engine, parse_revision, parse_version
+from tests.build.installs.pretended import pretended_prefix
 
 SCRIPT = b"#!/bin/sh\n"
 
@@ -23,13 +24,7 @@ SCRIPT = b"#!/bin/sh\n"
 @pytest.fixture
 def prefix(tmp_path: Path) -> Path:
     """A prefix whose programs are one that exists everywhere and says what Postgres says."""
-    folder = tmp_path / "pg"
-    for name in ("bin", "lib"):
-        (folder / name).mkdir(parents=True)
-    for name in ("postgres", "initdb"):
-        shutil.copy(shutil.which("echo") or "/bin/echo", folder / "bin" / name)
-    (folder / "lib" / "plpgsql.so").write_bytes(b"module")
-    return folder
+    return pretended_prefix(tmp_path / "pg")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from build.build import Build
 from build.errors import TidemarkError
 from build.home import ROOT, Home
+from build.installs import facts
 from build.sources.commits import commit_range
 from build.sources.git import mirror
 from build.version import Engine, Version
@@ -25,6 +26,7 @@ from runners.trying.sides import Sides, TryError, base_commit_of, sides_of
 from runners.trying.trial import TrialRequest, history_of_tries, run_trial
 from suites.counting.tool import Callgrind
 from suites.definition import load_suite
+from tests.build.installs.pretended import pretended_prefix
 from tests.history.conftest import rows
 from tests.runners.nightly.pretended import STEPS, Lab
 from tests.suites.golden import require_golden
@@ -94,6 +96,41 @@ def test_a_patch_is_tried_on_what_it_names(lab: Lab, tmp_path: Path) -> None:
     assert base_commit_of(b"no such line\nbase-commit: 12\n") is None
     with pytest.raises(TryError, match="there is no patch"):
         sides_of(str(tmp_path / "other.patch"), None, Engine.POSTGRES, None, lab.home)
+
+
+def test_an_install_prefix_is_tried_against_what_is_named(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "said_with", lambda *command: "postgres (PostgreSQL) 18.6")
+    old, new, same = (
+        f"postgres@{name}={pretended_prefix(tmp_path / name, module)}"
+        for name, module in (("old", b"old"), ("new", b"new"), ("same", b"new"))
+    )
+
+    def sides(what: str, against: str | None, **published: bool) -> Sides:
+        return sides_of(what, against, Engine.POSTGRES, str(lab.source), lab.home, **published)
+
+    found = sides(new, old)
+    assert (found.base.install_name, found.tip.install_name) == ("old", "new")
+    assert sides(str(found.tip), old) == found, "the digest names it too"
+    answer, _ = tried(lab, found)
+    assert (answer.exit_code, answer.failures) == (0, ())
+    commit = lab.commit()
+    assert str(sides(new, "master").base) == commit, "a branch is its tip, without a merge base"
+    assert str(sides(new, "postgres@17.11").base) == "postgres@17.11"
+    for words, problem in (
+        ((new, None), "no merge base"),
+        ((new, same), "have the same programs: there is nothing to try"),
+        ((new, "mysql@9.7.2"), "two engines"),
+    ):
+        with pytest.raises(TryError, match=problem):
+            sides(*words)
+    with pytest.raises(TryError, match="a workflow tries no install prefix"):
+        sides(new, old, is_published=True)
+    patch = tmp_path / "work.patch"
+    patch.write_text("--- a/server.c\n+++ b/server.c\n")
+    with pytest.raises(TryError, match="no source that a patch applies to"):
+        sides(str(patch), old)
 
 
 def test_a_page_replaces_no_file_of_another_kind(
