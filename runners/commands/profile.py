@@ -30,9 +30,9 @@ LONGEST_NAME = 60
 def main(arguments: argparse.Namespace) -> int:
     """Show the profile of one version, or the difference of two; return 0."""
     home = locate_for_writing()
-    versions = [arguments.version] if arguments.what == "show" else [arguments.base, arguments.contender]
+    named = [arguments.version] if arguments.what == "show" else [arguments.base, arguments.contender]
     with open_reader(existing_history(arguments.history)) as store:
-        session, versions = _session(store, versions, arguments)
+        session, versions = _session(store, named, arguments)
         read = _source(store, session, versions, arguments)
         rounds = [_rounds(read, store, session, version, arguments) for version in versions]
     folder = Path(arguments.output) if arguments.output else home.flame_graphs / file_name(session.uid)
