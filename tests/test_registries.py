@@ -24,7 +24,7 @@ MAY_NAME_AN_ENGINE = {
     "runners/bisect/arguments.py": "the default of --engine",
     "runners/trying/arguments.py": "the default of --engine",
     "suites/additions/registry.py": "the entry of a companion says beside which engines it runs",
-    "suites/generators/pgbench.py": "pgbench is a program of Postgres",
+    "suites/generators/pgbench/client.py": "pgbench is a program of Postgres",
     "suites/metrics.py": "the row of a metric says which engines record it",
 }
 """Modules that name an engine outside of a registry and of the engine's own modules, and why."""

@@ -17,7 +17,7 @@ from suites.additions.binlog_stream import ROTATE, after
 from suites.counting.callgrind import CallgrindError, parsed
 from suites.generators.connections import OpeningTranscript
 from suites.generators.load import Load, LoadError
-from suites.generators.pgbench import PgbenchTranscript, logged_latencies
+from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies
 from suites.generators.transcript import SysbenchTranscript
 from suites.memory.process_memory import MAX_KIB, ProcessMemoryError, process_memory
 from suites.profiling.folding import by_role, parsed_samples, within

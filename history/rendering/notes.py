@@ -20,6 +20,7 @@ from history.rendering.numbers import amount, bounds, percent, signed_percent
 from history.rendering.profiles import named_functions
 from history.series.variants import definition_notes
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
+from suites.keys.levels import level_of
 from suites.metric import Better, Role
 from suites.metrics import METRICS, label_of, of_role
 
@@ -79,6 +80,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
             if step.gained_instructions
         ),
         *(text for step in contender.steps for text in _more_instructions(step)),
+        *_of_one_client(contender),
         *(text for step in contender.steps for text in _varies_more(step)),
         *(f"{without}: {', '.join(steps)}: {reason}" for (without, reason), steps in gaps.items()),
         *_censored(contender),
@@ -299,6 +301,17 @@ def _more_instructions(step: StepComparison) -> Iterator[str]:
         judged = METRICS[step.judged.metric]
         what = "throughput" if judged.role is Role.THROUGHPUT else judged.name
         yield f"{step.step}: {percent} instructions per query ({amounts}); {what} undecided"
+
+
+def _of_one_client(contender: ContenderComparison) -> Iterator[str]:
+    """Note the steps whose rounds have several clients, of which counted passes have one."""
+    levels = [
+        step.step
+        for step in contender.steps
+        if level_of(step.step) not in ("", "1") and (step.exact or is_exact(step.judged.metric))
+    ]
+    if levels:
+        yield f"instructions are those of one client: {', '.join(levels)}"
 
 
 def _varies_more(step: StepComparison) -> Iterator[str]:

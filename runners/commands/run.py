@@ -15,7 +15,7 @@ from history.spool.opening import open_recorded
 from history.store.writer import Store
 from runners.console import progress, say_problems
 from runners.measuring.layouts import require_layouts
-from runners.measuring.request import PASSES, Exact, Request, Sampled
+from runners.measuring.request import PASSES, Exact, Request, Sampled, counted_once
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import require_defined, variants_of
 from runners.occupancy.waiting import machine_awaited
@@ -64,11 +64,12 @@ def request_of(arguments: argparse.Namespace) -> Request:
     variants = variants_of(arguments)
     require_defined(versions, variants)
     exact = _exact(arguments)
+    steps = suite.select(tuple(arguments.step), arguments.profile, arguments.clients)
     request = Request(
         versions=versions,
         suite=suite,
         profile_name=arguments.profile,
-        steps=suite.select(tuple(arguments.step), arguments.profile, arguments.clients),
+        steps=counted_once(steps) if exact is Exact.ONLY else steps,
         repetitions=arguments.repetitions or _repetitions(profile, exact, arguments.layouts),
         until_decided=arguments.until_decided,
         budget_seconds=None if arguments.budget is None else arguments.budget * 60,
@@ -102,12 +103,6 @@ def _require_consistent(request: Request) -> None:
             "counted passes have neither verdicts to wait for nor samples",
             where="--exact-only",
             hint="omit --until-decided and --perf",
-        )
-    if request.exact is Exact.ONLY and any(step.clients for step in request.steps):
-        raise RequestError(
-            "a counted pass has one client, and so no levels",
-            where="--exact-only",
-            hint="use a suite without levels, and omit --clients",
         )
     if request.exact is Exact.ONLY and request.profile.mode is Mode.LONG:
         raise RequestError(

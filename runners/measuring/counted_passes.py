@@ -11,7 +11,7 @@ from history.comparison.exact import MAX_PASSES, MIN_PASSES, exact_rule
 from history.comparison.result import EXACT_THRESHOLD
 from history.comparison.verdict import needs_more_passes
 from history.store.resume import Recorded
-from runners.measuring.request import Exact, Request
+from runners.measuring.request import Exact, Request, counted_once
 from runners.measuring.session_versions import MeasuredVersion
 from suites.counting.counted_pass import CountedPass, PassTerms, count
 from suites.counting.tool import Callgrind
@@ -56,6 +56,8 @@ class CountedPasses:
         """Whether a round has a pass: the first ones, and further ones while these decide nothing."""
         if self.request.exact is Exact.DRIVEN:
             return number in self.chosen
+        if step not in counted_once(self.request.steps):
+            return False
         passes = self.request.passes
         is_possible = passes >= MIN_PASSES and number <= MAX_PASSES
         return number <= passes or (is_possible and self.need_more(step, versions))

@@ -22,7 +22,7 @@ from history.store.reader import Reader
 from history.store.records import CalibratedNoise, Machine, VersionFailure
 from runners.measuring.failures.cause import build_failure
 from runners.measuring.layouts import require_layouts
-from runners.measuring.request import Exact, Request, Sampled
+from runners.measuring.request import Exact, Request, Sampled, counted_once
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
 from runners.measuring.variants import definition_of
@@ -195,12 +195,20 @@ def callgrind_of(request: Request, progress: Progress) -> Callgrind | None:
             raise ServerError("a server under callgrind has no companions")
         if slow and request.exact is not Exact.ONLY:
             raise ServerError(f"a pass of {slow[0]} takes minutes; --exact-only carries passes out")
-        return find_callgrind()
+        found = find_callgrind()
     except TidemarkError as error:
         if request.exact is Exact.ONLY:
             raise
         progress.note(f"no exact counts: {error}")
         return None
+    if request.has_many_clients:
+        progress.note(f"instructions are counted with one client: {', '.join(_counted_names(request))}")
+    return found
+
+
+def _counted_names(request: Request) -> Iterator[str]:
+    """Yield the names of the steps that are counted."""
+    return (step.name for step in counted_once(request.steps))
 
 
 def verdicts_of(

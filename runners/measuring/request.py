@@ -1,6 +1,6 @@
 """The request of a session: versions, suite, steps, and when to stop."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +16,14 @@ from suites.definition import Suite
 from suites.durability import Durability
 from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
+
+
+def counted_once(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps that are counted: the first level of each, because a pass has one client."""
+    first: dict[str, Step] = {}
+    for step in steps:
+        first.setdefault(step.plain_name, step)
+    return tuple(first.values())
 
 
 class Sampled(StrEnum):
@@ -122,11 +130,14 @@ class Request:
         """The counted passes that every step gets."""
         if self.exact in (Exact.ONLY, Exact.DRIVEN):
             return self.repetitions
-        if any(step.clients for step in self.steps):
-            return 0  # a counted pass has one client
         if self.exact is Exact.NO or not self.profile.counted_passes:
             return 0
         return self.profile.counted_passes if self.beside_passes is None else self.beside_passes
+
+    @property
+    def has_many_clients(self) -> bool:
+        """Whether a step that may be counted is measured with several clients, of which a pass has one."""
+        return any(clients > 1 for step in self.steps for clients in step.clients)
 
     @property
     def least_rounds(self) -> int:

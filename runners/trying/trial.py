@@ -14,7 +14,7 @@ from history.store.writer import Store
 from runners.bisect.run.builds import Unusable, build_of, provider
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import callgrind_of
-from runners.measuring.request import PASSES, Exact, Request
+from runners.measuring.request import PASSES, Exact, Request, counted_once
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import definition_of
 from runners.trying.sides import Sides, TryError
@@ -69,7 +69,13 @@ def counted_request(asked: TrialRequest) -> Request:
     """Return the request of the session that only counts."""
     timed = timed_request(asked, 0.0)
     return replace(
-        timed, exact=Exact.ONLY, repetitions=PASSES, layouts=0, until_decided=False, budget_seconds=None
+        timed,
+        steps=counted_once(asked.steps),
+        exact=Exact.ONLY,
+        repetitions=PASSES,
+        layouts=0,
+        until_decided=False,
+        budget_seconds=None,
     )
 
 
@@ -123,9 +129,6 @@ def run_trial(
 
 def _can_count(asked: TrialRequest, progress: Progress) -> bool:
     """Return whether the steps can be counted; if not, the reason is reported."""
-    if any(step.clients for step in asked.steps):
-        progress.note("no exact counts: a counted pass has one client, and so no levels")
-        return False
     try:
         callgrind_of(counted_request(asked), progress)
     except TidemarkError as error:

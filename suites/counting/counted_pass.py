@@ -55,7 +55,7 @@ class CountedPass:
     """The instructions by stack, with the calls of each function; None when stacks were not kept apart."""
 
     notes: Sequence[str] = ()
-    """Which settings of the session stood in place of those of a pass."""
+    """What was counted otherwise than usual, or than the step asks for."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def count(
         raise CallgrindError(f"callgrind counted no instruction of {step.name} beyond those of a mark")
     profile = _profile(between, whole, engine, operations) if stacks else None
     values = {INSTRUCTIONS: instructions / operations, COUNTED_TRANSACTIONS: float(load.transactions)}
-    return CountedPass(values, profile, _notes(instrument, server.chosen))
+    return CountedPass(values, profile, [*_notes(instrument, server.chosen), *load.notes])
 
 
 def _notes(instrument: Instrument, chosen: Mapping[str, str]) -> list[str]:

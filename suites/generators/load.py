@@ -194,6 +194,8 @@ class CountedLoad:
     """Those between the marks."""
     queries: float
     """In a transaction."""
+    notes: Sequence[str] = ()
+    """What was counted otherwise than the step asks for, one sentence each."""
 
 
 class Observer(Protocol):

@@ -11,24 +11,23 @@ _AT = re.compile(rf"tidemark: counted pass at ({COUNT}) of ({COUNT}) after ({NUM
 
 
 class PassCourse:
-    """Answers the load generator of a pass how many transactions it has, and tells how far it is."""
+    """Chooses how many transactions a pass has, and tells how far it is."""
 
-    def __init__(self, work: CountedWork, answer: Path) -> None:
-        self.answer = answer
-        """The file for which the load generator waits: the transactions before the marks and between them."""
+    def __init__(self, work: CountedWork) -> None:
         self.length: PassLength | None = None
         """None until it is chosen."""
         self._work = work
         self._done = 0
 
-    def read(self, line: str) -> None:
-        """Take in one line of output; lines of other kinds are ignored."""
-        if match := _COST.fullmatch(line):
-            self.length = self._work.choose(float(match[1]))
-            write_atomically(self.answer, f"{self.length.warm} {self.length.counted}\n")
-        elif match := _AT.fullmatch(line):
-            self._done = int(match[1])
-            self._work.tell(self._done, int(match[2]), float(match[3]))
+    def choose(self, seconds: float) -> PassLength:
+        """Return the length of the pass, from the seconds of a transaction."""
+        self.length = self._work.choose(seconds)
+        return self.length
+
+    def tell(self, done: int, total: int, seconds: float) -> None:
+        """Take in that so many transactions of all are done, so many seconds after the first began."""
+        self._done = done
+        self._work.tell(done, total, seconds)
 
     def too_long(self, step: str) -> LongPassError:
         """Return the error of a pass that has reached its time limit."""
@@ -37,3 +36,20 @@ class PassCourse:
             f"the counted pass of {step} was ended after {self._work.seconds:g} s, at {of} transactions",
             hint="leave the step out: name the others with --step; or count nothing, with --no-exact",
         )
+
+
+class AnsweredCourse(PassCourse):
+    """The course that a load generator prints while it runs, which waits for a file with the length."""
+
+    def __init__(self, work: CountedWork, answer: Path) -> None:
+        super().__init__(work)
+        self.answer = answer
+        """The file for which the load generator waits: the transactions before the marks and between them."""
+
+    def read(self, line: str) -> None:
+        """Take in one line of output; lines of other kinds are ignored."""
+        if match := _COST.fullmatch(line):
+            length = self.choose(float(match[1]))
+            write_atomically(self.answer, f"{length.warm} {length.counted}\n")
+        elif match := _AT.fullmatch(line):
+            self.tell(int(match[1]), int(match[2]), float(match[3]))

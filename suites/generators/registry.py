@@ -8,7 +8,7 @@ from build.errors import TidemarkError
 from suites.definition import Suite
 from suites.generators.connections import Connections
 from suites.generators.load import Generator, LoadError
-from suites.generators.pgbench import Pgbench, newest_postgres
+from suites.generators.pgbench.client import Pgbench, newest_postgres
 from suites.generators.queries.conductor import DATA_PROGRAM, QueryConductor
 from suites.generators.sysbench import Sysbench
 from suites.keys.generator_rules import GeneratorName
@@ -77,7 +77,9 @@ def _queries(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool
 
 GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",), counts=True),
-    GeneratorName.PGBENCH: Entry(_pgbench, build_programs=("pgbench",), setup_programs=("psql",)),
+    GeneratorName.PGBENCH: Entry(
+        _pgbench, build_programs=("pgbench",), setup_programs=("psql",), counts=True
+    ),
     GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
     GeneratorName.QUERIES: Entry(_queries, system_programs=(DATA_PROGRAM,)),
 }

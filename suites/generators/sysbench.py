@@ -22,7 +22,7 @@ from suites.generators.load import (
     blamed_on,
     whole_seconds,
 )
-from suites.generators.pass_course import PassCourse
+from suites.generators.pass_course import AnsweredCourse
 from suites.generators.placement import connect_seconds, placement
 from suites.generators.programs import OVERTIME_SECONDS, LateError, lines_of, lines_of_all, run_all
 from suites.generators.transcript import SysbenchTranscript, statements_in
@@ -240,7 +240,7 @@ class Sysbench:
         limits = ["--threads=1", "--time=0", "--events=0", f"--table_seed={self._seed(step, 0)}"]
         transcript = SysbenchTranscript()
         with TemporaryDirectory(prefix="tidemark-") as folder:
-            course = PassCourse(work, Path(folder) / "length")
+            course = AnsweredCourse(work, Path(folder) / "length")
             marks = [f"--counted_file={course.answer}", f"--mark={work.mark}"]
             argv = self._command(address, [*limits, *_options(step.options), *marks, "run"])
             try:

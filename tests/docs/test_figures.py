@@ -36,7 +36,8 @@ NUMBER = r"(\d[\d,]*(?:\.\d+)?)"
 PLACE = re.compile(r"\{([\w.-]+(?:\([\d,]+\))?(?:[*/][\d.e]+)?)\}")
 
 DECIDING = """suites.sizing suites.slices suites.turns.load_values suites.generators.load
-suites.generators.pgbench suites.generators.sysbench suites.postgres.configuration suites.postgres.reset
+suites.generators.pgbench.client suites.generators.pgbench.loading suites.generators.sysbench
+suites.postgres.configuration suites.postgres.reset
 suites.postgres.server
 suites.data_sets history.comparison.compare
 history.stats.noise_model history.stats.repeated_intervals history.stats.estimators

@@ -59,7 +59,6 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "two variants",
         ),
         (["run", "--patch", "mine=/nowhere/fix.patch", f"{KNOWN}#mine"], "/nowhere/fix.patch"),
-        (["run", "--exact-only", "--clients", "1,8", KNOWN], "a counted pass has one client"),
         (["bench", "nonsense"], "the benchmarks are: analytics, applications, bisect, build"),
         (["build", "export", "somewhere"], "build export FOLDER VERSION..."),
         (["build", "import"], "build import FILE..."),

@@ -26,7 +26,7 @@ from build.progress import Silent
 from build.version import parse_version
 from suites.definition import load_suite
 from suites.generators.load import Share, WorkLimit
-from suites.generators.pgbench import Pgbench
+from suites.generators.pgbench.client import Pgbench
 from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PostgresServer
 from suites.processes import tree_of

@@ -16,7 +16,7 @@ from history.store.resume import Recorded, recorded
 from runners.console import Lines
 from runners.measuring import counted_passes, round_measurement
 from runners.measuring.failures.policy import FailurePolicy
-from runners.measuring.request import Exact, Request
+from runners.measuring.request import Exact, Request, counted_once
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import Rounds
 from runners.measuring.run_recorder import RunRecorder
@@ -97,11 +97,15 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Passes:
 
 
 def session(
-    repetitions: int, exact: Exact, before: Recorded | None = None, progress: Progress | None = None
+    repetitions: int,
+    exact: Exact,
+    before: Recorded | None = None,
+    progress: Progress | None = None,
+    steps: tuple[Step, ...] = STEPS,
 ) -> tuple[Journal, list[str]]:
     """What a session of two versions and two steps records, and its failures."""
     journal, servers = Journal(), dict[str, FakeServer]()
-    request = Request((OLD.version, NEW.version), SUITE, "smoke", STEPS, repetitions, exact=exact)
+    request = Request((OLD.version, NEW.version), SUITE, "smoke", steps, repetitions, exact=exact)
 
     def serve(build: Build, folder: Path) -> FakeServer:
         servers[build.release] = FakeServer(build, journal)
@@ -156,6 +160,15 @@ def test_the_first_two_rounds_have_a_pass_and_the_first_one_a_profile(passes: Pa
     assert counted(journal, "18.6", "delete") == [1000.0, 1000.0, None, None]
     assert sorted(passes.done)[:3] == ["17.11 delete", "17.11 delete stacks", "17.11 update-index"]
     assert len(passes.done) == 2 * 2 * 2
+
+
+def test_of_the_levels_of_a_step_the_first_is_counted(passes: Passes) -> None:
+    levels = SUITE.select(("delete@4", "delete@16"))
+    journal, failures = session(2, Exact.BESIDE, steps=levels)
+    assert not failures
+    assert counted(journal, "18.6", "delete@4") == [1000.0, 1000.0]
+    assert counted(journal, "18.6", "delete@16") == [None, None]
+    assert [step.name for step in counted_once(levels)] == ["delete@4"]
 
 
 @pytest.mark.parametrize("counts", [[1000.0, 1004.0, 1003.9], [1010.0]], ids=["disagree", "show a change"])

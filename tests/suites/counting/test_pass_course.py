@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from suites.generators.load import CountedWork, PassLength
-from suites.generators.pass_course import PassCourse
+from suites.generators.pass_course import AnsweredCourse
 
 
 @pytest.fixture
@@ -14,18 +14,18 @@ def told() -> list[tuple[int, int, float]]:
 
 
 @pytest.fixture
-def course(tmp_path: Path, told: list[tuple[int, int, float]]) -> PassCourse:
+def course(tmp_path: Path, told: list[tuple[int, int, float]]) -> AnsweredCourse:
     def choose(seconds: float) -> PassLength:
         return PassLength(24, round(6 / seconds))
 
     def tell(done: int, total: int, seconds: float) -> None:
         told.append((done, total, seconds))
 
-    return PassCourse(CountedWork("SELECT 1", 600.0, choose, tell), tmp_path / "length")
+    return AnsweredCourse(CountedWork("SELECT 1", 600.0, choose, tell), tmp_path / "length")
 
 
 def test_the_cost_of_a_transaction_is_answered_and_progress_is_told(
-    course: PassCourse, told: list[tuple[int, int, float]]
+    course: AnsweredCourse, told: list[tuple[int, int, float]]
 ) -> None:
     course.read("Threads started!")
     assert not course.answer.exists()
@@ -41,7 +41,7 @@ def test_the_cost_of_a_transaction_is_answered_and_progress_is_told(
     assert course.length == PassLength(24, 12)
 
 
-def test_a_pass_at_its_limit_says_how_far_it_was_and_what_to_do(course: PassCourse) -> None:
+def test_a_pass_at_its_limit_says_how_far_it_was_and_what_to_do(course: AnsweredCourse) -> None:
     error = course.too_long("scan")
     assert error.what == "the counted pass of scan was ended after 600 s, at its first transactions"
     course.read("tidemark: counted pass: 0.500000 s a transaction")

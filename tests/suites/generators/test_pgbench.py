@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from build.version import Engine
 from suites.definition import load_suite
 from suites.generators.load import LoadError, WorkLimit
-from suites.generators.pgbench import Pgbench, PgbenchTranscript, logged_latencies
+from suites.generators.pgbench.client import Pgbench
+from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies
 from suites.server import Address
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.golden import lines, require_golden

@@ -10,7 +10,7 @@ from build.build import Build
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
 from suites.generators.load import Load, LoadError, WorkLimit
-from suites.generators.pgbench import Pgbench
+from suites.generators.pgbench.client import Pgbench
 from suites.postgres.server import PostgresServer
 from tests.suites.servers import ask, running, small, value
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from suites.generators.load import LoadError
-from suites.generators.pgbench import PgbenchTranscript, logged_latencies
+from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies
 from tests.suites.generators.test_sysbench import CAPTURE, transcript
 from tests.suites.golden import lines
 

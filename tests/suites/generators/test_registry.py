@@ -9,7 +9,7 @@ from build.version import Engine, parse_version
 from suites.definition import Suite, load_suite
 from suites.generators.connections import Connections
 from suites.generators.load import LoadError
-from suites.generators.pgbench import Pgbench
+from suites.generators.pgbench.client import Pgbench
 from suites.generators.registry import GENERATORS, build_programs_of, make_generator
 from suites.generators.sysbench import Sysbench
 from suites.keys.generator_rules import RULES, GeneratorName
@@ -34,7 +34,7 @@ def test_each_shipped_suite_gets_its_generator() -> None:
     assert isinstance(make_generator(load_suite("connections"), small(), builds), Connections)
     pgbench = make_generator(load_suite("pgbench"), small(), builds)
     assert isinstance(pgbench, Pgbench)
-    assert pgbench.program == Path("/18.6/bin/pgbench"), "the newest serves all"
+    assert pgbench.command.program == Path("/18.6/bin/pgbench"), "the newest serves all"
 
 
 def test_pgbench_needs_a_build_of_postgres() -> None:

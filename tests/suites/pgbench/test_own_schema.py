@@ -10,7 +10,7 @@ from build.errors import TidemarkError
 from suites.accounting.costs import Meter
 from suites.definition import Suite, SuiteError, load_suite
 from suites.generators.load import LoadError, WorkLimit
-from suites.generators.pgbench import Pgbench
+from suites.generators.pgbench.client import Pgbench
 from suites.postgres.server import PostgresServer
 from tests.suites.servers import ask, running, small, value
 

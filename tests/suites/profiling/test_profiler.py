@@ -16,7 +16,7 @@ from suites.definition import load_suite
 from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Share
-from suites.generators.pgbench import Pgbench
+from suites.generators.pgbench.client import Pgbench
 from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PostgresServer
 from suites.profiling.perf import Perf, PerfError, find_perf

@@ -1,0 +1,1 @@
+"""pgbench, the load generator that is part of Postgres."""

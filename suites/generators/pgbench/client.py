@@ -1,0 +1,140 @@
+"""Running the pgbench of one build for all servers of a session."""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from build.build import Build
+from build.version import Engine
+from suites.definition import Suite
+from suites.generators.load import (
+    CountedLoad,
+    CountedWork,
+    Load,
+    LoadError,
+    Observer,
+    Share,
+    WorkLimit,
+    blamed_on,
+    whole_seconds,
+)
+from suites.generators.pgbench import counted, loading
+from suites.generators.pgbench.command import PgbenchCommand
+from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies, sum_of
+from suites.generators.placement import placement
+from suites.generators.programs import OVERTIME_SECONDS, lines_of
+from suites.keys.step import Step
+from suites.processes import run
+from suites.server import Address
+from suites.sizing import Sizes
+
+LOGGED_TRANSACTIONS = 2_000_000
+"""Approximate maximum number of transactions whose latency is logged; above that, a random sample is."""
+
+EXPECTED_TPS = 100_000
+"""An upper bound of a client's transactions/s, which determines the sampling rate."""
+
+
+class Pgbench:
+    """The pgbench of one build; implements suites.generators.load.Generator."""
+
+    def __init__(self, suite: Suite, sizes: Sizes, build: Build, *, prepares: bool = True) -> None:
+        self.suite = suite
+        self.sizes = sizes
+        self.command = PgbenchCommand(suite, sizes, build.program("pgbench"), prepares)
+        self.psql = build.program("psql")
+
+    def version(self) -> str:
+        """Return the output of `pgbench --version`."""
+        return run([self.command.program, "--version"], what="pgbench --version").strip()
+
+    def load(self, address: Address) -> None:
+        """Load the data of the suite, and try its scripts. Raises LoadError and SetupError."""
+        loading.load(self.command, self.psql, address)
+
+    def arguments(self, address: Address, step: Step, work: WorkLimit, turn: int = 0) -> list[str]:
+        """Return the command line of one step, without log options; every `turn` has its own seed."""
+        clients = self.sizes.clients_of(step)
+        threads = min(clients, max(self.sizes.threads, len(self.sizes.usable)))
+        limit = f"--time={whole_seconds(work)}"
+        if work.transactions is not None:
+            limit = f"--transactions={max(1, work.transactions // clients)}"
+        connections = [
+            f"--client={clients}",
+            f"--jobs={threads}",
+            self.command.protocol(step),
+            "--no-vacuum",
+            *(["--connect"] if step.options.get("connect") else []),
+            *([f"--rate={step.rate:g}"] if step.rate is not None else []),
+        ]
+        report = ["--progress=1", f"--random-seed={self.suite.seed + turn}"]
+        return [
+            *self.command.connected_to(address),
+            *connections,
+            limit,
+            *report,
+            *self.command.scripts(step),
+        ]
+
+    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer, turn: int = 0) -> Load:
+        """Run one step; the observer measures from the first progress report to the last."""
+        sampled = min(1.0, LOGGED_TRANSACTIONS / (EXPECTED_TPS * work.seconds))
+        transcript = PgbenchTranscript()
+        with tempfile.TemporaryDirectory(prefix="tidemark-pgbench-") as folder:
+            log = ["--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampled:g}"]
+            argv = [*self.arguments(address, step, work, turn), *log]
+            client = placement(step, self.sizes).client
+            with loading.naming_the_line(self.suite.folder, step):
+                for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, bound_to=client):
+                    if transcript.read(line):
+                        if len(transcript.ticks) == 1:
+                            observer.begin(pid)
+                        else:
+                            observer.end(pid)
+            arrivals = None if step.rate is None else step.rate * whole_seconds(work)
+            return transcript.load(step.queries, logged_latencies(Path(folder)), arrivals)
+
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        """Run pgbench once per slice, because it cannot pause.
+
+        It runs for whole seconds, so that a slice may be longer than scheduled. Warm-up slices are skipped.
+        Random numbers are the same for all servers, and different in every slice.
+        """
+        schedule = share.schedule
+        done: list[list[Load]] = [[] for _ in addresses]
+        progress: list[list[tuple[float, float]]] = [[] for _ in addresses]
+        for place, server in enumerate(schedule.order):
+            if place >= schedule.warming:
+                work = WorkLimit(schedule.slice_seconds, None)
+                turn = share.round * len(schedule.order) + len(done[server])
+                queries = sum(load.queries for load in done[server])
+                began = time.monotonic()
+                with blamed_on(server):
+                    load = self.run(addresses[server], step, work, observers[server], turn)
+                done[server].append(load)
+                progress[server] += [(began, queries), (time.monotonic(), queries + load.queries)]
+        return [
+            replace(sum_of(loads), progress=tuple(points))
+            for loads, points in zip(done, progress, strict=True)
+        ]
+
+    def statements(self, address: Address, step: Step) -> Sequence[str]:
+        """Raise LoadError: pgbench has no command that prints the statements of a script."""
+        raise LoadError("pgbench cannot print statements", hint="omit plans in suite.toml")
+
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
+        """Run the fixed work of one client, between marks in copies of the scripts."""
+        return counted.count(self.command, address, step, work)
+
+
+def newest_postgres(builds: Sequence[Build]) -> Build | None:
+    """Return the newest build of Postgres, whose pgbench is used for all servers; None without one.
+
+    A pgbench also works with older servers.
+    """
+    postgres = (build for build in builds if build.version.engine is Engine.POSTGRES)
+    return max(postgres, key=lambda build: build.numbers, default=None)

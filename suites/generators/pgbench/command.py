@@ -1,0 +1,58 @@
+"""The words of pgbench's command lines, for the steps of one suite."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from suites.definition import Suite
+from suites.keys.profile import SizedBy
+from suites.keys.step import Step
+from suites.server import Address, postgres_port
+from suites.sizing import Sizes
+
+ROWS_PER_SCALE = 100_000
+"""Rows of pgbench_accounts per unit of --scale, by which suites without a scale are sized."""
+
+
+@dataclass(frozen=True)
+class PgbenchCommand:
+    """The pgbench of one build, and what its command lines depend on."""
+
+    suite: Suite
+    sizes: Sizes
+    program: Path
+    prepares: bool = True
+    """Whether a client may prepare statements."""
+
+    @property
+    def scale(self) -> int:
+        """The scale factor of pgbench's own tables."""
+        data = self.sizes.data
+        return data.scale or max(1, data.rows // ROWS_PER_SCALE)
+
+    @property
+    def has_own_tables(self) -> bool:
+        """Whether pgbench's own tables are loaded."""
+        return self.suite.sized_by is not SizedBy.SETUP
+
+    def connected_to(self, address: Address) -> list[str]:
+        """Return the program and the options with which it finds a server."""
+        host = [f"--host={address.socket.parent}", f"--port={postgres_port(address.socket)}"]
+        return [str(self.program), *host, f"--username={address.user}", address.database]
+
+    def protocol(self, step: Step) -> str:
+        """Return how the statements of a step are sent; through a pooler, as one that cannot prepare does."""
+        protocol = str(step.options.get("protocol", "prepared")) if self.prepares else "simple"
+        return f"--protocol={protocol}"
+
+    def scripts(self, step: Step) -> Sequence[str]:
+        """Return the options for the scripts of a step, and for their variables."""
+        if not step.scripts:
+            return [f"--builtin={step.options['builtin']}"]
+        files = [f"--file={self.suite.folder / script}" for script in step.scripts]
+        return [*self.variables(step), *files]
+
+    def variables(self, step: Step) -> Sequence[str]:
+        """Return the options for the variables of the scripts of a step."""
+        scale = [f"--scale={self.scale}"] if self.has_own_tables else []
+        return [*scale, *(f"--define={name}={value}" for name, value in step.variables.items())]

@@ -1,0 +1,122 @@
+"""What pgbench prints and logs of its work, parsed line by line."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suites.generators.load import COUNT, NUMBER, PERCENTILES, Load, LoadError
+from suites.generators.plausibility import require_plausible
+
+_TICK = re.compile(rf"progress: ({NUMBER}) s, ({NUMBER}) tps")
+_LATENCY = re.compile(COUNT)
+_SUMMARY = {
+    "transactions": re.compile(rf"number of transactions actually processed: ({COUNT})"),
+    "failed": re.compile(rf"number of failed transactions: ({COUNT})"),
+    "latency": re.compile(rf"latency average = ({NUMBER}) ms"),
+    "late_ms": re.compile(rf"rate limit schedule lag: avg {NUMBER} \(max ({NUMBER})\) ms"),
+    # The second wording is that of pgbench 13, the last one that with a connection for each transaction.
+    "tps": re.compile(
+        rf"tps = ({NUMBER}) \((?:without initial connection time|excluding connections establishing"
+        r"|including reconnection times)\)"
+    ),
+}
+
+
+@dataclass
+class PgbenchTranscript:
+    """The parsed output of one run of pgbench so far."""
+
+    ticks: list[tuple[float, float]] = field(default_factory=list)
+    """Seconds since the start, and transactions/s since the previous progress report."""
+    summary: dict[str, float] = field(default_factory=dict)
+
+    def read(self, line: str) -> bool:
+        """Parse one line of output; return whether it was a progress report."""
+        if match := _TICK.match(line):
+            self.ticks.append((float(match[1]), float(match[2])))
+            return True
+        for name, pattern in _SUMMARY.items():
+            if match := pattern.match(line):
+                self.summary[name] = float(match[1])
+        return False
+
+    def load(self, queries: float, latencies_us: NDArray[np.float64], arrivals: float | None = None) -> Load:
+        """Return the result.
+
+        Raises LoadError if the report is incomplete, no transaction finished, or a number is impossible.
+        `queries` is the number of queries per transaction; `latencies_us` are the latencies of all
+        transactions, or of a random sample, in microseconds; `arrivals` is how many transactions a rate lets
+        expect.
+        """
+        missing = {"transactions", "latency", "tps"} - self.summary.keys()
+        if missing:
+            raise LoadError("pgbench's report is incomplete", where=f"missing: {', '.join(sorted(missing))}")
+        if not self.summary["transactions"] or not self.summary["tps"]:
+            raise LoadError("pgbench finished no transaction", hint="check the server's log")
+        # The first interval includes connecting; work is steady from the second on.
+        steady = list(zip(self.ticks, self.ticks[1:], strict=False))
+        watched = sum((late[0] - early[0]) * late[1] for early, late in steady)
+        latency = {"mean": self.summary["latency"]}
+        if latencies_us.size:
+            shares = np.percentile(latencies_us, [*PERCENTILES.values(), 100.0]) / 1000
+            latency |= dict(zip([*PERCENTILES, "max"], map(float, shares), strict=True))
+        load = Load(
+            transactions=int(self.summary["transactions"]),
+            queries=self.summary["transactions"] * queries,
+            seconds=self.summary["transactions"] / self.summary["tps"],
+            errors=int(self.summary.get("failed", 0)),
+            per_second=tuple(tps * queries for _, tps in self.ticks),
+            latency_ms=latency,
+            watched_queries=watched * queries,
+            watched_seconds=self.ticks[-1][0] - self.ticks[0][0] if self.ticks else 0.0,
+            due=None if arrivals is None else _due(arrivals, int(self.summary["transactions"])),
+            late_seconds=self.summary.get("late_ms", 0.0) / 1000,
+        )
+        return require_plausible(load, "pgbench")
+
+
+def _due(arrivals: float, done: int) -> int:
+    """Return how many transactions were due of a Poisson process; pgbench does not say how many came.
+
+    It is the least number that is likely, four standard deviations below the mean, and not less than were
+    `done`: chance is never taken for a server that does not keep up.
+    """
+    return max(done, int(arrivals - 4 * arrivals**0.5))
+
+
+def sum_of(loads: Sequence[Load]) -> Load:
+    """Return the combined result of several runs. Percentiles are means over the runs."""
+    names = set.intersection(*(set(load.latency_ms) for load in loads))
+    mean = {name: sum(load.latency_ms[name] for load in loads) / len(loads) for name in names}
+    if "max" in names:
+        mean["max"] = max(load.latency_ms["max"] for load in loads)
+    return Load(
+        transactions=sum(load.transactions for load in loads),
+        queries=sum(load.queries for load in loads),
+        seconds=sum(load.seconds for load in loads),
+        errors=sum(load.errors for load in loads),
+        per_second=tuple(rate for load in loads for rate in load.per_second),
+        latency_ms=mean,
+        watched_queries=sum(load.watched_queries for load in loads),
+        watched_seconds=sum(load.watched_seconds for load in loads),
+        due=sum(load.due or 0 for load in loads) if any(load.due is not None for load in loads) else None,
+        late_seconds=max((load.late_seconds for load in loads), default=0.0),
+    )
+
+
+def logged_latencies(folder: Path) -> NDArray[np.float64]:
+    """Return the latencies of all logged transactions in µs, from the third column of pgbench's log files.
+
+    Failed transactions, which have a word there instead of a number, are omitted.
+    """
+    latencies = []
+    for file in sorted(folder.glob("log.*")):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            words = line.split(maxsplit=3)
+            if len(words) > 2 and _LATENCY.fullmatch(words[2]):
+                latencies.append(float(words[2]))
+    return np.array(latencies, dtype=np.float64)
