@@ -10,7 +10,8 @@ from pathlib import Path
 
 from build.engines import git_ref
 from build.errors import TidemarkError
-from build.sources.git import Commit, GitError, Mirror
+from build.sources.git import Commit, Mirror
+from build.sources.git_command import GitError
 from build.version import Engine, Version
 
 IMMATERIAL = Path(__file__).with_name("immaterial.toml")
@@ -87,7 +88,7 @@ def commit_range(
     branch or tag of the source leads to it. Raises RangeError if good and bad are the same, swapped, or on
     different branches, or if no commit between them can matter.
     """
-    first, last = (_resolve(mirror, engine, ref, is_published) for ref in (good, bad))
+    first, last = _resolve_both(mirror, engine, (good, bad), is_published)
     _require_whole(mirror)
     _require_order(mirror, first, last, (good, bad))
     commits = read_commits(mirror, f"{first.commit}..{last.commit}")
@@ -151,7 +152,7 @@ def merge_base(
     Raises GitError if a ref does not exist, the source is a shallow clone, or they have no common ancestor;
     with `is_published` also if no branch or tag of the source leads to a ref.
     """
-    new, old = (_resolve(mirror, engine, ref, is_published) for ref in (tip, other))
+    new, old = _resolve_both(mirror, engine, (tip, other), is_published)
     _require_whole(mirror)
     base = _merge_base(mirror, new.commit, old.commit)
     if base is None:
@@ -255,6 +256,16 @@ def _side_branches(mirror: Mirror, commits: Iterable[CommitInfo]) -> Iterator[Co
 # --- the two ends of the range
 
 
+def _resolve_both(
+    mirror: Mirror, engine: Engine, refs: tuple[str, str], is_published: bool
+) -> tuple[Commit, Commit]:
+    """Return the commits of two refs. Raises GitError for one that there is not before either is fetched."""
+    for ref in refs:
+        mirror.require(git_ref(Version(engine, ref)))
+    first, second = (_resolve(mirror, engine, ref, is_published) for ref in refs)
+    return first, second
+
+
 def _resolve(mirror: Mirror, engine: Engine, ref: str, is_published: bool) -> Commit:
     """Return the commit of a release, tag, branch or commit name. Raises GitError if there is none."""
     name = git_ref(Version(engine, ref))
@@ -271,11 +282,9 @@ def _resolve(mirror: Mirror, engine: Engine, ref: str, is_published: bool) -> Co
 
 def _require_whole(mirror: Mirror) -> None:
     """Raise GitError if the source, or its mirror, is a shallow clone."""
-    if (mirror.path / "shallow").exists():
+    of_clone = mirror.clone is not None and mirror.clone.shallow.exists()
+    if of_clone or (mirror.path / "shallow").exists():
         raise _shallow(mirror)
-    for folder in (Path(mirror.url), Path(mirror.url) / ".git"):
-        if (folder / "shallow").is_file():
-            raise _shallow(mirror)
 
 
 def _shallow(mirror: Mirror) -> GitError:

@@ -1,52 +1,40 @@
-"""Git sources: one bare mirror per repository, used for all commits that are compiled from it."""
+"""Git sources: one bare mirror per repository, used for all commits that are compiled from it.
+
+The mirror of a repository on this machine borrows its objects (git's alternates) and holds no refs, so that
+nothing is copied. What `git gc` removes there later is missed by no build: each is made of an unpacked tree.
+"""
 
 import hashlib
-import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from build.addresses import redacted, without_secrets
-from build.errors import TidemarkError
+from build.errors import did_you_mean
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
 from build.programs import environment
-from build.programs.work import end_group
-from build.sources import certificates
+from build.sources import git_command
+from build.sources.clone import Clone, clone_at
+from build.sources.git_command import TRANSPORTS, GitError, NoSuchRefError
 from build.version import Engine, split_steps
 
 FETCH_SECONDS = 2 * 3600.0
 """Time limit for updating a mirror; the first fetch downloads the whole history of an engine."""
 
-LOCAL_SECONDS = 600.0
-"""Time limit of git commands that need no network."""
-
-SLOW_BYTES, SLOW_SECONDS = 1000, 60
-"""A transfer that stays below this rate in bytes/s for this many seconds is aborted."""
-
-TRANSPORTS = ("file", "git", "http", "https", "ssh")
-"""The protocols that git may use: those that git itself trusts. Others, such as `ext` and `fd`, run programs
-or wait for what another process has opened."""
-
-_UNREACHABLE = "check the address, and that it can be reached from this machine"
+LIST_SECONDS = 60.0
+"""Time limit for listing the tags and branches of a remote source."""
 
 _HEX = re.compile(r"[0-9a-f]{7,40}")
 
 _TRANSPORT = re.compile(r"([A-Za-z0-9][A-Za-z0-9+.-]*)(?:::|://)")
 """How an address names its transport: `https://...`, or `fd::17` for a program `git-remote-fd`."""
-
-
-class GitError(TidemarkError):
-    """A git source cannot be read, or has no such ref."""
-
-
-class NoSuchRefError(GitError):
-    """A git source was read, and has no such tag, branch or commit."""
 
 
 @dataclass(frozen=True)
@@ -75,30 +63,62 @@ class Mirror:
         """The URL as it may appear in logs and manifests: without passwords and tokens."""
         return without_secrets(self.url)
 
-    def find(self, ref: str) -> Commit | None:
-        """Return a commit or tag that the mirror already has, without network: neither ever changes.
+    @cached_property
+    def clone(self) -> Clone | None:
+        """The repository on this machine whose objects are borrowed; None where they have to be fetched."""
+        found = None if "://" in self.url else clone_at(Path(self.url))
+        is_own = found is not None and found.git_dir == self.path.resolve()
+        return None if found is None or is_own or found.is_partial else found
 
-        Return None if the mirror does not have it, or if it is a branch. Raises GitError if an abbreviated
-        commit name is ambiguous.
+    def find(self, ref: str) -> Commit | None:
+        """Return a commit or tag that is there already, without network: neither ever changes.
+
+        Return None if it is not, or if it is a branch. Raises GitError if an abbreviated commit name is
+        ambiguous.
         """
-        if not self.path.is_dir():
+        if self.clone is not None:
+            self._borrow(self.clone)
+        elif not self.path.is_dir():
             return None
         if is_commit_name(split_steps(ref)[0]):
             commit = self._resolve(ref)
             if commit is not None:
                 return commit
-        return self._resolve(f"refs/tags/{ref}")
+        if self.clone is None:
+            return self._resolve(f"refs/tags/{ref}")
+        return self._known(self.clone.commit(f"refs/tags/{ref}"))
+
+    def require(self, ref: str) -> None:
+        """Raise NoSuchRefError, within a second and before anything is fetched, unless `ref` exists.
+
+        Only a commit that is not here may still be at a remote source: it cannot be asked for one.
+        Raises GitError if the source cannot be reached.
+        """
+        if self.clone is not None:
+            self.fetch(ref)
+        elif self.find(ref) is None:
+            self._listed(ref)
 
     def fetch(self, ref: str) -> Commit:
-        """Update the mirror, which downloads only what is new, and return the commit of `ref`.
+        """Return the commit of `ref`; update the mirror, which downloads only what is new, if it lacks it.
 
-        Raises GitError if the source cannot be reached or has no such tag, branch or commit.
+        Raises NoSuchRefError if the source has no such tag, branch or commit, and GitError if it cannot be
+        reached.
         """
+        if self.clone is not None:
+            commit = self.find(ref) or self._known(self.clone.branch(ref))
+            if commit is None:
+                raise self._has_no(ref, self.clone.names())
+            return commit
+        listed = self._listed(ref)
         with held(self.path.parent / ".locks" / self.path.name):
             self._create()
+            base, steps = split_steps(ref)
+            known = self.find(ref) or (self._resolve(f"{listed}{steps}") if listed else None)
+            if known is not None:
+                return known
             self._fetch(*_ALL_REFS)
             commit = self.find(ref) or self._resolve(f"refs/heads/{ref}")
-            base, _ = split_steps(ref)
             if commit is None and len(base) == 40 and is_commit_name(base):
                 # No branch leads to it (any more), but servers give out a commit by its full name.
                 self._fetch(base)
@@ -114,52 +134,92 @@ class Mirror:
         out commits of pull requests, which anybody may open. Raises GitError as `fetch` does, and for a
         commit to which no branch or tag leads.
         """
-        with held(self.path.parent / ".locks" / self.path.name):
-            self._create()
-            # Pruned, because a branch that was deleted publishes nothing any more.
-            self._fetch(_BRANCHES, prune=True)
-            self._fetch(*_ALL_REFS)
-            commit = self.find(ref) or self._resolve(f"refs/heads/{ref}")
-            if commit is None and not is_commit_name(split_steps(ref)[0]):
-                raise self._has_no(ref)
-            if commit is None or not self._is_published(commit):
-                raise GitError(
-                    f"no branch or tag leads to {ref}",
-                    where=self.shown,
-                    hint="push it to a branch there; a commit that only a pull request has may be anybody's "
-                    "code, and is measured by a person on the box, by the same command without --box",
-                )
+        if self.clone is not None:
+            commit = self.find(ref) or self._known(self.clone.branch(ref))
+        else:
+            with held(self.path.parent / ".locks" / self.path.name):
+                self._create()
+                # Pruned, because a branch that was deleted publishes nothing any more.
+                self._fetch(_BRANCHES, prune=True)
+                self._fetch(*_ALL_REFS)
+                commit = self.find(ref) or self._resolve(f"refs/heads/{ref}")
+        if commit is None and not is_commit_name(split_steps(ref)[0]):
+            raise self._has_no(ref)
+        if commit is None or not self._is_published(commit):
+            raise GitError(
+                f"no branch or tag leads to {ref}",
+                where=self.shown,
+                hint="push it to a branch there; a commit that only a pull request has may be anybody's "
+                "code, and is measured by a person on the box, by the same command without --box",
+            )
         return commit
 
     def _is_published(self, commit: Commit) -> bool:
+        if self.clone is not None:
+            return self.clone.is_published(commit.commit)
         search = ("for-each-ref", "--count=1", f"--contains={commit.commit}")
         return bool(self.query(*search, "refs/heads", "refs/tags").strip())
 
-    def _has_no(self, ref: str) -> NoSuchRefError:
+    def _has_no(self, ref: str, names: Iterable[str] = ()) -> NoSuchRefError:
         is_file = ": it is a file here" if Path(ref).is_file() else ""
         if not is_file and ref.endswith((".patch", ".diff")):
             is_file = ", and no file of this name here"
         hint = f"list tags and branches with: git ls-remote {shlex.quote(self.shown)}"
-        return NoSuchRefError(f"no tag, branch or commit '{ref}'{is_file}", where=self.shown, hint=hint)
+        meant = did_you_mean(split_steps(ref)[0], names)
+        return NoSuchRefError(
+            f"no tag, branch or commit '{ref}'{is_file}", where=self.shown, hint=f"{meant} {hint}".strip()
+        )
+
+    def _listed(self, ref: str) -> str:
+        """Return the object of the tag or branch that the remote source lists; empty for a commit.
+
+        Raises NoSuchRefError for what is neither.
+        """
+        base, _ = split_steps(ref)
+        if is_commit_name(base):
+            return ""
+        asked = ("ls-remote", "--quiet", "--heads", "--tags", "--refs", "--", self.url)
+        listed = git_command.run(*asked, git_dir=None, seconds=LIST_SECONDS)
+        objects: Mapping[str, str] = {
+            name: digest for digest, _, name in (line.partition("\t") for line in listed.splitlines())
+        }
+        found = objects.get(f"refs/tags/{base}") or objects.get(f"refs/heads/{base}")
+        if not found:
+            raise self._has_no(ref, [name.split("/", 2)[2] for name in objects])
+        return found
 
     def read(self, commit: Commit, name: str) -> str:
         """Return the text of the file `name` in a commit. Raises GitError if there is no such file."""
-        return _git("cat-file", "blob", f"{commit.commit}:{name}", mirror=self.path)
+        return git_command.run("cat-file", "blob", f"{commit.commit}:{name}", git_dir=self.path)
 
     def query(self, *arguments: str, seconds: float | None = None) -> str:
         """Return the output of a git command that only reads.
 
         Raises GitError with git's message, and when it takes longer than `seconds`, by default LOCAL_SECONDS.
         """
-        return _git(*arguments, mirror=self.path, seconds=seconds)
+        return git_command.run(*arguments, git_dir=self.path, seconds=seconds)
+
+    def _known(self, commit: str | None) -> Commit | None:
+        return None if commit is None else self._resolve(commit)
+
+    def _borrow(self, clone: Clone) -> None:
+        """Let the mirror read the objects of a repository on this machine."""
+        alternates = self.path / "objects/info/alternates"
+        wanted = f"{clone.objects}\n"
+        if alternates.is_file() and alternates.read_text() == wanted:
+            return
+        with held(self.path.parent / ".locks" / self.path.name):
+            self._create()
+            make_folder(alternates.parent)
+            alternates.write_text(wanted)
 
     def _create(self) -> None:
         if not (self.path / "HEAD").exists():
             make_folder(self.path)
-            _git("init", "--quiet", "--bare", mirror=self.path)
+            git_command.run("init", "--quiet", "--bare", git_dir=self.path)
 
     def _fetch(self, *refspecs: str, prune: bool = False) -> None:
-        _git(
+        git_command.run(
             "fetch",
             "--quiet",
             "--no-tags",
@@ -168,15 +228,15 @@ class Mirror:
             "--",
             self.url,
             *refspecs,
-            mirror=self.path,
+            git_dir=self.path,
             seconds=FETCH_SECONDS,
         )
 
     def _resolve(self, ref: str) -> Commit | None:
         parse = ("rev-parse", "--verify", "--quiet", "--end-of-options")
         try:
-            commit = _git(*parse, f"{ref}^{{commit}}", mirror=self.path)
-            tree = _git(*parse, f"{ref}^{{tree}}", mirror=self.path)
+            commit = git_command.run(*parse, f"{ref}^{{commit}}", git_dir=self.path)
+            tree = git_command.run(*parse, f"{ref}^{{tree}}", git_dir=self.path)
         except GitError as error:
             if "ambiguous" in error.where:
                 raise GitError(
@@ -239,7 +299,7 @@ def archive(commit: Commit) -> Iterator[subprocess.Popen[bytes]]:
 
     Raises GitError if git archive fails.
     """
-    command = [*_BASE, "--git-dir", str(commit.mirror), "archive", "--format=tar", commit.commit]
+    command = [*git_command.BASE, "--git-dir", str(commit.mirror), "archive", "--format=tar", commit.commit]
     pipe = subprocess.PIPE
     # The digest of a source is that of the commit: nobody's settings of git may change the files.
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment.compiling()) as process:
@@ -255,53 +315,3 @@ _SSH_NAMES = ("git+ssh", "ssh+git")
 # '+' also follows branches that were rewound. A tag stays as it was first fetched.
 _BRANCHES = "+refs/heads/*:refs/heads/*"
 _ALL_REFS = (_BRANCHES, "refs/tags/*:refs/tags/*")
-
-# A hook in the mirror would run arbitrary commands.
-_BASE = ("git", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0")
-_SLOW_LIMIT = ("-c", f"http.lowSpeedLimit={SLOW_BYTES}", "-c", f"http.lowSpeedTime={SLOW_SECONDS}")
-
-
-def _environment() -> dict[str, str]:
-    # Without a terminal prompt, a private repository is an error instead of a night of waiting.
-    kept = {name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
-    ssh = kept.get("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=10")
-    quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GIT_SSH_COMMAND": ssh, "LC_ALL": "C"}
-    # Holds for addresses that a configuration of git or a server's redirect puts in place of ours, too.
-    allowed = {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS)}
-    return {**kept, **quiet, **allowed, **certificates.git_environment()}
-
-
-def _git(*arguments: str, mirror: Path, seconds: float | None = None) -> str:
-    command = [*_BASE, *_SLOW_LIMIT, "--git-dir", str(mirror), *arguments]
-    limit = LOCAL_SECONDS if seconds is None else seconds
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=_environment(),
-            umask=0o022,
-            # In a process group of its own, git ends together with its transport, which keeps our pipes open.
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
-        raise GitError("git is not installed", hint="install it (Debian: apt-get install git)") from error
-    try:
-        output, errors = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        raise GitError(
-            f"git {arguments[0]} took longer than {limit:g} s and was stopped",
-            where=str(mirror),
-            hint="check that the repository can be reached; a fetch starts again from the beginning",
-        ) from None
-    finally:
-        end_group(process)
-    if process.returncode != 0:
-        hint = _UNREACHABLE if arguments[0] == "fetch" else ""
-        if "certificate" in errors:
-            hint = certificates.HINT
-        raise GitError(f"git {arguments[0]} failed", where=redacted(errors.strip())[-1000:], hint=hint)
-    return output

@@ -13,6 +13,7 @@ from build.installs.install import recorded_install
 from build.lock import held
 from build.progress import Progress
 from build.sources import download, git
+from build.sources.git_command import NoSuchRefError
 from build.sources.releases import Release, find_release, known_releases, record_pin
 from build.version import Engine, Version, split_steps
 
@@ -109,7 +110,7 @@ def obtain(version: Version, home: Home, progress: Progress, git_source: str | N
 
 _ABSENT = "not there"
 
-_SAY_ABSENT = (download.AbsentFileError, git.NoSuchRefError, AbsentVersionError)
+_SAY_ABSENT = (download.AbsentFileError, NoSuchRefError, AbsentVersionError)
 """The errors of places that answered and do not have a version."""
 
 
@@ -189,6 +190,8 @@ def _from_git(version: Version, repository: git.Mirror, progress: Progress) -> S
     mirrored = _from_mirror(version, repository)
     if mirrored is not None:
         return mirrored
+    if repository.clone is not None:
+        return _commit(version, repository, repository.fetch(git_ref(version)))
     with progress.task(f"fetch {repository.shown}"):
         return _commit(version, repository, repository.fetch(git_ref(version)))
 

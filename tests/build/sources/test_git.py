@@ -8,14 +8,16 @@ import pytest
 from build.home import Home
 from build.progress import Silent
 from build.sources import git
-from build.sources.git import Commit, GitError
+from build.sources.git import Commit
+from build.sources.git_command import GitError
 from build.sources.source import Source, SourceError, known_sources, obtain, resolved
 from build.version import Engine, Version, parse_revision, parse_version
 from tests.build.stand import Repository
 
 
 def ask(ref: str, home: Home, repository: Repository) -> Source:
-    return obtain(parse_version(f"postgres@{ref}"), home, Silent(), str(repository.path))
+    """The source of `ref` as from a server: the objects of a path would be borrowed."""
+    return obtain(parse_version(f"postgres@{ref}"), home, Silent(), f"file://{repository.path}")
 
 
 def commit_of(ref: str, home: Home, repository: Repository) -> Commit:
@@ -58,7 +60,7 @@ def test_a_commit_in_the_mirror_needs_no_network(home: Home, repository: Reposit
 def test_a_branch_is_never_taken_from_the_mirror_alone(home: Home, repository: Repository) -> None:
     repository.commit("one")
     ask("main", home, repository)
-    assert known_sources(parse_version("postgres@main"), home, str(repository.path)) == []
+    assert known_sources(parse_version("postgres@main"), home, f"file://{repository.path}") == []
 
 
 def test_a_branch_that_was_rewound_is_followed(home: Home, repository: Repository) -> None:
@@ -136,7 +138,7 @@ def test_a_transport_that_a_configuration_puts_in_place_is_refused(
     monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
     for number, (name, value) in enumerate(
         [
-            (f"url.ext::sh -c touch% {tmp_path}/ran .insteadOf", str(repository.path)),
+            (f"url.ext::sh -c touch% {tmp_path}/ran .insteadOf", f"file://{repository.path}"),
             ("protocol.ext.allow", "always"),
         ]
     ):
@@ -151,7 +153,7 @@ def test_a_transport_that_a_configuration_puts_in_place_is_refused(
 def test_a_commit_of_a_pull_request_is_not_published(home: Home, repository: Repository) -> None:
     first = repository.commit("one")
     foreign = repository.pulled("foreign")
-    mirror = git.mirror(str(repository.path), Engine.POSTGRES, home)
+    mirror = git.mirror(f"file://{repository.path}", Engine.POSTGRES, home)
     for attempt in ("the mirror does not have it", "the mirror has it, by its name"):
         with pytest.raises(GitError, match=f"no branch or tag leads to {foreign}"):
             mirror.fetch_published(foreign)

@@ -36,6 +36,11 @@ class Committed:
     work: PlainRepository
     fingerprint: str = ""
 
+    @property
+    def address(self) -> str:
+        """A URL: the objects of a path would be borrowed instead of fetched."""
+        return f"file://{self.work.path}"
+
     def between(self, old: str, new: str) -> None:
         """Record the change between two commits."""
         record_regression(self.home.history, judged=True)
@@ -44,10 +49,10 @@ class Committed:
 
     def mirrored(self, *, upstream: bool = False) -> None:
         """Fetch the repository into a mirror of the home, as a night does."""
-        mirror = git.mirror(str(self.work.path), Engine.POSTGRES, self.home)
+        mirror = git.mirror(self.address, Engine.POSTGRES, self.home)
         if upstream:
             place = git.mirror(ENGINES[Engine.POSTGRES].upstream.git, Engine.POSTGRES, self.home)
-            mirror = Mirror(str(self.work.path), place.path)
+            mirror = Mirror(self.address, place.path)
         mirror.fetch("main")
 
     def page(self, site: Path | None = None) -> ParsedPage:
@@ -108,7 +113,7 @@ def test_nothing_is_fetched_and_a_missing_mirror_or_commit_is_said(words_only: C
     words_only.between(words_only.work.git("rev-parse", "HEAD~2"), newer)
     assert main(["report"]) == 0
     assert "no git mirror on the machine that wrote this page has both" in words_only.page().text
-    assert git.mirror(str(words_only.work.path), Engine.POSTGRES, words_only.home).find(newer) is None
+    assert git.mirror(words_only.address, Engine.POSTGRES, words_only.home).find(newer) is None
     words_only.mirrored()
     assert main(["report"]) == 0
     assert "2 commits; 1 cannot" in words_only.page().text

@@ -16,7 +16,7 @@ from build.build import Build
 from build.home import ROOT, Home
 from build.programs.work import CompileCommands
 from build.progress import Progress
-from build.sources import git
+from build.sources import git, git_command
 from build.version import Engine
 from history.store.writer import Store
 from runners.alerting.trackers.github import github_token
@@ -167,7 +167,7 @@ def test_nothing_that_is_started_inherits_it(
         CompileCommands("x", log_file, dict(os.environ), re.compile(b"gcc")).run("env", ["env"], tmp_path)
         found.append(log_file.read_text())
         monkeypatch.setenv("GIT_SSH_COMMAND", f"env > {tmp_path}/ssh.log; false")
-        with pytest.raises(git.GitError):
+        with pytest.raises(git_command.GitError):
             git.mirror("ssh://example.org/x.git", Engine.POSTGRES, home).fetch("main")
         found.append((tmp_path / "ssh.log").read_text())
         assert github_token() == TOKEN
