@@ -205,7 +205,7 @@ def _run(command: argparse.ArgumentParser) -> None:
     resume = "resume the last interrupted session of the same request, at most a day old"
     clients = (
         "client connections, such as 1,8,64: each number makes a level of every step, with a series of its "
-        "own, instead of the suite's levels; steps with levels count no instructions"
+        "own, instead of the suite's levels; instructions are counted with one client"
     )
     alone = "measure one version without a base, for its own figures: no step gets a verdict"
     durability = "durability of commits: relaxed (default) may lose the last second in a crash"

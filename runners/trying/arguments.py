@@ -5,7 +5,8 @@ from pathlib import Path
 
 from build.version import Engine
 from runners.occupancy.arguments import add_wait
-from runners.values import LAYOUTS_HELP, minutes, rounds
+from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
+from runners.values import LAYOUTS_HELP, levels, minutes, rounds
 
 BUDGET_MINUTES = 30.0
 """The default minutes of counting and measuring: as long as a reviewer may wait."""
@@ -38,9 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     add("--against", metavar="REF", help=against)
     add("--engine", choices=list(Engine), default=Engine.POSTGRES, help="default: %(default)s")
     add("--git", metavar="SOURCE", help="URL or path of the git repository")
-    add("--suite", default="write-heavy", help="name or folder of the suite (default: %(default)s)")
+    add("--suite", help=f"name or folder of the suite (default: {USUAL_SUITE})")
     add("--profile", default="smoke", help="how long and large: smoke (default) or short")
     add("--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated")
+    clients = "client connections, such as 1,8,64, instead of the suite's levels"
+    add("--clients", type=levels, default=(), metavar="N,N...", help=clients)
     budget = f"begin no further round after this many minutes (default: {BUDGET_MINUTES:g})"
     add("--budget", type=minutes, default=BUDGET_MINUTES, metavar="MINUTES", help=budget)
     add("--layouts", type=rounds, default=0, metavar="N", help=LAYOUTS_HELP)
@@ -50,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     add_wait(parser)
     page = "where the page to mail is written; default: a file in the folder tries of the home"
     add("--page", metavar="FILE", help=page)
+    add_own_workload(parser)
     planned = parser.add_argument_group("for workflows")
     box = (
         "the box of the plan to run on; the git source is then the plan's, a branch or tag of it has to lead "

@@ -19,10 +19,12 @@ from runners.nightly.inputs import TryInputs, box_for_try
 from runners.nightly.plan import Box, load_plan
 from runners.occupancy.pause import require_not_paused
 from runners.occupancy.waiting import machine_awaited
+from runners.own_workload.arguments import USUAL_SUITE
+from runners.own_workload.suite_folder import suite_of
 from runners.trying.answer import TryAnswer, basis, heads, markdown, table
 from runners.trying.sides import Sides, TryError, sides_of
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
-from suites.definition import load_suite
+from suites.definition import Suite, load_suite
 from suites.metrics import INSTRUCTIONS, PRIMARY
 
 
@@ -37,13 +39,14 @@ def main(arguments: argparse.Namespace) -> int:
         require_not_paused(home, now())
     if arguments.page is not None:
         require_page(Path(arguments.page))
+    suite = load_suite(suite_of(arguments))  # a mistake in it is said before anything is fetched
     engine = Engine(arguments.engine)
     # A workflow names the box: what it asks for may come from somebody who must not run code there.
     is_published = arguments.box is not None
     sides = sides_of(
         arguments.what, arguments.against, engine, arguments.git, home, is_published=is_published
     )
-    asked = request_of(arguments, sides)
+    asked = request_of(arguments, sides, suite)
     home.path.mkdir(parents=True, exist_ok=True)
     with (
         progress() as shown,
@@ -57,22 +60,23 @@ def main(arguments: argparse.Namespace) -> int:
     text = markdown(answer, str(page))
     print(text, end="")
     add_to_job_summary(text)
+    if arguments.script:
+        print(f"suite: {suite.name}; to keep it: ./tidemark suite save {suite.name} NAME")
     return answer.exit_code
 
 
-def request_of(arguments: argparse.Namespace, sides: Sides) -> TrialRequest:
+def request_of(arguments: argparse.Namespace, sides: Sides, suite: Suite) -> TrialRequest:
     """Return the request of a command line.
 
     Raises SuiteError, LayoutError, or TryError for an engine of no use here.
     """
-    suite = load_suite(arguments.suite)
     if sides.base.engine not in suite.engines:
         raise TryError(f"{suite.name} does not run on {sides.base.engine}")
     asked = TrialRequest(
         sides,
         suite,
         arguments.profile,
-        suite.select(tuple(arguments.step), arguments.profile),
+        suite.select(tuple(arguments.step), arguments.profile, arguments.clients),
         arguments.budget * 60,
         arguments.keep_disturbed,
         layouts=arguments.layouts,
@@ -137,14 +141,20 @@ def _planned(arguments: argparse.Namespace) -> tuple[Box, argparse.Namespace]:
     """Check the inputs of a workflow; return the box, and the arguments with the git source of its plan.
 
     Raises TidemarkError for a box, an engine, a suite, a profile or a step that does not exist, a ref that
-    git could not have, and a patch.
+    git could not have, a patch, and a script of the caller's.
     """
+    if arguments.script:
+        raise TryError(
+            "a script of your own is not run on a box of the plan",
+            where="--script",
+            hint="omit --box, or name a suite of the checkout",
+        )
     plan = load_plan(Path(arguments.plan))
     inputs = TryInputs(
         arguments.engine,
         arguments.what,
         arguments.against,
-        arguments.suite,
+        arguments.suite or USUAL_SUITE,
         arguments.profile,
         tuple(arguments.step),
     )

@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT, Home
+from build.version import parse_version
 from history.rendering.commands import run_again
 from runners.cli import main, parser
 from runners.commands.run import request_of
 from runners.measuring.request import Request
-from runners.own_workload.suite_folder import save
+from runners.own_workload.suite_folder import save, suite_of
+from runners.trying.command import request_of as trial_of
+from runners.trying.sides import Sides
+from runners.trying.trial import counted_request
 from suites.definition import load_suite, own_suites
 from tests.history.test_run_again import stored
 
@@ -163,3 +167,26 @@ def test_two_files_and_a_command_are_a_comparison(home: Home, tmp_path: Path) ->
     failed = tidemark("run", *MINE, *quick, OLD, NEW)
     assert failed.returncode == 2
     assert 'setup.sql, line 4: syntax error at or near "order"' in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--script", "orders.pgbench"], "orders.pgbench, line 1: the variable :most is never set"),
+        (["--script", "report.pgbench", "--box", "one"], "a script of your own is not run on a box"),
+    ],
+)
+def test_a_try_says_mistakes_before_anything_is_fetched(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["try", "topic", "--git", "/nowhere", *words]) == 2
+    assert f"tidemark: {said}" in capsys.readouterr().err
+
+
+def test_a_try_counts_the_first_level_of_own_files() -> None:
+    words = ["try", "topic", *MINE, "--clients", "4,16"]
+    arguments = parser().parse_args(words)
+    sides = Sides(parse_version(OLD), parse_version(NEW), "")
+    asked = trial_of(arguments, sides, load_suite(suite_of(arguments)))
+    assert [step.name for step in asked.steps] == ["own@4", "own@16"]
+    assert [step.name for step in counted_request(asked).steps] == ["own@4"]
