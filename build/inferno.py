@@ -3,6 +3,8 @@
 import os
 import shutil
 import subprocess
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from build.errors import TidemarkError
@@ -20,6 +22,9 @@ VERSION = "0.12.8"
 """Version of the Rust package, whose `Cargo.lock` pins its dependencies."""
 
 PROGRAMS = ("inferno-collapse-perf", "inferno-diff-folded", "inferno-flamegraph")
+
+CRATES = 51
+"""How many crates cargo compiles for it on Linux, each announced by a line."""
 
 LOG_LINES = 15
 
@@ -73,8 +78,8 @@ def _find_cargo() -> str:
 def _compile(cargo: str, home: Home, progress: Progress) -> Path:
     root = home.tools / f"inferno-{VERSION}"
     command = [cargo, "install", "inferno", "--version", f"={VERSION}", "--locked", "--root", str(root)]
-    with progress.task(f"compile inferno {VERSION}"):
-        completed = _run(command, cargo)
+    with progress.task(f"compile inferno {VERSION}, once per home", CRATES, "crates") as task:
+        completed = _run(command, cargo, lambda crates: task.update(crates, max(crates, CRATES)))
     folder = find_inferno(home)
     if completed.returncode != 0 or folder is None:
         lines = completed.stderr.rstrip().splitlines()
@@ -84,7 +89,10 @@ def _compile(cargo: str, home: Home, progress: Progress) -> Path:
     return folder
 
 
-def _run(command: list[str], cargo: str) -> "subprocess.CompletedProcess[str]":
+def _run(
+    command: list[str], cargo: str, on_crate: Callable[[int], None]
+) -> "subprocess.CompletedProcess[str]":
+    """Run cargo, and call `on_crate` with the crates so far that it has begun to compile."""
     process = subprocess.Popen(
         command,
         env={**environment.cargo(), **certificates.cargo_environment()},
@@ -95,12 +103,25 @@ def _run(command: list[str], cargo: str) -> "subprocess.CompletedProcess[str]":
         errors="replace",
         start_new_session=True,
     )
+    lines: list[str] = []
+
+    def read() -> None:
+        crates = 0
+        for line in process.stderr or ():
+            lines.append(line)
+            if line.lstrip().startswith("Compiling "):
+                crates += 1
+                on_crate(crates)
+
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
     try:
-        _, errors = process.communicate(timeout=COMPILE_SECONDS)
+        process.wait(timeout=COMPILE_SECONDS)
     except subprocess.TimeoutExpired:
         raise InfernoError(
             f"compiling inferno {VERSION} took longer than {COMPILE_SECONDS:g} s and was stopped", where=cargo
         ) from None
     finally:
         end_group(process)
-    return subprocess.CompletedProcess(command, process.returncode, "", errors)
+        reading.join()
+    return subprocess.CompletedProcess(command, process.returncode, "", "".join(lines))

@@ -176,14 +176,14 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
     )
     with (
         _scratch(spec, home) as (scratch, staging),
-        progress.task(f"compile {spec.version}", expected) as task,
+        progress.task(f"compile {spec.version}", expected, "files") as task,
     ):
         work = CompileCommands(
             label=str(spec.version),
             log=_log(spec, home),
             environment=_environment(spec, home, options, scratch),
             counted=re.compile(recipe.counted.encode()),
-            on_count=lambda count: task.update(count, max(count, expected)),
+            on_count=lambda count, total: task.update(count, max(count, total or expected)),
             on_stage=lambda stage: task.rename(f"{spec.version}: {stage}"),
             inherit=(lock,),
         )

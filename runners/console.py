@@ -2,20 +2,28 @@
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from build.progress import Progress, ProgressTask, SilentTask
+from build.progress import Progress, ProgressTask
 from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown
 from history.escaping.streams import escape_output, unescaped
 from history.store.writer import Store
+from runners.courses import Course
 from runners.interrupts import task_shown, told_by
 
 REFRESH_PER_SECOND = 1
 """Redraws are rare, because they use CPU on the machine that is being measured."""
+
+TICK_SECONDS = 5.0
+
+LEAST_SILENCE, LONGEST_SILENCE, SILENT_SHARE = 30.0, 300.0, 0.05
+"""A log gets a line of a task after half a minute without one; of a task that has taken longer, after 5 % of
+its time so far, and at least every five minutes."""
 
 
 def _to_stderr(line: str) -> None:
@@ -23,34 +31,75 @@ def _to_stderr(line: str) -> None:
 
 
 class Lines:
-    """Writes notes and the start of each task as lines with the time, to stderr by default."""
+    """Writes notes, the start of each task, and from time to time how far it is, to stderr by default."""
 
-    def __init__(self, write: Callable[[str], None] = _to_stderr) -> None:
-        self._write = write
+    def __init__(
+        self, write: Callable[[str], None] = _to_stderr, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write, self._clock = write, clock
+        self._lock = threading.RLock()
+        self._wrote_at = clock()
+        self._running: list[LineTask] = []
+        self._idle = threading.Event()
 
     def note(self, message: str) -> None:
         """Write a note, as one line."""
-        self._write(f"{time.strftime('%H:%M:%S')} {one_line(message)}")
+        with self._lock:
+            self._write(f"{time.strftime('%H:%M:%S')} {one_line(message)}")
+            self._wrote_at = self._clock()
 
     @contextmanager
-    def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
-        """Write the label of a task that starts."""
-        del total
+    def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
+        """Write the label of a task that starts, and later how far it is if nothing else is written."""
         self.note(label)
         with task_shown(one_line(label)) as rename:
-            yield LineTask(self, rename)
+            task = LineTask(self, rename, Course(label, unit, self._clock, total))
+            with self._lock:
+                self._running.append(task)
+                if len(self._running) == 1:
+                    self._idle = threading.Event()
+                    threading.Thread(target=self._tell_until, args=(self._idle,), daemon=True).start()
+            try:
+                yield task
+            finally:
+                with self._lock:
+                    self._running.remove(task)
+                    if not self._running:
+                        self._idle.set()
+
+    def _tell_until(self, idle: threading.Event) -> None:
+        while not idle.wait(TICK_SECONDS):
+            self.tell()
+
+    def tell(self) -> None:
+        """Write how far the task is that began last, unless something was written lately."""
+        with self._lock:
+            if self._running:
+                course = self._running[-1].course
+                silence = min(max(LEAST_SILENCE, course.elapsed * SILENT_SHARE), LONGEST_SILENCE)
+                if self._clock() - self._wrote_at >= silence:
+                    self.note(course.sentence())
 
 
-class LineTask(SilentTask):
-    """A task of Lines, which only writes its new labels."""
+class LineTask:
+    """A task of Lines."""
 
-    def __init__(self, lines: Lines, rename: Callable[[str], None]) -> None:
-        self._lines, self._rename = lines, rename
+    def __init__(self, lines: Lines, rename: Callable[[str], None], course: Course) -> None:
+        self._lines, self._rename, self.course = lines, rename, course
+
+    def update(self, done: float, total: float | None = None) -> None:
+        """Remember how far it is."""
+        self.course.update(done, total)
 
     def rename(self, label: str) -> None:
         """Write the new label."""
+        self.course.rename(label)
         self._lines.note(label)
         self._rename(one_line(label))
+
+    def detail(self, text: str) -> None:
+        """Remember what it waits for."""
+        self.course.waits_for = text
 
 
 class Bars:
@@ -58,24 +107,21 @@ class Bars:
 
     def __init__(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
 
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
             TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[far]}", markup=False),
         )
         # Bars are sequences for the terminal; the texts beside them are escaped here.
         console = Console(file=unescaped(sys.stderr))
-        # A long window, because steps differ in length and the remaining time would jump otherwise.
         self._rich = RichProgress(
             *columns,
             console=console,
             refresh_per_second=REFRESH_PER_SECOND,
-            speed_estimate_period=600,
             transient=True,
             # What is printed for a file or another program must not go to the bars on stderr.
             redirect_stdout=sys.stdout.isatty(),
@@ -100,22 +146,26 @@ class Bars:
         self._tell(f"{time.strftime('%H:%M:%S')} {one_line(message)}")
 
     @contextmanager
-    def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
+    def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
         """Show a bar until the context ends."""
-        identity = self._rich.add_task(one_line(label), total=total)
-        bars = self._rich
+        identity = self._rich.add_task(one_line(label), total=total, far="")
+        bars, course = self._rich, Course(label, unit, time.monotonic, total)
 
         with task_shown(one_line(label)) as renamed:
 
             class Bar:
                 def update(self, done: float, total: float | None = None) -> None:
-                    if total is not None:
-                        bars.update(identity, total=total)
-                    bars.update(identity, completed=done)
+                    course.update(done, total)
+                    bars.update(identity, completed=done, total=course.total, far=course.far())
 
                 def rename(self, label: str) -> None:
+                    course.rename(label)
                     bars.update(identity, description=one_line(label))
                     renamed(one_line(label))
+
+                def detail(self, text: str) -> None:
+                    course.waits_for = text
+                    bars.update(identity, description=one_line(course.doing))
 
             try:
                 yield Bar()

@@ -60,8 +60,9 @@ class CompileCommands:
     counted: re.Pattern[bytes]
     """Matches each line of the log that announces a run of the compiler."""
 
-    on_count: Callable[[int], None] = lambda _: None
-    """Called with the number of compiler runs so far whenever it has grown."""
+    on_count: Callable[[int, int | None], None] = lambda count, total: None
+    """Called with the number of compiler runs so far whenever it has grown, and with that of all of them if
+    `counted` has the group `total` and the last line says it, as those of ninja do."""
 
     on_stage: Callable[[str], None] = lambda _: None
     """Called with the name of each stage when it starts."""
@@ -172,10 +173,11 @@ class CompileCommands:
             last_output = now if new_text else last_output
             lines = (rest + new_text).split(b"\n")
             rest = lines.pop()
-            new = sum(1 for line in lines if self.counted.search(line))
+            new = [match for line in lines if (match := self.counted.search(line))]
             if new:
-                self.count += new
-                self.on_count(self.count)
+                self.count += len(new)
+                total = new[-1].groupdict().get("total")
+                self.on_count(self.count, int(total) if total else None)
             if process.returncode is not None:
                 return process.returncode
             if now - began > STAGE_SECONDS:

@@ -91,7 +91,7 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
             "share/english/errmsg.sys",
             "share/fill_help_tables.sql",
         ),
-        counted=r"^\[\d+/\d+\]",
+        counted=r"^\[\d+/(?P<total>\d{1,6})\]",
         commands=row.commands,
         scratch_bytes=4_000_000_000,
     )

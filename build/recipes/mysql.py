@@ -90,7 +90,7 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
             "share/english/errmsg.sys",
             "lib/libmysqlclient.a",
         ),
-        counted=r"^\[\d+/\d+\]",
+        counted=r"^\[\d+/(?P<total>\d{1,6})\]",
         commands=row.commands,
         scratch_bytes=8_000_000_000,
     )

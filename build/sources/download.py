@@ -6,13 +6,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO
 
 from build.errors import TidemarkError
 from build.files import make_folder
-from build.progress import Progress
+from build.progress import Progress, ProgressTask
 from build.sources import certificates
 
 TIMEOUT_SECONDS = 10.0
@@ -22,6 +22,7 @@ WHOLE_SECONDS = 2 * 3600.0
 """Time limit for a whole file."""
 
 _CHUNK_BYTES = 1 << 18
+_MEGABYTE = 1e6
 
 _ABSENT = (404, 410)
 """The answers of HTTP that say that there is no such file."""
@@ -81,13 +82,13 @@ def _receive(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
 
     digest = hashlib.sha256()
     try:
-        with _opened(url) as (response, length), progress.task(f"download {name}", length) as task:
+        with _opened(url) as (response, length), _shown(name, length, progress) as task:
             done, deadline = 0, time.monotonic() + WHOLE_SECONDS
             while chunk := response.read(_CHUNK_BYTES):
                 file.write(chunk)
                 digest.update(chunk)
                 done += len(chunk)
-                task.update(done, length)
+                task.update(done / _MEGABYTE)
                 if time.monotonic() > deadline:
                     raise DownloadError(f"not complete after {WHOLE_SECONDS:g} s: {done} bytes received")
     except http.client.InvalidURL as error:
@@ -100,6 +101,10 @@ def _receive(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
     if length is not None and done != length:
         raise DownloadError(f"the connection was closed after {done} of {length:.0f} bytes")
     return digest.hexdigest()
+
+
+def _shown(name: str, length: float | None, progress: Progress) -> AbstractContextManager[ProgressTask]:
+    return progress.task(f"download {name}", None if length is None else length / _MEGABYTE, "MB")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from build.errors import TidemarkError
+from build.progress import in_words
 from history.comparison.exact import MAX_PASSES, MIN_PASSES, exact_rule
 from history.comparison.result import EXACT_THRESHOLD
 from history.comparison.verdict import needs_more_passes
@@ -119,6 +120,7 @@ class CountedPasses:
         if key in self._too_long:
             return self._too_long[key]
         server, generator, terms = version.server, self.generator, self._terms(step, version)
+        self._say(f"the server of {version.name} starts under callgrind")
         try:
             result = count(server, generator, step, self.sizes, self.callgrind, terms, stacks=stacks)
         except LongPassError as error:
@@ -132,14 +134,17 @@ class CountedPasses:
     def _terms(self, step: Step, version: MeasuredVersion) -> PassTerms:
         def tell(done: int, total: int, seconds: float) -> None:
             left = seconds / max(1, done) * (total - done)
-            with self._telling:  # versions are counted by threads
-                self.tell(
-                    f"{step.name}: {version.name} has run {done} of {total} transactions under callgrind, "
-                    f"about {left:.0f} s left"
-                )
+            self._say(
+                f"{version.name} has run {done} of {total} transactions under callgrind, "
+                f"about {in_words(left)} left"
+            )
 
         # The first one to ask decides for all: setdefault is atomic.
         return PassTerms(lambda affordable: self._transactions.setdefault(step.name, affordable), tell)
+
+    def _say(self, what: str) -> None:
+        with self._telling:  # versions are counted by threads
+            self.tell(what)
 
     def note(self, version: str, step: str, number: int, values: Mapping[str, float]) -> None:
         """Take in the values of a round's pass: its instructions decide whether there is another."""

@@ -71,7 +71,8 @@ class Rounds:
         ]
         self.policy.resume(versions)
         try:
-            with self.progress.task("measuring", self.request.least_rounds * len(self.request.steps)) as task:
+            total = self.request.least_rounds * len(self.request.steps)
+            with self.progress.task("measuring", total, "rounds of steps") as task:
                 self.tell_passes_in(task)
                 for version in versions:
                     loaded = self.measurement.sizes.data_loaded
@@ -98,7 +99,7 @@ class Rounds:
     def tell_passes_in(self, task: ProgressTask) -> None:
         """Let the label of a task say how far a counted pass is that takes long."""
         if self.passes is not None:
-            self.passes.tell = task.rename
+            self.passes.tell = task.detail
 
     # --- for a session whose rounds are chosen by a driver
 

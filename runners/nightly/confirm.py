@@ -122,9 +122,9 @@ class _Confirming:
         self._progress.note(message)
 
     @contextmanager
-    def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
+    def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
         """Show it, with what it is for."""
-        with self._progress.task(self._prefix + label, total) as shown:
+        with self._progress.task(self._prefix + label, total, unit) as shown:
             yield _Renamed(shown, self._prefix)
 
 
@@ -138,3 +138,6 @@ class _Renamed:
 
     def rename(self, label: str) -> None:
         self.shown.rename(self.prefix + label)
+
+    def detail(self, text: str) -> None:
+        self.shown.detail(text)

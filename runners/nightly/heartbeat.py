@@ -257,10 +257,10 @@ class Heart:
         self.change()
 
     @contextmanager
-    def task(self, label: str, total: float | None = None) -> Iterator[ProgressTask]:
+    def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
         """Show a task, with heartbeats while it runs."""
         outer = (self._beat.what, self._beat.since, self._beat.done, self._beat.total)
-        with self._shown.task(label, total) as shown:
+        with self._shown.task(label, total, unit) as shown:
             self.change(what=label, since=self._now().isoformat(), done=0.0, total=total)
             try:
                 yield _BeatingTask(self, shown)
@@ -301,3 +301,7 @@ class _BeatingTask:
     def rename(self, label: str) -> None:
         self._shown.rename(label)
         self._heart.change(what=label)
+
+    def detail(self, text: str) -> None:
+        self._shown.detail(text)
+        self._heart.change()

@@ -2,13 +2,15 @@
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from build.home import Home
-from build.inferno import PROGRAMS, VERSION, InfernoError, provide_inferno
-from build.progress import Silent
+from build.inferno import CRATES, PROGRAMS, VERSION, InfernoError, provide_inferno
+from build.progress import ProgressTask, Silent, SilentTask
 
 SHIM = 'echo "error: rustup could not choose a version of cargo to run" >&2; exit 1'
 
@@ -72,3 +74,22 @@ def test_a_failed_compile_tells_its_first_error_and_no_end_of_a_backtrace(
     assert "\nerror: linker cc not found\n" in caught.value.what
     assert "40: core::panicking" not in caught.value.what
     assert not caught.value.hint
+
+
+def test_the_crates_that_are_compiled_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crates = 'printf "   Compiling libc v1\\n  Downloaded x\\n   Compiling inferno v0\\n" >&2\n'
+    use(monkeypatch, cargo(tmp_path / "working", crates + WORKING))
+    seen: list[float] = []
+
+    class Shown(Silent):
+        @contextmanager
+        def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
+            assert (total, unit) == (CRATES, "crates")
+            yield Counting()
+
+    class Counting(SilentTask):
+        def update(self, done: float, total: float | None = None) -> None:
+            seen.append(done)
+
+    provide_inferno(Home(tmp_path / "home"), Shown())
+    assert seen[-2:] == [1, 2]

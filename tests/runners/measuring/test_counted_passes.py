@@ -1,5 +1,7 @@
 """Which rounds have a counted pass, and what becomes of passes that fail or disagree: without servers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,12 +10,11 @@ import pytest
 
 from build.build import Build
 from build.errors import TidemarkError
-from build.progress import Progress, Silent
+from build.progress import Progress, ProgressTask, Silent, SilentTask
 from build.version import parse_version
 from history.stats.repeated_intervals import Design
 from history.store.records import RunStatus
 from history.store.resume import Recorded, recorded
-from runners.console import Lines
 from runners.measuring import counted_passes, round_measurement
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.request import Exact, Request, counted_once
@@ -256,9 +257,19 @@ def test_all_passes_of_a_step_count_as_many_transactions(passes: Passes) -> None
 
 def test_a_long_pass_tells_how_far_it_is(passes: Passes) -> None:
     told: list[str] = []
-    session(1, Exact.ONLY, progress=Lines(told.append))
-    shown = [line.split(" ", 1)[1] for line in told]
-    assert "delete: postgres@18.6 has run 100 of 400 transactions under callgrind, about 30 s left" in shown
+
+    class Task(SilentTask):
+        def detail(self, text: str) -> None:
+            told.append(text)
+
+    class Shown(Silent):
+        @contextmanager
+        def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
+            yield Task()
+
+    session(1, Exact.ONLY, progress=Shown())
+    assert "the server of postgres@18.6 starts under callgrind" in told
+    assert "postgres@18.6 has run 100 of 400 transactions under callgrind, about 30 s left" in told
 
 
 def test_a_pass_that_reached_its_limit_is_not_tried_again(passes: Passes) -> None:
