@@ -13,8 +13,8 @@ from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown
 from history.escaping.streams import escape_output, unescaped
 from history.store.writer import Store
-from runners.courses import Course
 from runners.interrupts import task_shown, told_by
+from runners.task_courses import TaskCourse
 
 REFRESH_PER_SECOND = 1
 """Redraws are rare, because they use CPU on the machine that is being measured."""
@@ -53,7 +53,7 @@ class Lines:
         """Write the label of a task that starts, and later how far it is if nothing else is written."""
         self.note(label)
         with task_shown(one_line(label)) as rename:
-            task = LineTask(self, rename, Course(label, unit, self._clock, total))
+            task = LineTask(self, rename, TaskCourse(label, unit, self._clock, total))
             with self._lock:
                 self._running.append(task)
                 if len(self._running) == 1:
@@ -84,7 +84,7 @@ class Lines:
 class LineTask:
     """A task of Lines."""
 
-    def __init__(self, lines: Lines, rename: Callable[[str], None], course: Course) -> None:
+    def __init__(self, lines: Lines, rename: Callable[[str], None], course: TaskCourse) -> None:
         self._lines, self._rename, self.course = lines, rename, course
 
     def update(self, done: float, total: float | None = None) -> None:
@@ -149,7 +149,7 @@ class Bars:
     def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
         """Show a bar until the context ends."""
         identity = self._rich.add_task(one_line(label), total=total, far="")
-        bars, course = self._rich, Course(label, unit, time.monotonic, total)
+        bars, course = self._rich, TaskCourse(label, unit, time.monotonic, total)
 
         with task_shown(one_line(label)) as renamed:
 

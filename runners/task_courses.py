@@ -8,7 +8,7 @@ MIN_SHARE, MIN_SECONDS = 0.02, 5.0
 """What has to be done, and for how long, before the time left is estimated."""
 
 
-class Course:
+class TaskCourse:
     """How far a task is."""
 
     def __init__(self, label: str, unit: str, clock: Callable[[], float], total: float | None = None) -> None:
