@@ -21,7 +21,7 @@ REFRESH_PER_SECOND = 1
 
 TICK_SECONDS = 5.0
 
-LEAST_SILENCE, LONGEST_SILENCE, SILENT_SHARE = 30.0, 300.0, 0.05
+MIN_SILENCE, MAX_SILENCE, SILENT_SHARE = 30.0, 300.0, 0.05
 """A log gets a line of a task after half a minute without one; of a task that has taken longer, after 5 % of
 its time so far, and at least every five minutes."""
 
@@ -76,7 +76,7 @@ class Lines:
         with self._lock:
             if self._running:
                 course = self._running[-1].course
-                silence = min(max(LEAST_SILENCE, course.elapsed * SILENT_SHARE), LONGEST_SILENCE)
+                silence = min(max(MIN_SILENCE, course.elapsed * SILENT_SHARE), MAX_SILENCE)
                 if self._clock() - self._wrote_at >= silence:
                     self.note(course.sentence())
 

@@ -69,7 +69,7 @@ def test_the_task_that_began_last_is_told(log: Log) -> None:
 
 def test_lines_come_without_being_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "TICK_SECONDS", 0.01)
-    monkeypatch.setattr(console, "LEAST_SILENCE", 0.02)
+    monkeypatch.setattr(console, "MIN_SILENCE", 0.02)
     lines: list[str] = []
     with Lines(lines.append).task("slow"):
         for _ in range(500):
