@@ -6,6 +6,7 @@ from typing import Protocol
 
 from suites.definition import Suite
 from suites.keys.profile import Profile, SizedBy
+from suites.keys.values import Option
 
 TABLE_THREADS = 5
 """Client threads per table: the study that the write-heavy suite follows uses 40 threads on 8 tables."""
@@ -55,7 +56,7 @@ class DataSet(Protocol):
         """Number of units of the suite's scale; None if the suite has no scale."""
 
     @property
-    def options(self) -> Mapping[str, int]:
+    def options(self) -> Mapping[str, Option]:
         """Options that give the size of the data to the suite's script, in `prepare` and in `run`."""
 
     @property
@@ -146,21 +147,22 @@ class ScaledTables:
 
 @dataclass(frozen=True)
 class OwnTables:
-    """Tables that the SQL file of a suite makes. Implements DataSet."""
+    """Tables that files of the suite make. Implements DataSet."""
 
-    file: str
-    """The name of the SQL file."""
+    files: str
+    """The names of these files."""
     bytes: int
+    options: Mapping[str, Option] = field(default_factory=dict)
+    """The options with which the script is called in `prepare`; those of a step override them in `run`."""
     scale: None = field(default=None, init=False)
     rows: int = field(default=0, init=False)
     rows_by_table: Mapping[str, int] = field(default_factory=dict, init=False)
-    options: Mapping[str, int] = field(default_factory=dict, init=False)
     stages: Sequence[Sequence[Part]] = field(default=(), init=False)
 
     @property
     def facts(self) -> Mapping[str, int | str]:
         """The description of the data that the history stores with each session."""
-        return {"setup": self.file}
+        return {"setup": self.files}
 
     def walked(self, table: str | None) -> WalkedRows:
         """Return no rows: none are known."""
@@ -199,15 +201,26 @@ def scaled_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: 
 
 
 def own_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> OwnTables:
-    """Return the tables of the suite's SQL file, which are taken to have `wanted_bytes`."""
-    assert suite.setup is not None  # guaranteed by the validation of the suite
-    return OwnTables(suite.setup, int(wanted_bytes))
+    """Return the tables of the suite's own files, which are taken to have `wanted_bytes`.
+
+    A script prepares them with the options that all steps have with the same value, or the profile for all.
+    """
+    first, *others = [{**step.options, **_known(profile.options, step.options)} for step in suite.steps]
+    shared = {
+        name: value for name, value in first.items() if all(other.get(name) == value for other in others)
+    }
+    files = [name for name in (suite.setup, suite.script) if name is not None]
+    return OwnTables(", ".join(files), int(wanted_bytes), shared if suite.script is not None else {})
+
+
+def _known(options: Mapping[str, Option], own: Mapping[str, Option]) -> Mapping[str, Option]:
+    return {name: value for name, value in options.items() if name in own}
 
 
 DATA_SETS: Mapping[SizedBy, Callable[[Suite, Profile, float, int], DataSet]] = {
     SizedBy.ROWS: equal_tables,
     SizedBy.SCALE: scaled_tables,
-    SizedBy.SETUP: own_tables,
+    SizedBy.FILES: own_tables,
 }
 """Functions from a suite, a profile, the wanted size in bytes and the client threads to a data set."""
 

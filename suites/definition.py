@@ -85,12 +85,15 @@ class Suite(Strict):
         """How the data of the suite are sized."""
         if self.scale is not None:
             return SizedBy.SCALE
-        return SizedBy.SETUP if self.bytes_per_row is None else SizedBy.ROWS
+        return SizedBy.FILES if self.bytes_per_row is None else SizedBy.ROWS
 
     def _check_sizes(self) -> None:
         """Raise ValueError unless suite, profiles and steps agree on how the data are sized."""
         given = (self.bytes_per_row is not None) + (self.scale is not None)
-        if given > 1 or (not given and self.setup is None):
+        rules = RULES[self.generator]
+        if given and rules.is_loaded_by_script:
+            raise ValueError(f"bytes_per_row, scale: neither with {self.generator}, whose script decides")
+        if given > 1 or (not given and self.setup is None and not rules.is_loaded_by_script):
             raise ValueError("bytes_per_row, scale: a suite needs one of the two, and not both")
         key = self.sized_by.suite_key
         for name, profile in self.profiles.items():

@@ -211,6 +211,7 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     seconds: float | None = None,
+    stdin: IO[bytes] | int = subprocess.DEVNULL,
 ) -> str:
     """Run a short program to its end, and return its output. `env` is added to its variables as in `start`.
 
@@ -220,7 +221,7 @@ def run(
     limit = RUN_SECONDS if seconds is None else seconds
     process = subprocess.Popen(
         [str(word) for word in argv],
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,

@@ -13,6 +13,9 @@ from build.version import Engine
 SOCKET_PATH_LIMIT = 107
 """Bytes in the path of a Unix socket, without the terminating null byte (unix(7), sun_path)."""
 
+SETUP_SECONDS = 6 * 3600.0
+"""Time limit for a SQL file of a suite, and for what a script of its user loads."""
+
 
 class ServerError(TidemarkError):
     """A server cannot be created, does not start, or died."""
@@ -26,6 +29,10 @@ class ResetError(TidemarkError):
     ) -> None:
         super().__init__(what, where=where, hint=hint)
         self.metrics = metrics or {}
+
+
+class SetupError(TidemarkError):
+    """A SQL file of a suite failed."""
 
 
 @dataclass(frozen=True)

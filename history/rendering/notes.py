@@ -20,12 +20,20 @@ from history.rendering.numbers import amount, bounds, percent, signed_percent
 from history.rendering.profiles import named_functions
 from history.series.variants import definition_notes
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
+from history.store.records import RESTARTS
 from suites.keys.levels import level_of
 from suites.metric import Better, Role
 from suites.metrics import METRICS, label_of, of_role
 
 MAX_DAYS = 5
 """The nights that are listed for one kind of gap."""
+
+
+RESTARTED = (
+    "Each slice was a run of the load generator of its own: clients connected anew before it, which is not "
+    "measured, and began without a warm-up."
+)
+"""What sets sessions apart whose load generator cannot pause."""
 
 
 def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
@@ -56,6 +64,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     return [
         *first,
         *(line for curve in curves(contender) for line in _curve(curve)),
+        *([RESTARTED] if session.options.get(RESTARTS) is True else []),
         *_connections(contender),
         *(line for plan in changed_plans(contender) for line in _plans(plan)),
         *definition_notes(session.options, (contender.base, contender.contender)),

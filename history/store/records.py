@@ -309,6 +309,10 @@ EXACT = "exact"
 PRIMARY_METRIC = "primary_metric"
 """The option of a session whose verdicts are not about QPS: the metric that they are about."""
 
+RESTARTS = "restarts"
+"""The option of a session whose load generator cannot pause, with the value true: each slice was a run of its
+own, whose clients connected anew."""
+
 HELD = "held"
 """The option of a session that held connections: the levels of each step."""
 

@@ -33,7 +33,7 @@ from suites.counting.tool import Callgrind, find_callgrind
 from suites.data_copies.store import DataCopies
 from suites.engines import make_server, require_settings, require_short_sockets
 from suites.generators.client_limits import require_clients
-from suites.generators.registry import GENERATORS
+from suites.generators.registry import GENERATORS, require_runnable
 from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.memory.registry import OWN_ROUNDS
@@ -73,8 +73,8 @@ def check_request(request: Request, home: Home) -> Sizes:
     if profile.mode is Mode.ROUNDS:
         servers = len(request.versions)
         require_few_slices(servers, profile.seconds, profile.slice_seconds, profile.warm_seconds)
-    for program in (*GENERATORS[request.suite.generator].system_programs, "setpriv"):
-        tool(program)
+    tool("setpriv")
+    require_runnable(request.suite)
     require_short_sockets(home.data / LONGEST_DATA_NAME)
     home.path.mkdir(parents=True, exist_ok=True)
     require_reachable(home.path)

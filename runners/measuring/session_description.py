@@ -17,6 +17,7 @@ from history.store.records import (
     LEFT_OUT,
     LIMIT_SECONDS,
     PRIMARY_METRIC,
+    RESTARTS,
     STANDS_AT,
     TRY,
     Machine,
@@ -30,6 +31,7 @@ from runners.measuring.variants import recorded
 from runners.own_version import own_version
 from suites.counting.tool import Callgrind
 from suites.generators.placement import placement
+from suites.keys.generator_rules import RULES
 from suites.metrics import PRIMARY
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes
@@ -131,6 +133,7 @@ def _of_suite(request: Request) -> dict[str, object]:
         **({"isolation": isolation} if isolation else {}),
         **({"server": server} if server else {}),
         **({PRIMARY_METRIC: primary} if primary != PRIMARY else {}),
+        **({RESTARTS: True} if RULES[request.suite.generator].restarts else {}),
     }
 
 

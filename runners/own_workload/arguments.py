@@ -15,17 +15,20 @@ MAX_SCALE = 100_000
 
 def add_own_workload(command: argparse.ArgumentParser) -> None:
     """Add the options that make a suite of the user's own files."""
-    add = command.add_argument_group("own workload, for Postgres, instead of a suite").add_argument
-    setup = "SQL file for psql that makes and fills tables, before anything is measured"
-    script = "pgbench script, drawn in proportion to its weight; can be repeated"
+    add = command.add_argument_group("own workload, instead of a suite").add_argument
+    setup = "SQL file that makes and fills tables before anything is measured, run by psql, mysql or mariadb"
+    script = (
+        "pgbench script, drawn in proportion to its weight, can be repeated; or a sysbench script,"
+        " whose name ends with .lua"
+    )
     scale = "scale factor of pgbench's own tables, which are loaded before --setup; 1 if there is no --setup"
-    define = "variable of the scripts; can be repeated"
+    define = "variable of pgbench scripts, or option of a sysbench script; can be repeated"
     rate = "transactions per second that arrive whether or not the server keeps up"
     add("--setup", metavar="FILE", help=setup)
     add("--script", action="append", default=[], metavar="FILE[@WEIGHT]", help=script)
     add("--scale", type=_scale, metavar="N", help=scale)
-    add("--protocol", choices=PROTOCOLS, help="how statements are sent (default: prepared)")
-    add("--connect", action="store_true", help="open a connection for each transaction")
+    add("--protocol", choices=PROTOCOLS, help="how pgbench sends statements (default: prepared)")
+    add("--connect", action="store_true", help="let pgbench connect for each transaction")
     add("--define", action="append", default=[], metavar="NAME=VALUE", help=define)
     add("--rate", type=_rate, metavar="N", help=rate)
 

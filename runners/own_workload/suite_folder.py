@@ -6,27 +6,27 @@ suite again: for a session that is resumed, for comparisons, and for commands th
 
 import argparse
 import hashlib
-import json
 import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from build.errors import TidemarkError
 from build.files import make_folder
 from build.home import locate_for_writing
 from runners.own_workload.arguments import USUAL_SUITE
+from runners.own_workload.kinds import OwnWorkloadError, ScriptKind, kind_of, quoted
 from suites.definition import SuiteError, load_suite, own_suites, suite_names
-from suites.keys.pgbench_scripts import PROTOCOLS, weighted_script
+from suites.generators.registry import require_runnable
+from suites.keys.pgbench_scripts import WeightedScript, weighted_script
 
 _TOML = """# Made by ./tidemark run from files of its user.
 name = {name}
 title = {title}
-generator = "pgbench"
-engines = ["postgres"]
+generator = {generator}
+engines = [{engines}]
 seed = 20260101
-{data}
+{keys}
 [profiles.smoke]
 title = "seconds: does everything work, and is anything grossly slower?"
 seconds = 6
@@ -60,26 +60,10 @@ data_to_memory = 0.01
 {bounds}buffer_to_memory = 0.25
 settle_seconds = 60
 
-[[steps]]
-name = "own"
-title = {title}
-scripts = {scripts}
-options = {{ protocol = {protocol}, connect = {connect} }}
-{more}"""
+{steps}"""
 
-_SCALE = """
-[scale]
-unit = "branch"
-tables.pgbench_accounts = { rows = 100_000, bytes_per_row = 150 }
-"""
-
-
-_OF_SCRIPTS = "this suite has a mistake: steps.own.scripts: "
-"""How errors begin about the scripts of a file that the user has not written."""
-
-
-class OwnWorkloadError(TidemarkError):
-    """The options that describe a user's own workload contradict each other, or a file cannot be read."""
+_OF_SUITE = re.compile(r"this suite has a mistake: (?:steps\.own\.(?:scripts: |options\.))?")
+"""How errors begin about a file that the user has not written."""
 
 
 def suite_of(arguments: argparse.Namespace) -> str:
@@ -95,76 +79,75 @@ def suite_of(arguments: argparse.Namespace) -> str:
         "--define": arguments.define,
         "--rate": arguments.rate,
     }
+    given = [option for option, value in others.items() if value]
     if not arguments.script:
-        for option, given in others.items():
-            if given:
-                raise OwnWorkloadError(
-                    f"{option} needs a workload", where=option, hint="add --script FILE, a pgbench script"
-                )
+        if given:
+            raise OwnWorkloadError(
+                f"{given[0]} needs a workload",
+                where=given[0],
+                hint="add --script FILE, a script of pgbench or sysbench",
+            )
         return arguments.suite or USUAL_SUITE
     if arguments.suite:
         raise OwnWorkloadError(
             "--script makes a suite of its own", where="--script", hint="omit --suite, or --script"
         )
-    files, scripts = _files(arguments)
-    return _written(_toml(arguments, scripts), files)
-
-
-def _files(arguments: argparse.Namespace) -> tuple[dict[str, bytes], list[str]]:
-    """Return the content of all files by name, and the scripts as `NAME@WEIGHT`."""
-    files: dict[str, bytes] = {}
-    scripts = []
-    if arguments.setup:
-        files[Path(arguments.setup).name] = _content("--setup", arguments.setup)
-    for text in arguments.script:
-        try:
-            script = weighted_script(text)
-        except ValueError as error:
-            raise OwnWorkloadError(str(error), where="--script") from error
-        name, content = Path(script.name).name, _content("--script", script.name)
-        if name in files:
-            raise OwnWorkloadError(
-                f"two files are called {name}", where="--script", hint="rename one of them; use weights"
-            )
-        files[name] = content
-        scripts.append(f"{name}@{script.weight}")
-    return files, scripts
-
-
-def _content(option: str, path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        scripts = [weighted_script(text) for text in arguments.script]
+    except ValueError as error:
+        raise OwnWorkloadError(str(error), where="--script") from error
+    kind = kind_of(arguments, scripts)
+    for option in given:
+        if option in kind.refused:
+            raise OwnWorkloadError(
+                f"{option} is not for {scripts[0].name}", where=option, hint=kind.refused[option]
+            )
+    files = _files(arguments, kind, scripts)
+    named = [WeightedScript(Path(script.name).name, script.weight) for script in scripts]
+    return _written(_toml(arguments, kind, named), files)
+
+
+def _files(
+    arguments: argparse.Namespace, kind: ScriptKind, scripts: Sequence[WeightedScript]
+) -> dict[str, bytes]:
+    """Return the content of all files by their names in the folder of the suite."""
+    files: dict[str, bytes] = {}
+    if arguments.setup:
+        files[Path(arguments.setup).name] = _content("--setup", Path(arguments.setup))
+    for script in scripts:
+        path = Path(script.name)
+        _content("--script", path)
+        for file in kind.files(path):
+            name, content = str(file.relative_to(path.parent)), _content("--script", file)
+            if name in files:
+                raise OwnWorkloadError(
+                    f"two files are called {name}", where="--script", hint="rename one of them; use weights"
+                )
+            files[name] = content
+    return files
+
+
+def _content(option: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
     except OSError as error:
         raise OwnWorkloadError(f"{path} cannot be read: {error.strerror}", where=option) from error
 
 
-def _toml(arguments: argparse.Namespace, scripts: Sequence[str]) -> str:
+def _toml(arguments: argparse.Namespace, kind: ScriptKind, scripts: Sequence[WeightedScript]) -> str:
     """Return a suite.toml, with `{name}` in place of the name."""
     setup = Path(arguments.setup).name if arguments.setup else None
-    scale = arguments.scale or (None if setup else 1)
-    defined = {}
-    for text in arguments.define:
-        name, equals, value = text.partition("=")
-        if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise OwnWorkloadError(f"'{text}' must be NAME=VALUE", where="--define")
-        defined[name] = value
-    more = [f"rate = {arguments.rate}\n"] if arguments.rate else []
-    more += ["[steps.variables]\n", *(f"{name} = {_quoted(value)}\n" for name, value in defined.items())]
+    titles = [f"{script.name}@{script.weight}" if len(scripts) > 1 else script.name for script in scripts]
+    keys = kind.keys(arguments, scripts)
     return _TOML.format(
         name="{name}",
-        title=_quoted(", ".join([*([setup] if setup else []), *scripts])),
-        data=(f"setup = {_quoted(setup)}\n" if setup else "") + (_SCALE if scale else ""),
-        bounds=f"scale = [{scale}, {scale}]\n" if scale else "",
-        scripts=f"[{', '.join(map(_quoted, scripts))}]",
-        protocol=_quoted(arguments.protocol or PROTOCOLS[-1]),
-        connect=str(arguments.connect).lower(),
-        more="".join(more) if defined else "".join(more[:-1]),
+        title=quoted(", ".join([*([setup] if setup else []), *titles])),
+        generator=quoted(kind.generator),
+        engines=", ".join(map(quoted, kind.engines)),
+        keys=(f"setup = {quoted(setup)}\n" if setup else "") + keys,
+        bounds=kind.bounds(arguments),
+        steps=kind.steps(arguments, scripts),
     )
-
-
-def _quoted(text: str) -> str:
-    """Return a basic string of TOML, whose escapes JSON has, too."""
-    return json.dumps(text).replace("\x7f", "\\u007f")
 
 
 def _written(toml: str, files: Mapping[str, bytes]) -> str:
@@ -173,7 +156,7 @@ def _written(toml: str, files: Mapping[str, bytes]) -> str:
     for name, content in files.items():
         digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
     name = f"own-{digest.hexdigest()[:8]}"
-    _write_suite(name, {"suite.toml": toml.replace("{name}", _quoted(name), 1).encode(), **files})
+    _write_suite(name, {"suite.toml": toml.replace("{name}", quoted(name), 1).encode(), **files})
     return name
 
 
@@ -181,20 +164,28 @@ def _write_suite(name: str, files: Mapping[str, bytes]) -> Path:
     """Write the files of a suite below the home, whole or not at all; return its folder."""
     suites = make_folder(locate_for_writing().suites)
     folder = suites / name
-    present = {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
-    if present == files:
+    if _files_in(folder) == files:
         return folder
     with tempfile.TemporaryDirectory(dir=suites, prefix=".") as scratch:
         whole = make_folder(Path(scratch) / name)
         for file, content in files.items():
+            make_folder((whole / file).parent)
             (whole / file).write_bytes(content)
         try:
-            load_suite(f"{whole}/")
+            require_runnable(load_suite(f"{whole}/"))
         except SuiteError as error:
-            raise OwnWorkloadError(error.what.removeprefix(_OF_SCRIPTS), where="--script") from error
+            raise OwnWorkloadError(
+                _OF_SUITE.sub("", error.what), where="--script", hint=error.hint
+            ) from error
         shutil.rmtree(folder, ignore_errors=True)
         whole.rename(folder)
     return folder
+
+
+def _files_in(folder: Path) -> dict[str, bytes]:
+    """Return the content of all files in and below a folder by their paths in it."""
+    inside = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in inside}
 
 
 def save(tried: str, name: str) -> Path:
@@ -210,6 +201,6 @@ def save(tried: str, name: str) -> Path:
             f"'{name}' cannot be the name of a new suite",
             hint="use lower-case letters, digits and hyphens, and no name that there is",
         )
-    files = {path.name: path.read_bytes() for path in sorted(suite.folder.iterdir())}
-    named = f"\nname = {_quoted(suite.name)}\n".encode(), f"\nname = {_quoted(name)}\n".encode()
+    files = _files_in(suite.folder)
+    named = f"\nname = {quoted(suite.name)}\n".encode(), f"\nname = {quoted(name)}\n".encode()
     return _write_suite(name, {**files, "suite.toml": files["suite.toml"].replace(*named, 1)})

@@ -106,7 +106,7 @@ def count(
     terms = terms or PassTerms()
     engine = COUNTED[server.build.version.engine]
     folder = server.address.socket.parent / "counts"
-    tables = sizes.data.options.get("tables", 1)
+    tables = max(1, sizes.data.walked(None).tables)
 
     def choose(seconds: float) -> PassLength:
         own = affordable(step.counted, tables, seconds, terms.budget_seconds)

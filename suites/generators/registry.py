@@ -10,8 +10,11 @@ from suites.generators.connections import Connections
 from suites.generators.load import Generator, LoadError
 from suites.generators.pgbench.client import Pgbench, newest_postgres
 from suites.generators.queries.conductor import DATA_PROGRAM, QueryConductor
+from suites.generators.separate_runs.plain_sysbench import PlainSysbench
+from suites.generators.separate_runs.script_options import require_script
 from suites.generators.sysbench import Sysbench
 from suites.keys.generator_rules import GeneratorName
+from suites.processes import tool
 from suites.sizing import Sizes
 
 
@@ -27,9 +30,12 @@ class Entry:
     build_programs: tuple[str, ...] = ()
     """Programs of the builds of a session that it runs."""
     setup_programs: tuple[str, ...] = ()
-    """Further ones that a suite with a `setup` needs."""
+    """Further ones of Postgres that a suite with a `setup` needs; builds of the others have all of theirs."""
     counts: bool = False
     """Whether it can carry out the work of a counted pass."""
+    check: Callable[[Suite], None] = lambda suite: None
+    """Asks the system programs whether they can run a suite, before anything is built. May raise
+    TidemarkError."""
 
 
 def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
@@ -75,6 +81,10 @@ def _queries(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool
     return QueryConductor(suite, sizes)
 
 
+def _plain_sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
+    return PlainSysbench(suite, sizes, builds, prepares=prepares)
+
+
 GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",), counts=True),
     GeneratorName.PGBENCH: Entry(
@@ -82,6 +92,12 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
     ),
     GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
     GeneratorName.QUERIES: Entry(_queries, system_programs=(DATA_PROGRAM,)),
+    GeneratorName.PLAIN_SYSBENCH: Entry(
+        _plain_sysbench,
+        system_programs=("sysbench",),
+        setup_programs=("psql",),
+        check=require_script,
+    ),
 }
 """One entry for every load generator; its rules for a suite.toml are in suites/keys/generator_rules.py."""
 
@@ -90,6 +106,14 @@ def build_programs_of(suite: Suite) -> tuple[str, ...]:
     """Return the programs of the builds of a session that measuring `suite` needs, besides the server's."""
     entry = GENERATORS[suite.generator]
     return (*entry.build_programs, *(entry.setup_programs if suite.setup is not None else ()))
+
+
+def require_runnable(suite: Suite) -> None:
+    """Raise TidemarkError if a system program is missing, or says that it cannot run the suite."""
+    entry = GENERATORS[suite.generator]
+    for program in entry.system_programs:
+        tool(program)
+    entry.check(suite)
 
 
 def make_generator(

@@ -10,6 +10,7 @@ from typing import Protocol
 from suites.keys.pgbench_scripts import PROTOCOLS, require_scripts
 from suites.keys.profile import Profile
 from suites.keys.step import Step
+from suites.keys.sysbench_scripts import require_free_options
 from suites.metrics import CONNECTION_KIB, PRIMARY
 
 
@@ -21,6 +22,8 @@ class GeneratorName(StrEnum):
     CONNECTIONS = "connections"
     """sysbench, which holds connections instead of working."""
     QUERIES = "queries"
+    PLAIN_SYSBENCH = "plain-sysbench"
+    """sysbench with a script that people have, which it runs once in each slice."""
 
 
 LUA_MODULES = Path(__file__).resolve().parents[1] / "generators"
@@ -80,8 +83,14 @@ class GeneratorRules:
     """Returns files of Tidemark that a script uses, in addition to those in the suite's folder."""
     primary: str = PRIMARY
     """The metric that verdicts are about, unless another one is asked for."""
+    takes_setup: bool = False
+    """Whether it loads the SQL file of a `setup`."""
     takes_scripts: bool = False
-    """Whether it loads the SQL file of a `setup`, and runs `scripts` with `variables`."""
+    """Whether it runs `scripts` with `variables`."""
+    is_loaded_by_script: bool = False
+    """Whether the script makes and fills tables of its own, whose sizes are known to it alone."""
+    restarts: bool = False
+    """Whether each slice is a run of its own, which connects anew."""
     levels_are_steps: bool = True
     """Whether every level of clients is a step of its own; else a step has all of them."""
 
@@ -136,6 +145,26 @@ def _check_pgbench_options(step: Step) -> None:
         raise ValueError(f"{where}.options.protocol: must be one of {', '.join(PROTOCOLS)}")
     if not isinstance(step.options.get("connect", True), bool):
         raise ValueError(f"{where}.options.connect: must be true or false")
+
+
+def _check_plain_sysbench(suite: SuiteKeys) -> None:
+    """Raise ValueError for what only a script with Tidemark's module can do."""
+    if suite.script is None:
+        raise ValueError("script: plain-sysbench needs the Lua script that people run")
+    _require_plain_steps(suite, "plain-sysbench")
+    if suite.plans:
+        raise ValueError("plans: a script without Tidemark's module cannot print its statements")
+    if suite.finish:
+        raise ValueError("finish: prepare is all that is asked of a script without Tidemark's module")
+    for step in suite.steps:
+        if step.most_work_to_rows is not None:
+            raise ValueError(
+                f"steps.{step.name}.most_work_to_rows: how many rows the script loads is known to it alone"
+            )
+        try:
+            require_free_options(step.options)
+        except ValueError as error:
+            raise ValueError(f"steps.{step.name}.options.{error}") from error
 
 
 def _check_connections(suite: SuiteKeys) -> None:
@@ -220,9 +249,9 @@ def _required(script: Path | None) -> list[Path]:
 
 def check_rules(generator: GeneratorName, suite: SuiteKeys) -> None:
     """Raise ValueError with key and reason if `generator` could not run the suite."""
+    if suite.setup is not None and not RULES[generator].takes_setup:
+        raise ValueError(f"setup: not supported by {generator}")
     if not RULES[generator].takes_scripts:
-        if suite.setup is not None:
-            raise ValueError(f"setup: not supported by {generator}")
         for step in suite.steps:
             for key, given in (("scripts", step.scripts), ("variables", step.variables)):
                 if given:
@@ -232,10 +261,15 @@ def check_rules(generator: GeneratorName, suite: SuiteKeys) -> None:
 
 RULES: Mapping[GeneratorName, GeneratorRules] = {
     GeneratorName.SYSBENCH: GeneratorRules(_check_sysbench, shared_files=_lua_modules),
-    GeneratorName.PGBENCH: GeneratorRules(_check_pgbench, takes_scripts=True),
+    GeneratorName.PGBENCH: GeneratorRules(
+        _check_pgbench, takes_setup=True, takes_scripts=True, restarts=True
+    ),
     GeneratorName.CONNECTIONS: GeneratorRules(
         _check_connections, shared_files=_lua_modules, primary=CONNECTION_KIB, levels_are_steps=False
     ),
     GeneratorName.QUERIES: GeneratorRules(_check_queries),
+    GeneratorName.PLAIN_SYSBENCH: GeneratorRules(
+        _check_plain_sysbench, takes_setup=True, is_loaded_by_script=True, restarts=True
+    ),
 }
 """One entry for every load generator; suites/generators/registry.py says how it is made."""

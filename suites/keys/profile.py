@@ -38,19 +38,23 @@ class SizedBy(StrEnum):
     """Equal tables, with `bytes_per_row` in the suite."""
     SCALE = "scale"
     """Tables whose sizes are proportional to a scale, with `[scale]` in the suite."""
-    SETUP = "setup"
-    """Tables that the suite's SQL file makes, whose sizes are known to it alone."""
+    FILES = "files"
+    """Tables that files of the suite make, SQL or a script, whose sizes are known to them alone."""
 
     @property
     def suite_key(self) -> str:
-        """The key that the suite must have."""
+        """The key that the suite must have, or what it has instead."""
         return _SUITE_KEYS[self]
 
 
 BOUNDED = (SizedBy.ROWS, SizedBy.SCALE)
 """Those for which a profile has bounds."""
 
-_SUITE_KEYS = {SizedBy.ROWS: "bytes_per_row", SizedBy.SCALE: "scale", SizedBy.SETUP: "setup"}
+_SUITE_KEYS = {
+    SizedBy.ROWS: "bytes_per_row",
+    SizedBy.SCALE: "scale",
+    SizedBy.FILES: "tables of its own files",
+}
 
 
 class Profile(Strict):

@@ -9,13 +9,9 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from build.errors import TidemarkError
 from suites.postgres.connecting import connect
 from suites.processes import ProcessError, run
-from suites.server import Address, ServerError, postgres_port
-
-SETUP_SECONDS = 6 * 3600.0
-"""Time limit for a SQL file."""
+from suites.server import SETUP_SECONDS, Address, ServerError, SetupError, postgres_port
 
 _TRIAL, _BESIDE = "tidemark_trial", "template1"
 """A database that exists for a moment, and one from which it can be made."""
@@ -23,10 +19,6 @@ _TRIAL, _BESIDE = "tidemark_trial", "template1"
 _ERROR = re.compile(
     r"^psql:(?P<file>.+?):(?P<line>\d+): (?:(?:ERROR|FATAL|PANIC|error): *)?(?P<said>.+)$", re.M
 )
-
-
-class SetupError(TidemarkError):
-    """A SQL file of a suite failed."""
 
 
 def run_file(psql: Path, address: Address, folder: Path, name: str) -> None:

@@ -228,7 +228,7 @@ MISTAKES = [
     (
         '"sysbench"',
         '"hammerdb"',
-        "generator: Input should be 'sysbench', 'pgbench', 'connections' or 'queries'",
+        "generator: Input should be 'sysbench', 'pgbench', 'connections', 'queries' or 'plain-sysbench'",
     ),
     ('"mine.lua"', '"other.lua"', "script: there is no file other.lua beside suite.toml"),
     ('script = "mine.lua"\n', "", "script: sysbench needs the Lua script that implements the steps"),

@@ -1,9 +1,7 @@
 """Running the pgbench of one build for all servers of a session."""
 
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from build.build import Build
@@ -17,14 +15,14 @@ from suites.generators.load import (
     Observer,
     Share,
     WorkLimit,
-    blamed_on,
     whole_seconds,
 )
 from suites.generators.pgbench import counted, loading
 from suites.generators.pgbench.command import PgbenchCommand
-from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies, sum_of
+from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies
 from suites.generators.placement import placement
 from suites.generators.programs import OVERTIME_SECONDS, lines_of
+from suites.generators.separate_runs.slices import run_each_slice
 from suites.keys.step import Step
 from suites.processes import run
 from suites.server import Address
@@ -99,28 +97,8 @@ class Pgbench:
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """Run pgbench once per slice, because it cannot pause.
-
-        It runs for whole seconds, so that a slice may be longer than scheduled. Warm-up slices are skipped.
-        Random numbers are the same for all servers, and different in every slice.
-        """
-        schedule = share.schedule
-        done: list[list[Load]] = [[] for _ in addresses]
-        progress: list[list[tuple[float, float]]] = [[] for _ in addresses]
-        for place, server in enumerate(schedule.order):
-            if place >= schedule.warming:
-                work = WorkLimit(schedule.slice_seconds, None)
-                turn = share.round * len(schedule.order) + len(done[server])
-                queries = sum(load.queries for load in done[server])
-                began = time.monotonic()
-                with blamed_on(server):
-                    load = self.run(addresses[server], step, work, observers[server], turn)
-                done[server].append(load)
-                progress[server] += [(began, queries), (time.monotonic(), queries + load.queries)]
-        return [
-            replace(sum_of(loads), progress=tuple(points))
-            for loads, points in zip(done, progress, strict=True)
-        ]
+        """Run pgbench once per slice, because it cannot pause; see run_each_slice."""
+        return run_each_slice(self.run, addresses, step, share, observers)
 
     def statements(self, address: Address, step: Step) -> Sequence[str]:
         """Raise LoadError: pgbench has no command that prints the statements of a script."""

@@ -33,7 +33,7 @@ class PgbenchCommand:
     @property
     def has_own_tables(self) -> bool:
         """Whether pgbench's own tables are loaded."""
-        return self.suite.sized_by is not SizedBy.SETUP
+        return self.suite.sized_by is not SizedBy.FILES
 
     def connected_to(self, address: Address) -> list[str]:
         """Return the program and the options with which it finds a server."""

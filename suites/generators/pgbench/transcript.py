@@ -1,7 +1,6 @@
 """What pgbench prints and logs of its work, parsed line by line."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from suites.generators.load import COUNT, NUMBER, PERCENTILES, Load, LoadError
 from suites.generators.plausibility import require_plausible
+from suites.generators.separate_runs.slices import least_due
 
 _TICK = re.compile(rf"progress: ({NUMBER}) s, ({NUMBER}) tps")
 _LATENCY = re.compile(COUNT)
@@ -73,39 +73,10 @@ class PgbenchTranscript:
             latency_ms=latency,
             watched_queries=watched * queries,
             watched_seconds=self.ticks[-1][0] - self.ticks[0][0] if self.ticks else 0.0,
-            due=None if arrivals is None else _due(arrivals, int(self.summary["transactions"])),
+            due=None if arrivals is None else least_due(arrivals, int(self.summary["transactions"])),
             late_seconds=self.summary.get("late_ms", 0.0) / 1000,
         )
         return require_plausible(load, "pgbench")
-
-
-def _due(arrivals: float, done: int) -> int:
-    """Return how many transactions were due of a Poisson process; pgbench does not say how many came.
-
-    It is the least number that is likely, four standard deviations below the mean, and not less than were
-    `done`: chance is never taken for a server that does not keep up.
-    """
-    return max(done, int(arrivals - 4 * arrivals**0.5))
-
-
-def sum_of(loads: Sequence[Load]) -> Load:
-    """Return the combined result of several runs. Percentiles are means over the runs."""
-    names = set.intersection(*(set(load.latency_ms) for load in loads))
-    mean = {name: sum(load.latency_ms[name] for load in loads) / len(loads) for name in names}
-    if "max" in names:
-        mean["max"] = max(load.latency_ms["max"] for load in loads)
-    return Load(
-        transactions=sum(load.transactions for load in loads),
-        queries=sum(load.queries for load in loads),
-        seconds=sum(load.seconds for load in loads),
-        errors=sum(load.errors for load in loads),
-        per_second=tuple(rate for load in loads for rate in load.per_second),
-        latency_ms=mean,
-        watched_queries=sum(load.watched_queries for load in loads),
-        watched_seconds=sum(load.watched_seconds for load in loads),
-        due=sum(load.due or 0 for load in loads) if any(load.due is not None for load in loads) else None,
-        late_seconds=max((load.late_seconds for load in loads), default=0.0),
-    )
 
 
 def logged_latencies(folder: Path) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT, Home
-from build.version import parse_version
+from build.version import Engine, parse_version
 from history.rendering.commands import run_again
 from runners.cli import main, parser
 from runners.commands.run import request_of
@@ -31,6 +31,14 @@ SELECT n % 100 FROM generate_series(1, 2000) n;
 ORDERS = "\\set customer random(1, :most)\nINSERT INTO orders (customer) VALUES (:customer);\n"
 REPORT = "SELECT count(*) FROM orders WHERE customer = 7;\n"
 
+TABLES = """local parts = require "lib.parts"
+sysbench.cmdline.options = {rows = {"Rows", 10}, kind = {"What is done", ""}}
+function prepare() parts.fill(sysbench.opt.rows) end
+function event() end
+"""
+PARTS = """return {fill = function(rows) sysbench.sql.driver():connect():query("SELECT " .. rows) end}
+"""
+
 MINE = (
     "--setup",
     "setup.sql",
@@ -48,6 +56,9 @@ def _own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     for name, text in (("setup.sql", SETUP), ("orders.pgbench", ORDERS), ("report.pgbench", REPORT)):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "lib").mkdir()
+    for name, text in (("tables.lua", TABLES), ("lib/parts.lua", PARTS), ("beside.lua", "")):
         (tmp_path / name).write_text(text)
 
 
@@ -112,6 +123,20 @@ def test_what_was_tried_is_kept_by_a_name(capsys: pytest.CaptureFixture[str]) ->
     assert "pgbench was not made by run --script" in capsys.readouterr().err
 
 
+def test_a_script_of_sysbench_and_its_modules() -> None:
+    words = ("--script", "tables.lua", "--define", "rows=30", "--define", "kind=a b", "--clients", "2,4")
+    request = requested(*words, "--setup", "setup.sql", "--rate", "9")
+    suite = request.suite
+    assert (suite.generator, suite.script, suite.setup) == ("plain-sysbench", "tables.lua", "setup.sql")
+    assert suite.engines == tuple(Engine)
+    files = {str(path.relative_to(suite.folder)) for path in suite.folder.rglob("*.*")}
+    assert files == {"suite.toml", "tables.lua", "lib/parts.lua", "setup.sql"}
+    step, _ = request.steps
+    assert (step.name, step.rate, step.options) == ("own@2", 9, {"rows": 30, "kind": "a b"})
+    kept = save(suite.name, "mine")
+    assert (kept / "lib/parts.lua").read_text() == PARTS
+
+
 def test_any_file_name_is_quoted(tmp_path: Path) -> None:
     name = 'o"r\\d é\n.sql'
     (tmp_path / name).write_text("SELECT 1;")
@@ -132,6 +157,15 @@ def test_any_file_name_is_quoted(tmp_path: Path) -> None:
         (["--script", "report.pgbench", "--define", "a"], "'a' must be NAME=VALUE"),
         (["--script", "report.pgbench", "--suite", "read"], "--script makes a suite of its own"),
         (["--setup", "setup.sql"], "--setup needs a workload"),
+        (["--script", "tables.lua", "--define", "row=3"], "tables.lua: it has no option row; did you mean"),
+        (["--script", "tables.lua", "--define", "threads=3"], "threads: not an option of the script; the n"),
+        (["--script", "tables.lua", "--scale", "3"], "--scale is not for tables.lua"),
+        (
+            ["--script", "tables.lua", "--script", "report.pgbench"],
+            "sysbench runs one script, and knows no w",
+        ),
+        (["--script", "tables.lua@2"], "sysbench runs one script, and knows no weights"),
+        (["--script", "lib/parts.lua"], "parts.lua does not define event"),
     ],
 )
 def test_mistakes_are_said_before_anything_is_done(

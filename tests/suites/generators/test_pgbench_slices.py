@@ -11,7 +11,7 @@ from build.version import Engine
 from suites.definition import load_suite
 from suites.generators.load import Load, LoadError, Observer, Share, WorkLimit
 from suites.generators.pgbench.client import Pgbench
-from suites.generators.pgbench.transcript import sum_of
+from suites.generators.separate_runs.slices import sum_of
 from suites.keys.step import Step
 from suites.server import Address
 from suites.slices import Schedule

@@ -1,0 +1,174 @@
+"""sysbench 1.0 with a script that knows nothing of Tidemark, which it runs once in each slice."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from build.build import Build
+from suites.definition import Suite
+from suites.generators.drivers import connection_options
+from suites.generators.load import (
+    NUMBER,
+    CountedLoad,
+    CountedWork,
+    Load,
+    LoadError,
+    Observer,
+    Share,
+    WorkLimit,
+    whole_seconds,
+)
+from suites.generators.placement import placement
+from suites.generators.programs import OVERTIME_SECONDS, lines_of
+from suites.generators.separate_runs.script_errors import located_in
+from suites.generators.separate_runs.script_options import lacks, lua_path
+from suites.generators.separate_runs.slices import least_due, run_each_slice
+from suites.generators.transcript import SysbenchTranscript
+from suites.keys.step import Step
+from suites.keys.values import Option
+from suites.processes import run, tool
+from suites.server import SETUP_SECONDS, Address
+from suites.setup.clients import run_setup
+from suites.sizing import Sizes
+
+FAILING_SECONDS = 3
+"""How long a script may begin its transaction again and again before the step fails."""
+
+_STARTED = "Threads started!"
+_TICK = re.compile(rf"\[ \d+s \] thds: \d+ tps: ({NUMBER}) .* err/s: ({NUMBER})")
+
+
+@dataclass
+class _Failing:
+    """Whether transactions fail in a way after which sysbench begins them again, for good."""
+
+    seconds: int = 0
+
+    def read(self, line: str) -> None:
+        """Parse one line of output. Raises LoadError when for FAILING_SECONDS no transaction has ended."""
+        match = _TICK.match(line)
+        if match is None:
+            return
+        self.seconds = self.seconds + 1 if float(match[2]) > 0 == float(match[1]) else 0
+        if self.seconds == FAILING_SECONDS:
+            raise LoadError(
+                f"no transaction has ended for {FAILING_SECONDS} s: each fails with an error after which "
+                "sysbench begins it again, such as a duplicate key",
+                hint="give the script other values, or correct it",
+            )
+
+
+class PlainSysbench:
+    """sysbench with a script that people have; implements suites.generators.load.Generator."""
+
+    def __init__(self, suite: Suite, sizes: Sizes, builds: Sequence[Build], *, prepares: bool = True) -> None:
+        self.suite = suite
+        self.sizes = sizes
+        self.builds = builds
+        self.prepares = prepares
+        self.program = tool("sysbench")
+
+    def version(self) -> str:
+        """Return the output of `sysbench --version`."""
+        return run([self.program, "--version"], what="sysbench --version").strip()
+
+    def load(self, address: Address) -> None:
+        """Run the suite's SQL file, then the script's `prepare`; one of the two may be missing.
+
+        As many threads prepare as clients run at most, because scripts make a table for each. Raises
+        LoadError, and SetupError for the SQL file.
+        """
+        if self.suite.setup is not None:
+            run_setup(self.builds, address, self.suite.folder, self.suite.setup)
+        threads = [f"--threads={self.sizes.connections}", f"--rand-seed={self.suite.seed}"]
+        argv = self._command(address, [*threads, *_options(self.sizes.data.options), "prepare"])
+        try:
+            for _ in self._lines(argv, SETUP_SECONDS):
+                pass
+        except LoadError as error:
+            if self.suite.setup is None or lacks(error.what) != "prepare":
+                raise
+
+    def arguments(self, address: Address, step: Step, work: WorkLimit, turn: int = 0) -> list[str]:
+        """Return the command line of one step; every `turn` has its own seed."""
+        return self._command(
+            address,
+            [
+                f"--threads={self.sizes.clients_of(step)}",
+                f"--time={whole_seconds(work)}",
+                f"--events={work.transactions or 0}",
+                f"--rand-seed={self.suite.seed + turn}",
+                *([f"--rate={step.rate:g}"] if step.rate is not None else []),
+                *("--report-interval=1", "--histogram=on", "--percentile=99"),
+                *_options({**self.sizes.data.options, **step.options}),
+                "run",
+            ],
+        )
+
+    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer, turn: int = 0) -> Load:
+        """Run one step; the observer measures from the first transaction to the last report of a second."""
+        transcript, failing, reports = SysbenchTranscript(), _Failing(), 0
+        argv = self.arguments(address, step, work, turn)
+        cores = placement(step, self.sizes).client
+        for pid, line in self._lines(argv, work.seconds + OVERTIME_SECONDS, cores):
+            transcript.read(line)
+            failing.read(line)
+            if line.startswith(_STARTED):
+                observer.begin(pid)
+            elif len(transcript.per_second) > reports:
+                reports = len(transcript.per_second)
+                observer.end(pid)
+        load = transcript.load()
+        return replace(
+            load,
+            watched_queries=sum(transcript.per_second),
+            watched_seconds=float(reports),
+            due=None if step.rate is None else least_due(step.rate * whole_seconds(work), load.transactions),
+        )
+
+    def alternate(
+        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
+    ) -> list[Load]:
+        """Run sysbench once per slice, because the script does not pause; see run_each_slice."""
+        return run_each_slice(self.run, addresses, step, share, observers)
+
+    def statements(self, address: Address, step: Step) -> Sequence[str]:
+        """Raise LoadError: such a script does not print its statements."""
+        raise LoadError("a script without Tidemark's module prints no statements", hint="omit plans")
+
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
+        """Raise LoadError: such a script cannot send a mark between two transactions."""
+        raise LoadError("a script without Tidemark's module cannot carry out a counted pass")
+
+    def _lines(
+        self, argv: Sequence[str], seconds: float, cores: Collection[int] | None = None
+    ) -> Iterator[tuple[int, str]]:
+        """Yield the pid of sysbench and each line. Raises LoadError, with file and line of the script."""
+        fatal: list[str] = []
+        try:
+            for pid, line in lines_of(argv, seconds, lua_path(self.suite.folder), cores):
+                fatal += [line] if line.startswith("FATAL: ") else []
+                yield pid, line
+        except LoadError as error:
+            if not fatal:
+                raise
+            where = str(self.suite.folder / str(self.suite.script))
+            said = located_in("\n".join(fatal), self.suite.folder)
+            raise LoadError(said, where=where, place=error.place) from error
+
+    def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
+        return [
+            self.program,
+            str(self.suite.folder / str(self.suite.script)),
+            *connection_options(address),
+            *([] if self.prepares else ["--db-ps-mode=disable"]),
+            *extra,
+        ]
+
+
+def _options(values: Mapping[str, Option]) -> list[str]:
+    """Return the options of a script; a boolean is a switch."""
+    switches = {True: "on", False: "off"}
+    return [
+        f"--{name}={switches[value] if isinstance(value, bool) else value}" for name, value in values.items()
+    ]
