@@ -15,6 +15,7 @@ BENCHES = (
     "detection",
     "exact",
     "fleet",
+    "own",
     "robustness",
     "site",
     "sweep",

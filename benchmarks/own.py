@@ -1,0 +1,179 @@
+"""A user's own files and patch: how soon there is an answer, and what slices cost that pgbench cannot pause.
+
+`$TIDEMARK_BENCH_PARTS` selects parts. `table`, `answer` and `patch` run commands as a new user does, in an
+empty home to which only the builds are linked: two files and two versions to the first table; the same until
+decided, within a budget of 20 minutes; a patch to one of the versions, compiled without ccache's help.
+`slices` compares transactions per second of Tidemark's slices with those of one long pgbench by hand, on one
+server, in turns.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.output.figures import Figure, report
+from benchmarks.output.intervals import ratio_interval
+from benchmarks.output.parts import chosen_parts
+from benchmarks.real_builds.loaded_server import loaded_server
+from build.home import ROOT, Home, locate
+from build.make import provide
+from build.programs import environment
+from build.version import parse_version
+from runners.commands.demo import PATCH
+from runners.console import Lines
+from runners.measuring.machine_lock import measuring_alone
+from suites.definition import load_suite
+from suites.generators.load import Share, WorkLimit
+from suites.generators.pgbench import Pgbench, PgbenchTranscript
+from suites.metric import QPS
+from suites.sizing import sizes, this_machine
+from suites.slices import Schedule
+from suites.turns.run import run_slices
+
+VERSIONS = ("postgres@17.11", "postgres@18.6")
+FILES = ROOT / "docs" / "results" / "reports" / "partitions"
+WORKLOAD = ("--setup", "setup.sql", "--script", "search.pgbench", "--clients", "16")
+
+TABLE_MINUTES = 5
+ANSWER_MINUTES = 20
+PATCH_MINUTES = 10
+
+SLICE_SECONDS = 5
+SLICES = 4
+"""Slices of a run through Tidemark; the run by hand is as long as all of them."""
+MIN_PAIRS, MAX_PAIRS = 6, 20
+CONFIDENCE = 0.99
+MIN_RATIO = 0.98
+
+
+def table_figures(home: Home) -> Iterable[Figure]:
+    """Yield the minutes from an empty home to the first table of two versions."""
+    with _empty_home(home) as empty:
+        minutes, code, _ = _tidemark(empty, "run", *WORKLOAD, *VERSIONS)
+    yield Figure("exit code of run", code, "", at_most=0)
+    yield Figure("to the first table", minutes, "minutes", at_most=TABLE_MINUTES)
+
+
+def answer_figures(home: Home) -> Iterable[Figure]:
+    """Yield the minutes until decided or out of budget, and how many steps have no verdict and no reason."""
+    budget = ("--until-decided", "--budget", str(ANSWER_MINUTES))
+    with _empty_home(home) as empty:
+        minutes, code, _ = _tidemark(empty, "run", *budget, *WORKLOAD, *VERSIONS)
+        _, _, text = _tidemark(empty, "compare", "--format", "json", *VERSIONS)
+    steps = [step for contender in json.loads(text)["contenders"] for step in contender["steps"]]
+    silent = [step for step in steps if step["verdict"] == "inconclusive" and not step["reason"]]
+    yield Figure("exit code of run", code, "", at_most=0)
+    note = ", ".join(f"{step['step']} {step['verdict']}" for step in steps)
+    yield Figure("to an answer", minutes, "minutes", at_most=ANSWER_MINUTES, note=note)
+    yield Figure("steps without an answer or a reason", len(silent), "", at_most=0)
+
+
+def patch_figures(home: Home) -> Iterable[Figure]:
+    """Yield the minutes of a try of the demo's loop, and whether instructions found it."""
+    steps = [word for step in ("update-index", "delete", "insert") for word in ("--step", step)]
+    with _empty_home(home) as empty:
+        given = (str(PATCH), "--against", VERSIONS[-1], *steps, "--budget", str(PATCH_MINUTES))
+        minutes, code, _ = _tidemark(empty, "try", *given)
+    yield Figure("exit code of try, 1 for more work", code, "", at_least=1, at_most=1)
+    yield Figure("from a patch to its answer", minutes, "minutes", at_most=PATCH_MINUTES)
+
+
+def slices_figures(home: Home) -> Iterable[Figure]:
+    """Yield transactions per second in slices over those of one long pgbench, A B B A."""
+    suite = load_suite("pgbench")
+    version = parse_version(VERSIONS[-1])
+    build = provide(version, home, Lines())
+    room = sizes(suite, suite.profile("smoke"), this_machine(), suite.steps)
+    generator, step = Pgbench(suite, room, build), suite.steps[0]
+    by_hand: list[float] = []
+    through: list[float] = []
+    with (
+        measuring_alone(home),
+        tempfile.TemporaryDirectory(prefix="own-", dir=home.path) as folder,
+        loaded_server(suite, version, home, Path(folder) / "1") as server,
+    ):
+        Path(folder).chmod(0o755)  # the user of the server enters it
+
+        def in_slices() -> None:
+            share = Share(Schedule(SLICE_SECONDS, (0,) * SLICES, gap_share=0.0), round=len(through))
+            (measured,) = run_slices([server], generator, step, share, 0)
+            through.append(measured.values[QPS])
+
+        def alone() -> None:
+            command = generator.arguments(server.address, step, WorkLimit(SLICE_SECONDS * SLICES, None))
+            variables = environment.measured({})
+            printed = subprocess.run(command, capture_output=True, text=True, env=variables, check=True)
+            transcript = PgbenchTranscript()
+            for line in printed.stdout.splitlines():
+                transcript.read(line)
+            by_hand.append(transcript.summary["tps"] * step.queries)
+            server.reset()
+
+        for pair in range(MAX_PAIRS):
+            for measure in (in_slices, alone) if pair % 2 else (alone, in_slices):
+                measure()
+            interval = ratio_interval(by_hand, through, CONFIDENCE)
+            decided = interval is not None and not interval.low <= MIN_RATIO <= interval.high
+            if pair + 1 >= MIN_PAIRS and decided:
+                break
+    assert interval is not None  # every run has transactions
+    note = f"{len(through)} pairs, {CONFIDENCE:.0%} interval {interval.low:.4f} to {interval.high:.4f}"
+    yield Figure("pgbench in slices / by hand", interval.estimate, "", at_least=MIN_RATIO, note=note)
+
+
+@contextmanager
+def _empty_home(home: Home) -> Iterator[Path]:
+    """Yield a folder with the user's files and an empty home, to which builds and tools of `home` are linked.
+
+    Builds are linked one by one: what is compiled in it, is compiled from nothing the next time, too.
+    """
+    with tempfile.TemporaryDirectory(prefix="own-", dir=home.path) as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # the user of the servers enters it
+        empty = Home(folder / "home")
+        empty.builds.mkdir(parents=True)
+        for build in home.builds.glob("[!.]*"):
+            (empty.builds / build.name).symlink_to(build)
+        for there, here in ((home.tools, empty.tools), (home.sources, empty.sources)):
+            if there.exists():
+                here.symlink_to(there)
+        for file in FILES.iterdir():
+            (folder / file.name).write_bytes(file.read_bytes())
+        yield folder
+
+
+def _tidemark(folder: Path, *words: str) -> tuple[float, int, str]:
+    """Run a command as its user does, in the folder of the files; return minutes, exit code and output.
+
+    Its progress goes to standard error, as always.
+    """
+    variables = {**os.environ, "TIDEMARK_HOME": str(folder / "home")}
+    command = [str(ROOT / "tidemark"), *words]
+    began = time.monotonic()
+    done = subprocess.run(command, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True, check=False)
+    minutes = (time.monotonic() - began) / 60
+    print(done.stdout, flush=True)
+    return minutes, done.returncode, done.stdout
+
+
+PARTS: Mapping[str, Callable[[Home], Iterable[Figure]]] = {
+    "table": table_figures,
+    "answer": answer_figures,
+    "patch": patch_figures,
+    "slices": slices_figures,
+}
+"""Part -> function that yields its figures with their targets."""
+
+
+def main() -> int:
+    """Print the figures with their targets; return 0 if all are met, else 1."""
+    words = chosen_parts("own", PARTS)
+    home = locate()
+    for version in VERSIONS:
+        provide(parse_version(version), home, Lines())
+    return report([figure for word in words for figure in PARTS[word](home)])
