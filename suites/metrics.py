@@ -33,6 +33,12 @@ INSTRUCTIONS = "instructions_per_op"
 COUNTED_TRANSACTIONS = "counted_transactions"
 """The metric with the transactions that a counted pass counts: as many in all passes of a session's step."""
 
+RECOVERY = "recovery_seconds"
+"""The metric of a start after a crash at the end of a counted pass."""
+
+PROVED_ROWS = "proved_rows"
+"""The metric with the rows that a version holds as the base does, after the same transactions and a crash."""
+
 OVERLOADED = "overload"
 """The metric that says whether a server did not keep up with the rate of its step: then it is not judged."""
 
@@ -96,6 +102,11 @@ _ROWS = (
            most=1.0, beside=True, label="background, done of due"),
     Metric("most_apart", "transactions", _LOWER, _CONTEXT,
            "the most transactions by which one kind was ahead of another that keeps pace with it"),
+    Metric(RECOVERY, "s", _LOWER, _RESET,
+           "start of the server after a crash at the end of a counted pass, until it accepts connections",
+           most=_YEARS),
+    Metric(PROVED_ROWS, "rows", _NEITHER, _CONTEXT,
+           "rows that are those of the base after the transactions of a counted pass and a crash"),
     Metric("check_seconds", "s", _LOWER, _CONTEXT,
            "asking the checks of the suite, which is not part of the step", most=_YEARS),
 

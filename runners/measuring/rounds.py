@@ -11,10 +11,10 @@ from build.files import make_folder
 from build.progress import Progress, ProgressTask
 from history.comparison.exact import MAX_PASSES
 from history.counts import counted
-from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import Layouts
+from runners.measuring.passes.counted_passes import CountedPasses
 from runners.measuring.request import Exact, Request
 from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
 from runners.measuring.run_recorder import RunRecorder

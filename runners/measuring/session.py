@@ -17,11 +17,11 @@ from history.store.records import FailureCause, SessionStart, SessionStatus, Ver
 from history.store.resume import InterruptedSession, Recorded
 from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
-from runners.measuring.counted_passes import session_passes
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import link_layouts
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
+from runners.measuring.passes.counted_passes import session_passes
 from runners.measuring.preparation import (
     callgrind_of,
     check_request,

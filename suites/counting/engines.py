@@ -17,6 +17,9 @@ class CountedEngine:
     mark_function: str
     """The function that only this statement calls, once; without its parameters."""
 
+    flush: str
+    """A statement that writes all commits so far to the log, so that they outlive a crash of the server."""
+
     role: str
     """The role of the thread or process that works for the client, as CPU profiles call it."""
 
@@ -46,6 +49,7 @@ COUNTED = EngineRegistry(
         Engine.POSTGRES: CountedEngine(
             mark="SELECT pg_backend_pid()",
             mark_function="pg_backend_pid",
+            flush="SELECT pg_switch_wal()",
             role="client backend",
             # Reading from the client: whether its next message is there already decides if the backend waits.
             # Statistics are sent at most once a second. The WAL writer prepares pages of WAL in advance when
@@ -68,6 +72,7 @@ COUNTED = EngineRegistry(
         Engine.MYSQL: CountedEngine(
             mark="SELECT CONNECTION_ID()",
             mark_function="Item_func_connection_id::fix_fields",
+            flush="FLUSH ENGINE LOGS",
             role="client connection",
             waits=("vio_read(Vio*, unsigned char*, unsigned long)",),
             settings={"innodb_stats_auto_recalc": "OFF"},
@@ -79,6 +84,7 @@ COUNTED = EngineRegistry(
         Engine.MARIADB: CountedEngine(
             mark="SELECT CONNECTION_ID()",
             mark_function="Item_func_connection_id::fix_fields",
+            flush="FLUSH ENGINE LOGS",
             role="client connection",
             waits=("vio_read(st_vio*, unsigned char*, unsigned long)",),
             settings={"innodb_stats_auto_recalc": "OFF"},

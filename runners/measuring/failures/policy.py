@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runners.measuring.counted_passes import CountedPasses
 from runners.measuring.failures.cause import run_failure
+from runners.measuring.passes.counted_passes import CountedPasses
 from runners.measuring.round_measurement import MeasuredRound
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
@@ -127,7 +127,9 @@ class FailurePolicy:
         for version, measurement in zip(versions, measurements, strict=True):
             if not measurement.values:
                 reason = "; ".join(measurement.warnings) or "nothing was measured"
-                self._record_deaths([version], step, number, ServerDiedError(reason, None), started)
+                refuted = self.passes is not None and (version.name, step.name) in self.passes.refuted
+                error = ServerDiedError(reason, None)
+                self._record_deaths([version], step, number, error, started, at_once=refuted)
         return [version for version, _ in kept], [measurement for _, measurement in kept]
 
     def _record_censored(
@@ -163,9 +165,11 @@ class FailurePolicy:
         number: int,
         error: ServerDiedError,
         started: datetime,
+        *,
+        at_once: bool = False,
     ) -> None:
         for version in failed:
-            self._count_failure(version, step.name, str(error))
+            self._count_failure(version, step.name, str(error), at_once=at_once)
             self.recorder.note_failure(version.name, run_failure(error, self.folder))
             if step.name in version.excluded_steps:
                 self.verdicts.drop(version.name, step.name)

@@ -15,8 +15,9 @@ from build.version import parse_version
 from history.stats.repeated_intervals import Design
 from history.store.records import RunStatus
 from history.store.resume import Recorded, recorded
-from runners.measuring import counted_passes, round_measurement
+from runners.measuring import round_measurement
 from runners.measuring.failures.policy import FailurePolicy
+from runners.measuring.passes import counted_passes
 from runners.measuring.request import Exact, Request, counted_once
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import Rounds
@@ -63,6 +64,7 @@ class Passes:
         terms: PassTerms,
         *,
         stacks: bool,
+        recovers: bool = False,
     ) -> CountedPass:
         name = f"{server.build.release} {step.name}"
         self.done.append(f"{name} stacks" if stacks else name)

@@ -19,8 +19,9 @@ from build.progress import Silent
 from build.sources.source import SourceError
 from build.version import Version
 from history.spool.opening import open_recorded
-from runners.measuring import counted_passes, preparation
+from runners.measuring import preparation
 from runners.measuring import session as session_module
+from runners.measuring.passes import counted_passes
 from runners.measuring.request import Exact
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.session_versions import MeasuredVersion
@@ -199,7 +200,9 @@ class Lab:
         wanted = request.exact is not Exact.NO and request.passes
         return Callgrind("valgrind", "valgrind-3.19.0") if wanted and self.counts is not None else None
 
-    def _count(self, server: Any, generator: object, step: Any, *_: object, stacks: bool) -> CountedPass:
+    def _count(
+        self, server: Any, generator: object, step: Any, *_: object, stacks: bool, recovers: bool
+    ) -> CountedPass:
         assert self.counts is not None
         name = str(server.build.version)
         self.passes.append((name, step.name))

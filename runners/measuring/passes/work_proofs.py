@@ -1,0 +1,100 @@
+"""Whether versions did the same work: their rows after the same transactions and a crash are compared.
+
+Counted passes run fixed transactions from one client, so that servers of one engine must hold the same rows
+afterwards. A version that holds others is only accused when the base holds the same ones after each of its
+passes, and when both were loaded with the same rows: a suite may draw random numbers in SQL.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from build.errors import TidemarkError
+from runners.measuring.session_versions import MeasuredVersion
+from suites.checking.table_digests import Digests, digests
+from suites.counting.counted_pass import CountedPass
+from suites.server import Server
+
+PROVING_PASSES = 2
+"""The passes of a step after which a server crashes: the base has to hold the same rows after each."""
+
+LARGEST_DATA = 1_000_000_000
+"""Bytes of loaded data from which on rows are not read again, which would take longer than a round."""
+
+
+@dataclass
+class WorkProofs:
+    """What the versions of a session held after the passes of each step."""
+
+    base: str
+    """The version that all others are compared with."""
+    _held: defaultdict[tuple[str, str], list[Digests]] = field(default_factory=lambda: defaultdict(list))
+    """By version and step, in the order of the passes."""
+    _loaded: dict[str, Digests] = field(default_factory=dict)
+    _bytes: dict[str, int] = field(default_factory=dict)
+
+    def refuted(
+        self, step: str, versions: Sequence[MeasuredVersion], passes: Sequence[CountedPass | TidemarkError]
+    ) -> Mapping[str, str]:
+        """Take in the passes of a round; return what contenders did not do that the base did, by version.
+
+        Raises TidemarkError when a server cannot be started to see what it was loaded with.
+        """
+        done = {
+            version.name: (version, counted.after_crash)
+            for version, counted in zip(versions, passes, strict=True)
+            if isinstance(counted, CountedPass) and counted.after_crash is not None
+        }
+        for name, (_, found) in done.items():
+            if found.digests is not None:
+                self._held[name, step].append(found.digests)
+        if self.base not in done:
+            return {}
+        base, of_base = done.pop(self.base)
+        others = {
+            name: (version, found)
+            for name, (version, found) in done.items()
+            if version.build.version.engine is base.build.version.engine
+        }
+        wrong = {
+            name: found.problem
+            for name, (_, found) in others.items()
+            if found.seconds is None and of_base.seconds is not None
+        }
+        if of_base.digests is None or not self._is_steady(step):
+            return wrong
+        for name, (version, found) in others.items():
+            apart = found.digests.differs_from(of_base.digests) if found.digests is not None else ()
+            if apart and not self._loaded_with(version).differs_from(self._loaded_with(base)):
+                wrong[name] = f"after the same transactions as {self.base}, {'; '.join(apart)}"
+        return wrong
+
+    def are_wanted(self, number: int, version: MeasuredVersion) -> bool:
+        """Whether the server crashes after a version's pass of round `number`, and its rows are read."""
+        return number <= PROVING_PASSES and self._bytes_of(version) <= LARGEST_DATA
+
+    def _bytes_of(self, version: MeasuredVersion) -> int:
+        if version.name not in self._bytes:
+            files = (path for path in version.server.loaded.rglob("*") if path.is_file())
+            self._bytes[version.name] = sum(path.stat().st_size for path in files)
+        return self._bytes[version.name]
+
+    def _is_steady(self, step: str) -> bool:
+        """Whether the base holds the same rows after each of at least two passes."""
+        held = self._held[self.base, step]
+        return len(held) >= PROVING_PASSES and not any(rows.differs_from(held[0]) for rows in held)
+
+    def _loaded_with(self, version: MeasuredVersion) -> Digests:
+        if version.name not in self._loaded:
+            self._loaded[version.name] = _loaded_rows(version.server)
+        return self._loaded[version.name]
+
+
+def _loaded_rows(server: Server) -> Digests:
+    """Return what a server was loaded with; it is down before and after. Raises TidemarkError."""
+    server.restore(is_timed=False)
+    try:
+        server.start()
+        return digests(server.address)
+    finally:
+        server.abandon()
