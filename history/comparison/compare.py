@@ -74,11 +74,14 @@ def as_judged(options: CompareOptions, comparisons: Sequence[ContenderComparison
 def exit_code(comparison: Comparison) -> int:
     """Return 1 for any regression, else 2 if anything is missing, failed or inconclusive, else 0.
 
-    More instructions are a regression where the options say so.
+    More instructions are a regression where the options say so, and so is a step that the contender's server
+    fails and the base's does not.
     """
     verdicts = comparison.verdicts()
     codes = {TRAITS[verdict].exit_code for verdict in verdicts if verdict is not None}
     if 1 in codes or any(_counts(step, comparison.options.instructions) for step in _steps(comparison)):
+        return 1
+    if any(contender.own_failures for contender in comparison.contenders):
         return 1
     complete = all(contender.is_complete for contender in comparison.contenders)
     return 0 if complete and codes <= {0} else 2

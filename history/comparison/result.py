@@ -24,9 +24,17 @@ from history.comparison.verdict import (
     Verdict,
     without_verdict,
 )
+from history.series.results import failures_in
 from history.stats.estimators import geometric_mean
 from history.stats.repeated_intervals import FAMILY_CONFIDENCE
-from history.store.records import CalibratedNoise, DroppedRound, Session, SessionStatus
+from history.store.records import (
+    CalibratedNoise,
+    DroppedRound,
+    FailureCause,
+    RunStatus,
+    Session,
+    SessionStatus,
+)
 from suites.metric import Metric
 from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY
 
@@ -272,6 +280,27 @@ class ContenderComparison:
         )
         judged = (step.judged for step in self.steps)
         return tuple(dict.fromkeys(entry.metric for entry in (*judged, *beside)))
+
+    @cached_property
+    def own_failures(self) -> tuple[Failure, ...]:
+        """The failures of the contender that are its own: its server failed, and the base's did not.
+
+        Empty over nights, and for a version that was not built.
+        """
+        options = self.session.options
+        why = failures_in(options).get(str(self.contender))
+        is_built = str(self.contender) not in (options.get("not_built") or {})
+        if self.nights is not None or why is None or why.cause is not FailureCause.VERSION or not is_built:
+            return ()
+        of_base = {failure.step for failure in self.failures if failure.version == str(self.base)}
+        return tuple(
+            failure
+            for failure in self.failures
+            if failure.version == str(self.contender)
+            and failure.status is RunStatus.FAILED
+            and not failure.over_limit
+            and failure.step not in of_base
+        )
 
     @property
     def judged_steps(self) -> int:
