@@ -5,6 +5,8 @@ A B B A in slices of a few seconds so that drift of the machine cancels out. The
 process is measured as well. Everything runs on one core: Tidemark's work there reduces the throughput of the
 step, and the scheduler cannot affect it by placing client and server, which on a virtual machine can change
 throughput by a factor of two.
+
+`$TIDEMARK_BENCH_PARTS=lengths` shows, without targets, how rounds vary by the length of slices, to choose it.
 """
 
 import os
@@ -16,6 +18,8 @@ import psutil
 
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.intervals import ratio_interval
+from benchmarks.output.parts import chosen_parts
+from benchmarks.real_builds.slice_lengths import length_figures
 from build.home import locate
 from build.make import provide
 from build.programs import environment
@@ -52,7 +56,14 @@ MAX_CPU_PERCENT = 1.0
 
 
 def main() -> int:
-    """Measure both figures on a new server; return 0 if both targets are met, else 1."""
+    """Print the figures of the chosen parts; return 0 if all targets are met, else 1."""
+    words = chosen_parts("overhead", ("sysbench",), ("lengths",))
+    of_lengths = list(length_figures()) if "lengths" in words else []
+    return report([*of_lengths, *(_sysbench_figures() if "sysbench" in words else [])])
+
+
+def _sysbench_figures() -> list[Figure]:
+    """Measure both figures of the overhead on a new server."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     home = locate()
     with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
@@ -67,7 +78,7 @@ def main() -> int:
             server.start()
             generator.load(server.address)
             server.reset()
-            return report(alternate(server, generator, suite.select((STEP,))[0], notes))
+            return alternate(server, generator, suite.select((STEP,))[0], notes)
         finally:
             server.destroy()
 

@@ -29,7 +29,8 @@ from runners.console import Lines
 from runners.measuring.machine_lock import measuring_alone
 from suites.definition import load_suite
 from suites.generators.load import Share, WorkLimit
-from suites.generators.pgbench import Pgbench, PgbenchTranscript
+from suites.generators.pgbench.client import Pgbench
+from suites.generators.pgbench.transcript import PgbenchTranscript
 from suites.metric import QPS
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule

@@ -289,7 +289,8 @@ class ContenderComparison:
         """
         options = self.session.options
         why = failures_in(options).get(str(self.contender))
-        is_built = str(self.contender) not in (options.get("not_built") or {})
+        not_built = options.get("not_built")
+        is_built = not isinstance(not_built, dict) or str(self.contender) not in not_built
         if self.nights is not None or why is None or why.cause is not FailureCause.VERSION or not is_built:
             return ()
         of_base = {failure.step for failure in self.failures if failure.version == str(self.base)}

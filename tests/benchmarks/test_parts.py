@@ -15,6 +15,7 @@ BENCHES = (
     "detection",
     "exact",
     "fleet",
+    "overhead",
     "own",
     "robustness",
     "site",

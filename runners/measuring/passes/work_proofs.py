@@ -86,11 +86,11 @@ class WorkProofs:
 
     def _loaded_with(self, version: MeasuredVersion) -> Digests:
         if version.name not in self._loaded:
-            self._loaded[version.name] = _loaded_rows(version.server)
+            self._loaded[version.name] = loaded_rows(version.server)
         return self._loaded[version.name]
 
 
-def _loaded_rows(server: Server) -> Digests:
+def loaded_rows(server: Server) -> Digests:
     """Return what a server was loaded with; it is down before and after. Raises TidemarkError."""
     server.restore(is_timed=False)
     try:

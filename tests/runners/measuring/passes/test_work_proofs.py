@@ -35,7 +35,7 @@ def after(found: Digests | None, seconds: float | None = 1.0, problem: str = "")
 @pytest.fixture
 def proofs(monkeypatch: pytest.MonkeyPatch) -> WorkProofs:
     loaded = {"postgres@17.11": rows(1), "postgres@18.6": rows(1), "mysql@9.7.2": rows(1)}
-    monkeypatch.setattr(work_proofs, "_loaded_rows", lambda server: loaded[server])
+    monkeypatch.setattr(work_proofs, "loaded_rows", lambda server: loaded[server])
     return WorkProofs("postgres@17.11")
 
 
@@ -55,7 +55,7 @@ def test_a_base_that_never_repeats_itself_accuses_nobody(proofs: WorkProofs) -> 
 def test_versions_that_were_loaded_with_other_rows_are_not_compared(
     proofs: WorkProofs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_proofs, "_loaded_rows", lambda server: rows(len(server) + ord(server[-1])))
+    monkeypatch.setattr(work_proofs, "loaded_rows", lambda server: rows(len(server) + ord(server[-1])))
     for _ in range(2):
         assert proofs.refuted("delete", [BASE, NEW], [after(rows(5)), after(rows(6))]) == {}
 

@@ -5,10 +5,11 @@ The figures have no targets: they help to choose `slice_seconds` of a profile, a
 
 import statistics
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.output.figures import Figure, report
+from benchmarks.output.figures import Figure
 from benchmarks.real_builds.real_verdicts import BASE, PROFILE, TWIN, Bench, bench_of
 from build.home import locate
 from build.make import provide
@@ -20,13 +21,14 @@ LENGTHS = (0.02, 0.05, 0.1, 0.5)
 ROUNDS = 8
 
 
-def main() -> int:
+def length_figures() -> Iterator[Figure]:
     """Run one session per length, which takes about 15 minutes in total."""
     home = locate()
     home.path.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=home.path) as folder:
         bench = bench_of(home, Lines(), Path(folder))
-        return report([figure for length in LENGTHS for figure in _of_length(bench, length)])
+        for length in LENGTHS:
+            yield from _of_length(bench, length)
 
 
 def _of_length(bench: Bench, seconds: float) -> list[Figure]:
