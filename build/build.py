@@ -46,6 +46,11 @@ class Build:
         """Whether it has nothing but what a bisect measures with."""
         return "slim_programs" in self.manifest
 
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """The extensions that were compiled for it, by the names that CREATE EXTENSION takes."""
+        return tuple(extension["creates"] for extension in self.manifest.get("extensions", ()))
+
     def program(self, name: str) -> Path:
         """Return the path of the installed program `name`."""
         return self.prefix / "bin" / name

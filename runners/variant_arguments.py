@@ -29,6 +29,11 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
     )
     add("--index", action="append", default=[], metavar="[VARIANT:]INDEX", help=index)
     add("--companion", action="append", default=[], metavar="[VARIANT:]NAME", help=companion)
+    extension = (
+        "compile an extension of Postgres from a git repository by PGXS, for every version or only for "
+        "engine@ref#VARIANT, and create it before data are loaded; can be repeated"
+    )
+    add("--extension", action="append", default=[], metavar="[VARIANT:]NAME=REPO@REF", help=extension)
     add("--patch", action="append", default=[], metavar="VARIANT=FILE", help=patch)
 
 

@@ -211,6 +211,9 @@ def require_record(manifest: Mapping[str, Any]) -> None:
     slim = manifest.get("slim_programs", [])
     if not isinstance(slim, list) or not all(isinstance(name, str) for name in slim):
         raise TypeError("slim_programs is not a list of programs")
+    extensions = manifest.get("extensions", [])
+    if not isinstance(extensions, list) or not all(isinstance(made["creates"], str) for made in extensions):
+        raise TypeError("extensions is not a list of extensions")
     damage.require_count(manifest)
     commands = manifest.get("compile_commands") or 0
     if type(commands) is not int or not 0 <= commands <= MAX_COMMANDS:

@@ -248,15 +248,15 @@ class Mirror:
         return Commit(self.path, commit.strip(), tree.strip())
 
 
-def mirror(url: str, engine: Engine, home: Home) -> Mirror:
-    """Return the mirror of a git source, without fetching anything.
+def mirror(url: str, kind: str, home: Home) -> Mirror:
+    """Return the mirror of a git source, without fetching anything; `kind` is its engine, or `extension`.
 
     Raises GitError as `require_address` does.
     """
     require_address(url)
     if Path(url).exists():
         url = str(Path(url).resolve())
-    name = f"{engine}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.git"
+    name = f"{kind}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.git"
     return Mirror(url, home.sources / "git" / name)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from build.extensions.extension import EXTENSION_DIGITS, described_extension
 from build.version import Version
 
 VARIANTS = "variants"
@@ -11,15 +12,25 @@ VARIANTS = "variants"
 TWIN = "twin"
 """The variant that needs no definition: the same build a second time, which shows the noise."""
 
+EXTENSIONS = "extensions"
+"""The key of a definition, and the option of a session for every version, with extensions of Postgres."""
+
 PLURALS = {"index": "indexes", "companion": "companions"}
 """Option of a command line -> key of a definition with all that it was given."""
 
 
 def definition_notes(options: Mapping[str, Any], versions: Sequence[Version]) -> list[str]:
-    """Return a sentence for each of the versions that is a variant with a recorded definition."""
+    """Return a sentence for each of the versions that is a variant with a recorded definition.
+
+    Another one gives the extensions of every version, if there are any.
+    """
     named = [version for version in versions if version.variant]
     definitions = [(version, definition_in(options, version.variant)) for version in named]
-    return [f"{version}: {described(definition)}" for version, definition in definitions if definition]
+    every = described({EXTENSIONS: options.get(EXTENSIONS)})
+    return [
+        *([f"every version: {every}"] if every else []),
+        *(f"{version}: {described(definition)}" for version, definition in definitions if definition),
+    ]
 
 
 def definition_in(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -47,6 +58,7 @@ def option_words(name: str, definition: Mapping[str, Any]) -> list[str]:
         listed = definition.get(key)
         if isinstance(listed, list):
             words += [word for entry in listed for word in (f"--{option}", f"{of}{entry}")]
+    words += [word for made in _extensions(definition) for word in ("--extension", f"{of}{_word(made)}")]
     if isinstance(patches, list):
         words += [word for patch in patches for word in ("--patch", f"{name}={patch}")]
     return words
@@ -55,8 +67,8 @@ def option_words(name: str, definition: Mapping[str, Any]) -> list[str]:
 def described(definition: Mapping[str, Any]) -> str:
     """Return a definition in words: `work_mem = 8MB; compiled with CFLAGS=-O3; beside pgbouncer`.
 
-    It has `settings` and `build` by name, `patches` as file names, `indexes` and `companions`; what else
-    stands there is left out.
+    It has `settings` and `build` by name, `patches` as file names, `indexes`, `companions` and `extensions`;
+    what else stands there is left out.
     """
     parts = []
     settings, build, patches = (definition.get(key) for key in ("settings", "build", "patches"))
@@ -67,11 +79,24 @@ def described(definition: Mapping[str, Any]) -> str:
         parts.append(f"compiled with {', '.join(words)}")
     if isinstance(patches, list) and patches:
         parts.append(f"patched with {_text(patches, ', ')}")
+    if extensions := _extensions(definition):
+        parts.append(f"with {_text([described_extension(made) for made in extensions], ' and ')}")
     for key, text in (("indexes", "with indexes on"), ("companions", "beside")):
         listed = definition.get(key)
         if isinstance(listed, list) and listed:
             parts.append(f"{text} {_text(listed, ' and ')}")
     return "; ".join(parts)
+
+
+def _extensions(definition: Mapping[str, Any]) -> list[dict[str, Any]]:
+    listed = definition.get(EXTENSIONS)
+    return [made for made in listed if isinstance(made, dict)] if isinstance(listed, list) else []
+
+
+def _word(made: Mapping[str, Any]) -> str:
+    """Return what `--extension` takes for a recorded one: its commit, for a branch is another tomorrow."""
+    commit = str(made.get("commit", ""))[:EXTENSION_DIGITS] or made.get("ref")
+    return f"{made.get('name')}={made.get('repository')}@{commit}"
 
 
 def _text(value: object, separator: str = " ") -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
+from build.extensions.extension import ExtensionError
+from build.extensions.make import ExtensionCompileError, with_extensions
 from build.home import Home
 from build.inferno import provide_inferno
 from build.installs.content import FOLDERS
@@ -105,10 +107,12 @@ def provide_builds(
     """Return the builds of the versions, and the reasons of those that cannot be built or run the suite.
 
     One version that fails does not stop the others. Raises TidemarkError when none is left of a session that
-    is not unattended, and there also SettingError for a setting that a variant's server does not have.
+    is not unattended, or one because an extension cannot be compiled for the others; there also SettingError
+    for a setting that a variant's server does not have.
     """
     builds: list[Build] = []
     not_built: dict[Version, VersionFailure] = {}
+    lacks_extension = False
     for version in request.versions:
         try:
             build = given.get(version) or provide_one(request, version, home, progress)
@@ -121,6 +125,12 @@ def provide_builds(
                 raise
             not_built[version] = build_failure(error)
             progress.note(f"{version} is skipped: {error}")
+            lacks_extension |= isinstance(error, ExtensionCompileError | ExtensionError)
+    if lacks_extension and len(builds) == 1 and not request.unattended:
+        raise ServerError(
+            f"an extension is missing in all versions but {builds[0].version}, with nothing to compare",
+            hint="see the messages above; name refs that compile, or measure one version with --alone",
+        )
     if not builds and not request.unattended:
         raise ServerError("none of the versions can be measured", hint="see the messages above")
     for first, other in _same(request, builds):
@@ -154,7 +164,7 @@ def provide_one(request: Request, version: Version, home: Home, progress: Progre
         git_source=request.git.get(version.engine),
         relinks=bool(request.layouts),
     )
-    return replace(build, version=version)
+    return replace(with_extensions(build, chosen.extensions, home, progress), version=version)
 
 
 def copies_of(request: Request, home: Home, progress: Progress) -> DataCopies | None:

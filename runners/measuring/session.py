@@ -14,7 +14,7 @@ from build.version import Version
 from history.counts import counted
 from history.errors import HistoryError
 from history.store.records import FailureCause, SessionStart, SessionStatus, VersionFailure
-from history.store.resume import InterruptedSession, Recorded
+from history.store.resume import InterruptedSession
 from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
 from runners.measuring.failures.policy import FailurePolicy
@@ -37,6 +37,7 @@ from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import NothingLoadedError, Rounds
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.session_description import describe_session, with_machine_changes
+from runners.measuring.variants import with_commits
 from suites.generators.registry import make_generator
 from suites.sizing import Sizes
 
@@ -123,6 +124,7 @@ def run_session(
     Raises TidemarkError when nothing could be measured at all, and KeyboardInterrupt after cleaning up.
     """
     with measuring_alone(home):
+        request = replace(request, variants=with_commits(request.variants, home, progress))
         sizes, callgrind = check_request(request, home), callgrind_of(request, progress)
         serve = server_factory(request, sizes)
         builds, not_built = provide_builds(request, home, progress, serve, given or {})
@@ -140,8 +142,7 @@ def run_session(
         session = resumed.id if resumed else store.start_session(with_machine_changes(start, changed))
         outcome = SessionOutcome(resumed.uid if resumed else start.uid, not_built)
         recorded = resumed.recorded if resumed else {}
-        title = f"session {outcome.uid}: {request.suite.name}, {request.profile_name}, in {store.where}"
-        _announce(progress, title, recorded if resumed else None, changed)
+        _announce(progress, start, store.where, resumed, changed)
         recorder = RunRecorder(request, store, session, progress, recorded, outcome.failures)
         status = SessionStatus.FAILED
         try:
@@ -218,9 +219,17 @@ def _conclude(
     recorder.store.finish_session(recorder.session, status)
 
 
-def _announce(progress: Progress, title: str, resumed: Recorded | None, changed: Sequence[str]) -> None:
-    again = "" if resumed is None else f", resumed after {counted(len(resumed), 'round')} of steps"
-    progress.note(title + again)
+def _announce(
+    progress: Progress,
+    start: SessionStart,
+    where: str,
+    resumed: InterruptedSession | None,
+    changed: Sequence[str],
+) -> None:
+    uid, again = start.uid, ""
+    if resumed is not None:
+        uid, again = resumed.uid, f", resumed after {counted(len(resumed.recorded), 'round')} of steps"
+    progress.note(f"session {uid}: {start.suite}, {start.profile}, in {where}{again}")
     ignored = environment.without_effect(environment.left_out(environment.MEASURED))
     if ignored:
         progress.note(f"servers and clients do not get these environment variables: {', '.join(ignored)}")

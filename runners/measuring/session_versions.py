@@ -10,6 +10,7 @@ from build.errors import TidemarkError
 from build.installs.content import PrefixError
 from build.installs.install import require_unchanged
 from history.stats.layouts import layout_of
+from suites.additions.extensions import create_extensions
 from suites.additions.indexes import create_indexes
 from suites.checking.data_checks import DataChecks
 from suites.generators.load import Generator
@@ -105,6 +106,7 @@ class MeasuredVersion:
             self.server.create(kept)
             self.server.start()
             if kept is None:
+                create_extensions(self.server.address, self.build.extensions)
                 generator.load(self.server.address)
                 create_indexes(self.server.address, indexes)
                 self.server.reset()

@@ -1,4 +1,4 @@
-"""Variants: `postgres@18.6#NAME` with settings, compiler, patches, indexes and companions of its own."""
+"""Variants: `postgres@18.6#NAME` with settings, patches, extensions and so on of its own."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,6 +8,15 @@ from typing import Any
 
 from build import host
 from build.errors import TidemarkError
+from build.extensions.extension import (
+    Extension,
+    ExtensionError,
+    parse_extension,
+    pinned,
+    require_extensible,
+)
+from build.home import Home
+from build.progress import Progress
 from build.recipes.choices import PLAIN, BuildChoices
 from build.version import Engine, Version, is_variant
 from history.series.variants import TWIN
@@ -38,6 +47,9 @@ class Variant:
     companions: tuple[str, ...] = ()
     """The companions of its server, by the names of suites.additions.registry."""
 
+    extensions: tuple[Extension, ...] = ()
+    """The extensions of Postgres that are compiled for it and created in its database, in order."""
+
     def to_json(self) -> dict[str, Any]:
         """Return the definition as a session records it: patches by the names of their files."""
         values: dict[str, Any] = {
@@ -46,6 +58,7 @@ class Variant:
             "patches": [patch.name for patch in self.patches],
             "indexes": list(self.indexes),
             "companions": list(self.companions),
+            "extensions": [extension.to_json() for extension in self.extensions],
         }
         return {key: value for key, value in values.items() if value}
 
@@ -66,12 +79,13 @@ def read_variants(
     patches: Sequence[str],
     indexes: Sequence[str] = (),
     companions: Sequence[str] = (),
+    extensions: Sequence[str] = (),
 ) -> Variants:
     """Return the variants that the words of the options `--set`, `--build`, `--patch` and so on define.
 
-    `--set` and `--build` take `KEY=VALUE` for every version and `NAME:KEY=VALUE` for a variant, `--index` and
-    `--companion` a single word in the same way, `--patch` takes `NAME=FILE`. Raises VariantError, ChoiceError
-    or ExtraIndexError.
+    `--set` and `--build` take `KEY=VALUE` for every version and `NAME:KEY=VALUE` for a variant, and so does
+    `--extension`; `--index` and `--companion` a single word in the same way, `--patch` takes `NAME=FILE`.
+    Raises VariantError, ChoiceError, ExtraIndexError, ExtensionError or GitError.
     """
     found: dict[str, Variant] = {}
     for text in settings:
@@ -95,13 +109,29 @@ def read_variants(
         name, companion = _of_variant(text, "--companion")
         known = found.get(name, UNCHANGED)
         found[name] = replace(known, companions=(*known.companions, companion))
+    for text in extensions:
+        name, extension, address = _named(text, "--extension")
+        known, new = found.get(name, UNCHANGED), parse_extension(f"{extension}={address}")
+        if new.name in {other.name for other in known.extensions}:
+            raise ExtensionError(f"{new.name} is named twice", where="--extension")
+        found[name] = replace(known, extensions=(*known.extensions, new))
     return found
 
 
 def variants_of(arguments: argparse.Namespace) -> Variants:
     """Return the variants that a command line defines; the options are in runners.variant_arguments."""
     words = (arguments.set, arguments.build, arguments.patch, arguments.index, arguments.companion)
-    return read_variants(*words)
+    return read_variants(*words, arguments.extension)
+
+
+def with_commits(variants: Variants, home: Home, progress: Progress) -> Variants:
+    """Return the variants with the commits of their extensions. Raises GitError for a ref that is none."""
+    return {
+        name: replace(
+            variant, extensions=tuple(pinned(extension, home, progress) for extension in variant.extensions)
+        )
+        for name, variant in variants.items()
+    }
 
 
 def definition_of(version: Version, variants: Variants) -> Variant:
@@ -109,12 +139,14 @@ def definition_of(version: Version, variants: Variants) -> Variant:
     every, own = variants.get(EVERY, UNCHANGED), variants.get(version.variant or EVERY, UNCHANGED)
     if own is every:
         return every
+    replaced = {extension.name for extension in own.extensions}
     return Variant(
         {**every.settings, **own.settings},
         every.choices.with_(own.choices),
         (*every.patches, *own.patches),
         (*every.indexes, *own.indexes),
         (*every.companions, *own.companions),
+        (*(other for other in every.extensions if other.name not in replaced), *own.extensions),
     )
 
 
@@ -127,7 +159,9 @@ def require_defined(versions: Sequence[Version], variants: Variants) -> None:
     for version in versions:
         if version.variant not in {EVERY, TWIN, *variants}:
             raise _not_defined(version, variants)
-        require_companions(definition_of(version, variants).companions, version.engine)
+        definition = definition_of(version, variants)
+        require_companions(definition.companions, version.engine)
+        require_extensible(version, definition.extensions)
     for name in variants.keys() - {EVERY, *(version.variant for version in versions)}:
         plain = versions[0].plain
         raise VariantError(
@@ -203,7 +237,8 @@ def _not_defined(version: Version, variants: Variants) -> VariantError:
     name = version.variant
     return VariantError(
         f"{version} is not defined" + (f"; the variants are: {names}" if names else ""),
-        hint=f"define it with --set {name}:SETTING=VALUE, --build {name}:CFLAGS=-O3 or --patch {name}=FILE; "
+        hint=f"define it with --set {name}:SETTING=VALUE, --build {name}:CFLAGS=-O3, --patch {name}=FILE "
+        f"or --extension {name}:EXTENSION=REPO@REF; "
         f"the same build a second time is called #{TWIN}",
     )
 
@@ -214,6 +249,7 @@ def _option_of(variant: Variant) -> str:
         "--build": variant.choices != PLAIN,
         "--index": variant.indexes,
         "--companion": variant.companions,
+        "--extension": variant.extensions,
         "--patch": variant.patches,
     }
     return next((option for option, values in given.items() if values), "--set")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from history.comparison.result import ContenderComparison
-from history.series.variants import definition_in
+from history.series.variants import EXTENSIONS, definition_in
 from suites.metric import Role
 from suites.metrics import METRICS
 
@@ -32,6 +32,8 @@ def overheads(contender: ContenderComparison) -> list[Overhead]:
     without, changed = (definition_in(options, version.variant) for version in (base, new))
     if base.plain != new.plain or _compiled(without) != _compiled(changed) or without == changed:
         return []
+    if EXTENSIONS in without and without[EXTENSIONS] != changed.get(EXTENSIONS):
+        return []  # two refs of an extension, neither of which is without it
     return [
         Overhead(
             step.step,

@@ -141,7 +141,7 @@ def built_already(span: CandidateRange, home: Home, variant: Variant = UNCHANGED
     cached, choices = set(), variant.choices.to_json()
     for build in all_builds(home):
         source = build.manifest.get("source", {})
-        is_plain = not build.manifest.get("patches") and not can_relink(build)
+        is_plain = not (build.manifest.get("patches") or build.extensions or can_relink(build))
         if is_plain and build.manifest.get("choices", {}) == choices:
             cached.add(str(source.get("commit") or build.version))
     inner = enumerate(span.points[1:-1], start=1)

@@ -17,6 +17,7 @@ from build.home import ROOT, Home
 from suites.definition import load_suite
 from suites.metrics import METRICS
 from suites.sizing import this_machine
+from tests.tiny_extension import NEEDS_PRELOAD, ONLY_SINCE_18, TinyExtension
 
 pytestmark = pytest.mark.server
 
@@ -82,6 +83,43 @@ def test_two_variants_of_one_version(home: Home, postgres_18: Build) -> None:
         (variant,),
     ]
     connection.close()
+
+
+@pytest.mark.timeout(180)
+def test_two_refs_of_an_extension(home: Home, postgres_17: Build, tmp_path: Path) -> None:
+    """The setup calls its function, so that it is created before data are loaded."""
+    tiny = TinyExtension(tmp_path / "tiny")
+    commits = [tiny.tagged("v1"), tiny.tagged("v2", factor=2)]
+    tiny.tagged("v3", init=NEEDS_PRELOAD)
+    tiny.tagged("v4", before=ONLY_SINCE_18)
+    (tmp_path / "setup.sql").write_text(
+        "CREATE TABLE made AS SELECT tiny_work(g) FROM generate_series(1, 9) g;\n"
+    )
+    (tmp_path / "work.pgbench").write_text("SELECT tiny_work(100);\n")
+    files = ("--setup", str(tmp_path / "setup.sql"), "--script", str(tmp_path / "work.pgbench"))
+    words = (*files, "--seconds", "2", "--repetitions", "1", "--no-exact", "--keep-disturbed")
+    base, new = f"{OLD}#a", f"{OLD}#b"
+
+    def run(*refs: str) -> subprocess.CompletedProcess[str]:
+        options = [
+            word for pair in refs for word in ("--extension", pair.replace("REPO", f"tiny={tiny.path}"))
+        ]
+        versions = (base, new) if len(refs) > 1 else ("--alone", base)
+        return tidemark(home, "run", *words, *options, *versions)
+
+    ran = run("a:REPO@v1", "b:REPO@v2")
+    assert ran.returncode == 0, ran.stderr
+    compared = tidemark(home, "compare", base, new).stdout
+    for version, ref, commit in zip((base, new), ("v1", "v2"), commits, strict=True):
+        assert f"\n{version}: with tiny {ref} ({commit[:12]})\n" in compared
+    refused = run("a:REPO@v1", "b:REPO@v4")
+    assert refused.returncode == 2
+    assert f"{new} is skipped: tiny v4 for {OLD} does not compile: tiny.c:2:2: error:" in refused.stderr
+    assert f"an extension is missing in all versions but {base}" in refused.stderr
+    unloaded = run("a:REPO@v3")
+    assert unloaded.returncode == 2
+    assert "tiny must be loaded via shared_preload_libraries" in unloaded.stdout
+    assert "add --set shared_preload_libraries=tiny" in unloaded.stdout
 
 
 @pytest.mark.timeout(300)

@@ -1,5 +1,6 @@
 """Variants: what a command line defines, what each version gets of it, and what is refused."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from build.extensions.extension import ExtensionError
 from build.host import HostError
 from build.recipes.choices import BuildChoices, ChoiceError
 from build.version import parse_version
@@ -45,6 +47,26 @@ def test_a_variant_has_settings_compiler_flags_options_and_patches_in_any_mixtur
             "patches": ["one.patch", "two.patch"],
         }
     }
+
+
+def test_a_variant_has_extensions_in_place_of_those_of_every_version() -> None:
+    every, own = "tiny=https://example.org/t@v1", "fast:tiny=https://example.org/t@v2"
+    other = "other=https://example.org/o@main"
+    variants = read_variants([], [], [], extensions=[every, other, own])
+    assert [str(each) for each in definition_of(PLAIN, variants).extensions] == ["tiny v1", "other main"]
+    assert [str(each) for each in definition_of(FAST, variants).extensions] == ["other main", "tiny v2"]
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    recorded_as = {"extensions": [replace(variants["fast"].extensions[0], commit=commit).to_json()]}
+    assert described(recorded_as) == "with tiny v2 (0123456789ab)"
+    assert option_words("fast", recorded_as) == [
+        "--extension",
+        "fast:tiny=https://example.org/t@0123456789ab",
+    ]
+    assert definition_notes(recorded_as, [PLAIN]) == ["every version: with tiny v2 (0123456789ab)"]
+    with pytest.raises(ExtensionError, match="tiny is named twice"):
+        read_variants([], [], [], extensions=[every, every])
+    with pytest.raises(ExtensionError, match=r"mysql@9\.7\.2 takes no extension"):
+        require_defined([parse_version("mysql@9.7.2")], read_variants([], [], [], extensions=[every]))
 
 
 def test_a_variant_has_indexes_and_companions() -> None:
