@@ -36,7 +36,7 @@ class Extension:
     """A URL that git supports, or an absolute path."""
 
     ref: str
-    """A tag, branch or commit, or HEAD of a clone, each maybe with steps back; empty where it is chosen later."""
+    """A tag, branch or commit, or HEAD of a clone, each maybe with steps back; empty until it is chosen."""
 
     commit: str = ""
     """The commit of `ref`, 40 hex digits; empty until it was looked up."""
