@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from build.errors import TidemarkError
-from build.version import Version, parse_version
+from build.sources.repository import GIT_HELP
+from build.version import Version, parse_revision
 from history.arguments import Parser
 from history.comparison.result import (
     CONFIDENCE,
@@ -50,14 +51,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compare the versions named by the arguments, print the comparison, and return the exit code."""
     arguments = parse(argv)
     # Imported late: the launcher parses arguments before Tidemark's packages are installed.
+    from build.home import locate
+    from build.sources.source import as_recorded
     from history.comparison.compare import compare, exit_code
     from history.open import existing_history, open_reader
 
     try:
+        home, named = locate(), (arguments.base, *arguments.contenders)
+        base, *contenders = (as_recorded(version, home, arguments.git) for version in named)
         with open_reader(existing_history(arguments.history)) as history:
-            comparison = compare(
-                history, arguments.base, arguments.contenders, _options(arguments), arguments.branch
-            )
+            comparison = compare(history, base, contenders, _options(arguments), arguments.branch)
     except TidemarkError as error:
         print(f"tidemark compare: {error}", file=sys.stderr)
         return 2
@@ -121,6 +124,7 @@ def parser() -> argparse.ArgumentParser:
         help="a table of each kind of transactions",
     )
     add("--format", choices=FORMATS, default="terminal", help=shown)
+    add("--git", metavar="SOURCE", help=GIT_HELP)
     add("--history", metavar="PATH", help="default: history.db in Tidemark's output folder")
     return top
 
@@ -133,7 +137,7 @@ def _version(text: str) -> Version:
             )  # loaded only for the path of an install prefix
 
             return recorded_version(text)
-        return parse_version(text)
+        return parse_revision(text)
     except TidemarkError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -121,6 +121,9 @@ class EngineDescription:
     server_program: str
     """The name of the server's processes in the kernel's process table."""
 
+    tree_files: tuple[str, ...]
+    """Names at the top of its source, which together no other engine has."""
+
     def release_tag(self, release: str) -> str:
         """Return upstream's tag for `release`: `REL_18_6`, `mysql-9.7.2`."""
         return self.tag_prefix + release.replace(".", self.tag_separator)
@@ -166,6 +169,7 @@ ENGINES = EngineRegistry(
                 prerelease="([1-8][0-9])0?((?:beta|rc)[0-9]+)",
             ),
             server_program="postgres",
+            tree_files=("GNUmakefile.in", "contrib", "src"),
         ),
         Engine.MYSQL: EngineDescription(
             title="MySQL",
@@ -188,6 +192,7 @@ ENGINES = EngineRegistry(
                 rule="one digit, one digit, and the rest of the release",
             ),
             server_program="mysqld",
+            tree_files=("libmysql", "mysys", "sql", "storage"),
         ),
         Engine.MARIADB: EngineDescription(
             title="MariaDB",
@@ -211,6 +216,7 @@ ENGINES = EngineRegistry(
                 rule="two digits of each of three numbers",
             ),
             server_program="mariadbd",
+            tree_files=("libmariadb", "mysys", "sql", "storage"),
         ),
     },
 )

@@ -16,6 +16,7 @@ from build.build import Build
 from build.build_spec import FORMAT, BuildSpec, Patch, build_spec, read_patches
 from build.cache import damage, failures, store
 from build.cache.answers import KeptAnswers
+from build.engines import git_ref
 from build.files import make_folder
 from build.home import Home
 from build.installs.content import PrefixError
@@ -100,6 +101,20 @@ def lookup(
     if version.is_install:
         return _installed(version, home, is_plain=not patches and choices == PLAIN)
     return _find(version, home, read_patches(patches), choices, git_source)
+
+
+def require_known(version: Version, home: Home, git_source: str | None = None) -> None:
+    """Raise GitError for a version whose git source has no such tag or branch, before any work begins.
+
+    It is also raised when the source cannot be reached, unless there is a build of a version of that name.
+    """
+    if version.is_release or version.is_install:
+        return
+    if any(build.version.plain == version.plain for build in store.all_builds(home)):
+        return
+    repository = source.repository_of(version, home, git_source)
+    if repository is not None:
+        repository.require(git_ref(version))
 
 
 def _installed(version: Version, home: Home, *, is_plain: bool) -> Build:

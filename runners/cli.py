@@ -12,6 +12,7 @@ from typing import Any
 from build.errors import TidemarkError, machine_refusal
 from build.home import ROOT
 from build.programs.environment import kept_from_process
+from build.sources.repository import GIT_HELP
 from history.arguments import Parser
 from history.escaping.streams import escaped_output
 from runners.exit_codes import INTERRUPTED, TROUBLE
@@ -168,11 +169,10 @@ def parser() -> argparse.ArgumentParser:
 def _build(command: argparse.ArgumentParser) -> None:
     what = "engine@ref; or: export FOLDER VERSION..., import FILE..."
     patch = "apply this patch before compiling; VARIANT=FILE only for engine@ref#VARIANT; can be repeated"
-    git = "URL or path of the git repository to take the versions from"
     command.add_argument("what", nargs="+", metavar="VERSION", help=what)
     command.add_argument("--patch", action="append", default=[], metavar="FILE", help=patch)
     add_build_choices(command)
-    command.add_argument("--git", metavar="SOURCE", help=git)
+    command.add_argument("--git", metavar="SOURCE", help=GIT_HELP)
 
 
 def _check(command: argparse.ArgumentParser) -> None:
@@ -239,6 +239,7 @@ def _run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--durability", choices=["relaxed", "full"], default="relaxed", help=durability)
     add_own_workload(command)
     add_variants(command)
+    command.add_argument("--git", metavar="SOURCE", help=GIT_HELP)
     add_wait(command)
     command.add_argument("--history", metavar="PATH", help=history)
 
@@ -253,6 +254,7 @@ def _calibrate(command: argparse.ArgumentParser) -> None:
         "version", type=revision, metavar="VERSION", help="engine@ref, measured against itself"
     )
     add_variants(command)
+    command.add_argument("--git", metavar="SOURCE", help=GIT_HELP)
     clients = "client connections: each number makes a level of every step"
     command.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
     command.add_argument("--suite", default="write-heavy", help=suite)
@@ -336,6 +338,7 @@ def _profile(command: argparse.ArgumentParser) -> None:
         subcommand.add_argument(
             "--output", metavar="FOLDER", help="folder for the SVGs, instead of Tidemark's own"
         )
+        subcommand.add_argument("--git", metavar="SOURCE", help=GIT_HELP)
         subcommand.add_argument("--history", metavar="PATH", help="history to read from")
 
 

@@ -16,7 +16,7 @@ from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MAX_ROUNDS
 
 
 def version(text: str) -> Version:
-    """Parse a version as the history has it; the path of an install prefix is read."""
+    """Parse a version as it was measured, with steps back or not; the path of an install prefix is read."""
     try:
         return recorded_version(text)
     except TidemarkError as error:

@@ -11,7 +11,7 @@ from build.files import json_value, make_folder, write_atomically
 from build.home import Home
 from build.installs.content import PrefixError, digest_of, stamp_of
 from build.installs.facts import KINDS, compile_options, compiler_of, require_programs, said_by
-from build.version import INSTALL_DIGITS, Version, parse_revision, parse_version
+from build.version import INSTALL_DIGITS, Version, parse_revision
 
 
 def read_install(prefix: Path, named: Version) -> Build:
@@ -79,13 +79,13 @@ def prefix_of(version: Version, home: Home) -> Path:
 
 
 def recorded_version(text: str) -> Version:
-    """Return the version that `text` names as the history has it: a path of an install prefix is read.
+    """Return the version that `text` names, and for the path of an install prefix what the history has.
 
     Raises VersionError and PrefixError.
     """
-    if "=" not in text or "/" not in text:
-        return parse_version(text)
     version = parse_revision(text)
+    if "/" not in version.installed:
+        return version
     return read_install(Path(version.installed), version).version
 
 

@@ -29,6 +29,9 @@ class Clone:
     shallow: Path
     """The file that exists if history is missing."""
 
+    root: Path
+    """The top of its work tree; the repository itself if it is bare."""
+
     def commit(self, name: str) -> str | None:
         """Return the commit, 40 hex digits, of a full ref such as `refs/tags/v1`; None if there is none."""
         try:
@@ -53,6 +56,13 @@ class Clone:
         kinds = ("refs/heads/", "refs/tags/", "refs/remotes/origin/", "refs/remotes/")
         found = (name.removeprefix(kind) for kind in kinds for name in listed if name.startswith(kind))
         return list(dict.fromkeys(found))
+
+    def names_in(self, ref: str) -> set[str]:
+        """Return the names at the top of the tree of a ref; empty if there is no such ref."""
+        try:
+            return set(git_command.run("ls-tree", "--name-only", ref, git_dir=self.git_dir).splitlines())
+        except GitError:
+            return set()
 
     def is_published(self, commit: str) -> bool:
         """Return whether a branch or tag leads to a commit."""
@@ -81,6 +91,8 @@ def clone_at(folder: Path, *, is_root: bool = True) -> Clone | None:
     except GitError:
         return None
     git_dir, objects, shallow = map(Path, told.splitlines()[:3])
-    if is_root and git_dir != folder.resolve() and not (folder / ".git").exists():
+    above = (place for place in (folder.resolve(), *folder.resolve().parents) if (place / ".git").exists())
+    root = next(above, git_dir)
+    if is_root and folder.resolve() not in (git_dir, root):
         return None
-    return Clone(git_dir, objects, shallow)
+    return Clone(git_dir, objects, shallow, root)

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from build.addresses import redacted, without_secrets
+from build.engines import ENGINES
 from build.errors import did_you_mean
 from build.files import make_folder
 from build.home import Home
@@ -167,8 +168,22 @@ class Mirror:
         hint = f"list tags and branches with: git ls-remote {shlex.quote(self.shown)}"
         meant = did_you_mean(split_steps(ref)[0], names)
         return NoSuchRefError(
-            f"no tag, branch or commit '{ref}'{is_file}", where=self.shown, hint=f"{meant} {hint}".strip()
+            f"no tag, branch or commit '{ref}'{is_file}",
+            where=self.shown,
+            hint=f"{meant} {hint}".strip() + self._own,
         )
+
+    @property
+    def _own(self) -> str:
+        """What is added to the hint of an error of upstream's repository, which nobody may have meant."""
+        upstream = any(self.url == ENGINES[engine].upstream.git for engine in Engine)
+        return "; to take it from your own repository, name that with --git" if upstream else ""
+
+    def _remotely(self, *arguments: str, git_dir: Path | None, seconds: float) -> str:
+        try:
+            return git_command.run(*arguments, git_dir=git_dir, seconds=seconds)
+        except GitError as error:
+            raise GitError(error.what, where=error.where, hint=error.hint + self._own) from error
 
     def _listed(self, ref: str) -> str:
         """Return the object of the tag or branch that the remote source lists; empty for a commit.
@@ -179,7 +194,7 @@ class Mirror:
         if is_commit_name(base):
             return ""
         asked = ("ls-remote", "--quiet", "--heads", "--tags", "--refs", "--", self.url)
-        listed = git_command.run(*asked, git_dir=None, seconds=LIST_SECONDS)
+        listed = self._remotely(*asked, git_dir=None, seconds=LIST_SECONDS)
         objects: Mapping[str, str] = {
             name: digest for digest, _, name in (line.partition("\t") for line in listed.splitlines())
         }
@@ -219,7 +234,7 @@ class Mirror:
             git_command.run("init", "--quiet", "--bare", git_dir=self.path)
 
     def _fetch(self, *refspecs: str, prune: bool = False) -> None:
-        git_command.run(
+        self._remotely(
             "fetch",
             "--quiet",
             "--no-tags",

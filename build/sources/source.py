@@ -1,21 +1,22 @@
 """Obtaining the source of a version: sources are tried in order, and the log says which one was used."""
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from build.engines import ENGINES, git_ref
+from build.engines import git_ref
 from build.errors import TidemarkError
 from build.home import Home
 from build.installs.install import recorded_install
 from build.lock import held
 from build.progress import Progress
 from build.sources import download, git
-from build.sources.git_command import NoSuchRefError
+from build.sources.clone import HEAD
+from build.sources.git_command import GitError, NoSuchRefError
 from build.sources.releases import Release, find_release, known_releases, record_pin
-from build.version import Engine, Version, split_steps
+from build.sources.repository import git_address, known_address, repository_address, variable
+from build.version import Version, split_steps
 
 RESOLVED_DIGITS = 12
 """Digits of a commit in the name of a version, as a bisect writes it."""
@@ -58,14 +59,6 @@ class Source:
         return about
 
 
-def git_address(engine: Engine, given: str | None) -> str | None:
-    """Return the URL or path of the git source: `given`, else the engine's variable, else None.
-
-    The variable is called `$TIDEMARK_GIT_POSTGRES` for Postgres.
-    """
-    return given or os.environ.get(f"TIDEMARK_GIT_{engine.upper()}") or None
-
-
 def known_sources(version: Version, home: Home, git_source: str | None = None) -> list[Source]:
     """Return the sources of a version that are known without network and without reading a tarball.
 
@@ -76,7 +69,7 @@ def known_sources(version: Version, home: Home, git_source: str | None = None) -
     release = find_release(version, home)
     if release is not None and release.sha256 is not None:
         known.append(_tarball(release, "cache", _cached_tarball(release, home), release.sha256))
-    repository = _repository(version, home, git_source)
+    repository = repository_of(version, home, git_source)
     if repository is not None:
         mirrored = _from_mirror(version, repository)
         known += [mirrored] if mirrored else []
@@ -115,8 +108,8 @@ _SAY_ABSENT = (download.AbsentFileError, NoSuchRefError, AbsentVersionError)
 
 
 def resolved(version: Version, home: Home, progress: Progress, git_source: str | None = None) -> Version:
-    """Return the version with the commit in place of steps back (`postgres@main~3`), and the digest in place
-    of the path of an install prefix; any other as it is.
+    """Return the version with the commit in place of steps back (`postgres@main~3`) and of HEAD, and the
+    digest in place of the path of an install prefix; any other as it is.
 
     A branch is asked for anew, as it is when it is built. Raises GitError or PrefixError.
     """
@@ -124,16 +117,51 @@ def resolved(version: Version, home: Home, progress: Progress, git_source: str |
         build = recorded_install(version, home)
         progress.note(f"{version}: {build.release}, recorded as {build.version}")
         return build.version
-    if not split_steps(version.ref)[1]:
+    if not _is_relative(version):
         return version
-    found = _from_git(version, git.mirror(_address(version, git_source), version.engine, home), progress)
+    address = repository_address(version.engine, git_source)
+    found = _from_git(version, git.mirror(address, version.engine, home), progress)
     assert found.commit is not None
     progress.note(f"{version}: commit {found.commit.commit}")
-    return Version(version.engine, f"git:{found.commit.commit[:RESOLVED_DIGITS]}", version.variant)
+    return _at_commit(version, found.commit)
 
 
-def _address(version: Version, given: str | None) -> str:
-    return git_address(version.engine, given) or ENGINES[version.engine].upstream.git
+def as_recorded(version: Version, home: Home, git_source: str | None) -> Version:
+    """Return the name under which a version was measured: the commit in place of steps back and of HEAD.
+
+    Raises GitError if no repository was named that knows it, and none is around the current folder.
+    """
+    if version.is_install or not _is_relative(version):
+        return version
+    address = known_address(version.engine, git_source)
+    if address is None:
+        raise GitError(
+            f"which commit {version} is, only its repository knows",
+            hint=f"name the repository with --git or {variable(version.engine)}, or start the command in the "
+            "clone",
+        )
+    repository = git.mirror(address, version.engine, home)
+    return _at_commit(version, repository.fetch(git_ref(version)))
+
+
+def repository_of(version: Version, home: Home, given: str | None) -> git.Mirror | None:
+    """Return the mirror of the git source to use; None for a release if no git source was given.
+
+    The tarball of a release is a far smaller download than upstream's repository.
+    """
+    if version.is_release and git_address(version.engine, given) is None:
+        return None
+    return git.mirror(repository_address(version.engine, given), version.engine, home)
+
+
+def _is_relative(version: Version) -> bool:
+    """Whether its ref means another commit tomorrow, and is never recorded."""
+    base, steps = split_steps(version.ref.removeprefix("git:"))
+    return bool(steps) or base == HEAD
+
+
+def _at_commit(version: Version, commit: git.Commit) -> Version:
+    return Version(version.engine, f"git:{commit.commit[:RESOLVED_DIGITS]}", version.variant)
 
 
 Attempt = tuple[str, Callable[[], Source | None]]
@@ -144,23 +172,12 @@ def _attempts(version: Version, home: Home, progress: Progress, git_source: str 
     release = find_release(version, home)
     if release is not None:
         yield "source cache", lambda: _from_cache(release, home, progress)
-    repository = _repository(version, home, git_source)
+    repository = repository_of(version, home, git_source)
     if repository is not None:
         yield f"git {repository.shown}", lambda: _from_git(version, repository, progress)
     if release is not None:
         yield "upstream", lambda: _from_upstream(release, home, progress)
         yield "apt pool", lambda: _from_pool(release, home, progress)
-
-
-def _repository(version: Version, home: Home, given: str | None) -> git.Mirror | None:
-    """Return the mirror of the git source to use; None for a release if no git source was given.
-
-    The tarball of a release is a far smaller download than upstream's repository.
-    """
-    address = git_address(version.engine, given)
-    if address is None and version.is_release:
-        return None
-    return git.mirror(address or ENGINES[version.engine].upstream.git, version.engine, home)
 
 
 def _cached_tarball(release: Release, home: Home) -> Path:

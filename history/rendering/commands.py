@@ -153,8 +153,8 @@ def _notes(session: Session, names: Sequence[str]) -> Iterator[str]:
     for name in dict.fromkeys(version.variant for version in versions):
         yield from patch_notes(definition_in(session.options, name))
     compiled = [version for version in versions if not (version.is_release or version.is_install)]
-    for engine in dict.fromkeys(version.engine for version in compiled):
-        yield f"# Commits that are not upstream's: TIDEMARK_GIT_{engine.upper()} names their repository."
+    if compiled:
+        yield "# Commits that are not upstream's: add --git with their repository."
 
 
 def _defined(session: Session, versions: Sequence[Version]) -> list[str]:

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from build.sources.repository import GIT_HELP
 from build.version import Engine
 from runners.occupancy.arguments import add_wait
 from runners.values import count, duration, minutes
@@ -20,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     """Add the arguments of the question and the subcommands; `plan` is the default plan of nights."""
     parser.description = (
         "Find the commit between good and bad that changed a metric, by interleaved rounds on this machine. "
-        "After an interruption the same command resumes the search."
+        "After an interruption the same command resumes the search. Without a repository that was named, the "
+        "known releases between two releases are searched."
     )
     parser.epilog = EXIT_CODES
     _question(parser)
@@ -50,8 +52,7 @@ def _question(parser: argparse.ArgumentParser) -> None:
     add("--engine", choices=list(Engine), default=Engine.POSTGRES, help="default: %(default)s")
     add("--good", metavar="REF", help=f"{ref} before the change; required")
     add("--bad", metavar="REF", help=f"{ref} with the change; required")
-    source = "URL or path of the git repository; without one, two releases are searched by the known releases"
-    add("--git", metavar="SOURCE", help=source)
+    add("--git", metavar="SOURCE", help=GIT_HELP)
     add("--suite", default="write-heavy", help="name or folder of the suite (default: %(default)s)")
     add("--step", metavar="NAME", help="the step that changed; required")
     add("--profile", default="smoke", help="how long and large: smoke (default) or short")

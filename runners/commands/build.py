@@ -7,7 +7,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
-from build.make import lookup, provide
+from build.make import lookup, provide, require_known
 from build.progress import Progress
 from build.sources.source import resolved
 from build.version import Version, parse_revision, parse_version
@@ -25,6 +25,8 @@ def main(arguments: argparse.Namespace) -> int:
         return _import(rest, home)
     with progress() as shown:
         versions = [resolved(parse_revision(text), home, shown, arguments.git) for text in arguments.what]
+        for version in versions:
+            require_known(version, home, arguments.git)
     return _build(versions, arguments, home)
 
 
@@ -88,7 +90,14 @@ def _export(words: list[str], arguments: argparse.Namespace, home: Home) -> int:
         versions = [parse_version(text) for text in words[1:]]
         chosen = [_definition(version, arguments) for version in versions]
         builds = [
-            provide(version.plain, home, shown, patches=definition.patches, choices=definition.choices)
+            provide(
+                version.plain,
+                home,
+                shown,
+                patches=definition.patches,
+                choices=definition.choices,
+                git_source=arguments.git,
+            )
             for version, definition in zip(versions, chosen, strict=True)
         ]
         for path in export(builds, Path(words[0])):

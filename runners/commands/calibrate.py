@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from build.addresses import without_secrets
 from build.home import locate_for_writing
+from build.make import require_known
 from build.sources.source import resolved
 from history.comparison.compare import compare
 from history.comparison.pairs import noise_of
@@ -17,7 +18,7 @@ from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY, Design, smallest_visible
 from history.store.records import StepNoise
 from history.store.writer import Store
-from runners.commands.run import RequestError
+from runners.commands.run import RequestError, sources_of
 from runners.console import progress, say_problems
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
@@ -36,7 +37,8 @@ def main(arguments: argparse.Namespace) -> int:
     request_of(arguments)  # what is refused, is before anything is fetched
     home = locate_for_writing()
     with progress() as shown:
-        arguments.version = resolved(arguments.version, home, shown)
+        arguments.version = resolved(arguments.version, home, shown, arguments.git)
+        require_known(arguments.version, home, arguments.git)
     request = request_of(arguments)
     history = history_of(arguments.history, home)
     with (
@@ -77,6 +79,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
     return Request(
         versions=(version, twin),
         variants=variants,
+        git=sources_of((version,), arguments.git),
         suite=suite,
         profile_name=arguments.profile,
         # At a rate there is no noise of throughput, and the rate may be a share of what is calibrated here.

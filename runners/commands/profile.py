@@ -6,6 +6,7 @@ from pathlib import Path
 
 from build.home import Home, locate_for_writing
 from build.inferno import provide_inferno
+from build.sources.source import as_recorded
 from build.version import Version
 from history.comparison.profile_diff import Rounds, costs, differential, total
 from history.comparison.remedies import remedy
@@ -30,7 +31,8 @@ LONGEST_NAME = 60
 def main(arguments: argparse.Namespace) -> int:
     """Show the profile of one version, or the difference of two; return 0."""
     home = locate_for_writing()
-    named = [arguments.version] if arguments.what == "show" else [arguments.base, arguments.contender]
+    asked = [arguments.version] if arguments.what == "show" else [arguments.base, arguments.contender]
+    named = [as_recorded(version, home, arguments.git) for version in asked]
     with open_reader(existing_history(arguments.history)) as store:
         session, versions = _session(store, named, arguments)
         read = _source(store, session, versions, arguments)

@@ -8,7 +8,10 @@ from statistics import fmean
 from build.addresses import redacted, without_secrets
 from build.errors import TidemarkError
 from build.home import locate_for_writing
+from build.make import require_known
+from build.sources.repository import variable
 from build.sources.source import resolved
+from build.version import Engine, Version
 from history.counts import counted
 from history.rendering.numbers import amount
 from history.spool.opening import open_recorded
@@ -36,7 +39,9 @@ def main(arguments: argparse.Namespace) -> int:
     request_of(arguments)  # what is refused, is before anything is fetched
     home = locate_for_writing()
     with progress() as shown:
-        arguments.versions = [resolved(version, home, shown) for version in arguments.versions]
+        arguments.versions = [resolved(version, home, shown, arguments.git) for version in arguments.versions]
+        for version in arguments.versions:
+            require_known(version, home, arguments.git)
     request = request_of(arguments)
     history = history_of(arguments.history, home)
     with (
@@ -80,6 +85,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         explains_resume=arguments.resume,
         resumed_by="" if arguments.resume else resuming_command(arguments.words),
         variants=variants,
+        git=sources_of(versions, arguments.git),
         durability=Durability(arguments.durability),
         seconds=arguments.seconds,
         exact=exact,
@@ -89,6 +95,18 @@ def request_of(arguments: argparse.Namespace) -> Request:
     _require_consistent(request)
     _require_base(request, is_alone=arguments.alone)
     return request
+
+
+def sources_of(versions: Sequence[Version], git: str | None) -> dict[Engine, str]:
+    """Return the git source by engine that `--git` names. Raises RequestError for commits of two engines."""
+    engines = {version.engine for version in versions if not (version.is_release or version.is_install)}
+    if git is not None and len(engines) > 1:
+        raise RequestError(
+            "--git names one repository, and branches or commits of two engines are asked for",
+            where=", ".join(map(str, versions)),
+            hint=f"name each engine's repository: {' and '.join(sorted(map(variable, engines)))}",
+        )
+    return {} if git is None else {version.engine: git for version in versions}
 
 
 def resuming_command(words: Sequence[str]) -> str:

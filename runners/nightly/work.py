@@ -11,7 +11,7 @@ from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.home import Home
 from build.sources.git import mirror
-from build.sources.source import git_address
+from build.sources.repository import git_address
 from build.version import Engine, Version, parse_version
 from history.series.night import configuration_name, release_branch
 from history.series.results import KnownResult, known_results

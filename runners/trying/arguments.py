@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from build.sources.repository import GIT_HELP
 from build.version import Engine
 from runners.occupancy.arguments import add_wait
 from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     )
     add("--against", metavar="REF", help=against)
     add("--engine", choices=list(Engine), default=Engine.POSTGRES, help="default: %(default)s")
-    add("--git", metavar="SOURCE", help="URL or path of the git repository")
+    add("--git", metavar="SOURCE", help=GIT_HELP)
     add("--suite", help=f"name or folder of the suite (default: {USUAL_SUITE})")
     add("--profile", default="smoke", help="how long and large: smoke (default) or short")
     add("--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated")

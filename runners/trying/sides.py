@@ -11,7 +11,7 @@ from build.home import Home
 from build.installs.install import recorded_install
 from build.sources.commits import merge_base
 from build.sources.git import mirror
-from build.sources.source import git_address
+from build.sources.repository import git_address
 from build.version import Engine, Version, parse_revision
 from runners.measuring.variants import Variant, Variants
 

@@ -194,7 +194,7 @@ def test_what_is_not_stored_is_said() -> None:
     session = stored(request)
     assert run_again(session)[:-1] == [
         "# Start it in the folder with fix.patch: the history does not keep patches.",
-        "# Commits that are not upstream's: TIDEMARK_GIT_POSTGRES names their repository.",
+        "# Commits that are not upstream's: add --git with their repository.",
     ]
     for change, said in (
         ({"suite": "mine"}, "the suite mine is in a folder of its own, which is not stored"),

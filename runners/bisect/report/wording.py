@@ -45,9 +45,9 @@ def reproduce(state: BisectState) -> Iterator[str]:
     seconds = ["--seconds", f"{question.seconds:g}"] if question.seconds and not counted else []
     how = COUNTED if counted else DECIDED
     yield from patch_notes(question.variant)
-    source = f"TIDEMARK_GIT_{question.engine.upper()}={quoted([question.git])} " if question.git else ""
-    run = ["./tidemark", "run", *option_words(name, question.variant), *where, *seconds, *how, *versions]
-    yield f"{source}{quoted(run)}"
+    source = ["--git", question.git] if question.git else []
+    options = [*option_words(name, question.variant), *source, *where, *seconds, *how]
+    yield quoted(["./tidemark", "run", *options, *versions])
     yield quoted(["./compare.py", *versions, *where, "--metric", question.metric])
 
 

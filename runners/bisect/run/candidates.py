@@ -1,12 +1,11 @@
 """The candidates between good and bad: commits of a git source, or known releases without one."""
 
 from build.addresses import without_secrets
-from build.engines import ENGINES
 from build.home import Home
 from build.sources.commits import CommitInfo, CommitRange, RangeError, commit_range
 from build.sources.git import mirror
 from build.sources.releases import known_releases
-from build.sources.source import git_address
+from build.sources.repository import git_address, repository_address
 from build.version import Engine, Version, is_release, release_numbers
 from runners.bisect.domain.question import BisectPoint, CandidateRange
 
@@ -20,13 +19,14 @@ DIGITS = 12
 def git_source_of(engine: Engine, good: str, bad: str, given: str | None) -> str | None:
     """Return the address of the git source to search; None for a list of releases.
 
-    It is the one that was given or is in the environment; else upstream's, unless good and bad are releases.
+    It is the one that was given or is in the environment; else, unless good and bad are releases, the clone
+    of the engine around the current folder, or upstream's.
     """
     chosen = git_address(engine, given)
     if chosen is not None:
         return chosen
     releases = all(is_release(ref) for ref in (good, bad))
-    return None if releases else ENGINES[engine].upstream.git
+    return None if releases else repository_address(engine, None)
 
 
 def candidate_range(

@@ -12,7 +12,7 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress
 from build.sources.git import mirror
-from build.sources.source import git_address
+from build.sources.repository import git_address
 from build.version import Engine, Version, parse_version
 from history.changes import confirmation
 from history.changes.detector import judge

@@ -1,0 +1,62 @@
+"""Which git source is meant: one that was named, the clone around the current folder, or upstream's."""
+
+import os
+from pathlib import Path
+
+from build.engines import ENGINES
+from build.sources.clone import Clone, clone_at
+from build.version import Engine
+
+GIT_HELP = (
+    "URL or path of the git repository with branches, tags and commits, such as your clone; default: "
+    "TIDEMARK_GIT_POSTGRES (_MYSQL, _MARIADB), else the engine's clone around the current folder, else "
+    "upstream's"
+)
+"""The help of `--git`, of every command that has it."""
+
+
+def variable(engine: Engine) -> str:
+    """Return the name of the environment variable that names a git source of an engine."""
+    return f"TIDEMARK_GIT_{engine.upper()}"
+
+
+def git_address(engine: Engine, given: str | None) -> str | None:
+    """Return the URL or path of the git source: `given`, else the engine's variable, else None.
+
+    The variable is called `$TIDEMARK_GIT_POSTGRES` for Postgres.
+    """
+    return given or os.environ.get(variable(engine)) or None
+
+
+def known_address(engine: Engine, given: str | None) -> str | None:
+    """Return the git source that was named, else the clone of the engine around the current folder, or None.
+
+    Releases are not taken from a clone that was not named: their tarballs have pinned digests.
+    """
+    named = git_address(engine, given)
+    if named is not None:
+        return named
+    clone = clone_around()
+    return str(clone.root) if clone is not None and engine_of(clone) is engine else None
+
+
+def repository_address(engine: Engine, given: str | None) -> str:
+    """Return `known_address`, or upstream's repository where there is none."""
+    return known_address(engine, given) or ENGINES[engine].upstream.git
+
+
+def clone_around() -> Clone | None:
+    """Return the repository in which the current folder lies; None outside of one."""
+    try:
+        return clone_at(Path.cwd(), is_root=False)
+    except OSError:  # the folder was deleted
+        return None
+
+
+def engine_of(clone: Clone) -> Engine | None:
+    """Return the engine whose source a repository has, by the files at the top of what is checked out.
+
+    Return None for any other repository.
+    """
+    names = clone.names_in("HEAD")
+    return next((engine for engine in Engine if names >= set(ENGINES[engine].tree_files)), None)
