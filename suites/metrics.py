@@ -56,6 +56,9 @@ REFUSED = "refused_transactions"
 
 MEDIAN_LATENCY, TAIL_LATENCY, SECOND_LATENCY = "latency_p50_ms", "latency_p99_ms", "latency_second_ms"
 
+OPERATION_TIME = "operation_ms"
+"""The primary metric of imported sessions whose tool gives times and no rates."""
+
 PRIMARY = QPS
 """The primary metric: the default of comparisons, and the metric that --until-decided runs rounds for.
 
@@ -261,6 +264,9 @@ _ROWS = (
     Metric("statement_seconds", "s", _LOWER, _CONTEXT,
            "the one transaction of a timed step, such as building indexes", followed=True, beside=True,
            label="seconds of the statement", most=_YEARS),
+    Metric(OPERATION_TIME, "ms", _LOWER, _CONTEXT,
+           "mean time of an operation, as other tools report it instead of a rate",
+           followed=True, judged=True, followed_without=QPS, label="time per operation", most=_YEARS * 1000),
 )
 # fmt: on
 

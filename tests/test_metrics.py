@@ -71,12 +71,12 @@ def test_the_lists_of_the_rows() -> None:
         *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
         "instructions_per_op",
         *("connection_kib", "connection_page_tables_kib", "connection_rss_kib", "connects_per_second"),
-        *("reset_seconds", "table_bytes", "index_bytes", "statement_seconds"),
+        *("reset_seconds", "table_bytes", "index_bytes", "statement_seconds", "operation_ms"),
     )
     assert set(judged_metrics()) == {
         *("qps", "tps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
         *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes", "instructions_per_op"),
-        "connection_kib",
+        *("connection_kib", "operation_ms"),
     }
     assert judged_metrics(Detection.STEP) == ("instructions_per_op",)
     assert {*judged_metrics(*Detection)} == {*judged_metrics()}

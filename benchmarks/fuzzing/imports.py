@@ -3,6 +3,7 @@
 import json
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,11 @@ from history.store.profiles import packed, unpacked
 from history.store.session_reads import runs_of, session_of
 from history.transfer.database_source import opened
 from history.transfer.foreign.csv_table import read_csv
+from history.transfer.foreign.document import Document
+from history.transfer.foreign.formats import recognised
 from history.transfer.foreign.mytools import read_per_op, read_qps
+from history.transfer.foreign.reading import read_files
+from history.transfer.foreign.results import numbered
 from history.transfer.foreign.sessions import ImportedRows
 from history.transfer.foreign.values import Given, Read
 from history.transfer.format_detection import format_of
@@ -28,6 +33,9 @@ from history.transfer.plausibility import impossible
 from history.transfer.row_source import TransferError
 
 FACTS = ROOT / "tests/golden/facts/postgres-sysbench-40threads-2025-11"
+
+RESULTS = ROOT / "tests/golden/imports"
+"""A file of each format that tools write."""
 
 LINES = 12
 """Of a foreign table: enough for every kind of line."""
@@ -38,13 +46,13 @@ SMALL = HistoryScale(nights=1, boxes=1, branches=1, steps=1, nights_with_rounds=
 # --- foreign tables
 
 
-def _table(name: str, read: Callable[[Path, Given], Read], given: Given) -> Callable[[Path], Parse]:
+def _table(name: str, read: Callable[[Document, Given], Read], given: Given) -> Callable[[Path], Parse]:
     def opened_in(folder: Path) -> Parse:
         file = folder / name
 
         def parse(data: bytes) -> Iterable[Number]:
             file.write_bytes(data)
-            values = read(file, given).values
+            values = read(Document(file), given).values
             rows = sum(1 for _ in ImportedRows(values, given.cores).items()) if values else 0
             yield Number("rows", rows, 1e6)
             # Which numbers are plausible is the metric's own rule, which merging applies.
@@ -53,6 +61,25 @@ def _table(name: str, read: Callable[[Path, Given], Read], given: Given) -> Call
         return parse
 
     return opened_in
+
+
+def _results(folder: Path) -> Parse:
+    """A file of results of any tool: what it is taken for, what it holds, and the rows that this makes."""
+    file = folder / "results"
+
+    def parse(data: bytes) -> Iterable[Number]:
+        file.write_bytes(data)
+        document = Document(file)
+        if (known := recognised(document)) is not None:
+            try:
+                read = read_files([(document, known)], NAMED)
+            except TransferError:  # some name their step, and some do not
+                read = read_files([(document, known)], replace(NAMED, step="read-write"))
+            values = [*read.values, *numbered(read.results, {})]
+            yield Number("rows", sum(1 for _ in ImportedRows(values).items()), 1e6)
+            yield from (Number("value", value.number, 1e308, -1e308) for value in values)
+
+    return parse
 
 
 def _lines_of(suffix: str) -> Sequence[bytes]:
@@ -165,6 +192,10 @@ def _profile_captures() -> Sequence[bytes]:
 
 GIVEN = Given(machine="box", suite="write-heavy", when=datetime(2026, 1, 1, tzinfo=UTC), cores=48)
 
+NAMED = replace(
+    GIVEN, version="postgres@main", metrics={"inserts": ("qps", ""), "p99": ("latency_p99_ms", "")}
+)
+
 _CSV = (
     b"machine,suite,step,version,metric,value,when,unit,repetition\n"
     b"box,write-heavy,insert,postgres@18.6,qps,1000.5,2026-01-01,,1\n"
@@ -181,6 +212,12 @@ TARGETS = (
         "per-op table",
         lambda: _lines_of(".per-op.txt"),
         _table("x.per-op.txt", read_per_op, GIVEN),
+        _TABLE_ERRORS,
+    ),
+    FuzzTarget(
+        "results of a tool",
+        lambda: [path.read_bytes() for path in sorted(RESULTS.iterdir())],
+        _results,
         _TABLE_ERRORS,
     ),
     FuzzTarget("kind of file", lambda: [_CSV, b"SQLite format 3\0"], _kind, _TABLE_ERRORS),

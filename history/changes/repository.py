@@ -315,8 +315,5 @@ def _start(night: Night) -> datetime:
 
 def commit_of(connection: Connection, night: Night) -> str | None:
     """Return the commit that a night measured; None for a version that is not from git or was not built."""
-    query = select(builds.c.source_kind, builds.c.source_digest).where(builds.c.id == night.build_id)
-    row = connection.execute(query).one_or_none()
-    if row is None or row.source_kind != "git":
-        return None
-    return str(row.source_digest).split(":")[1]  # git:COMMIT:TREE
+    digest = connection.scalar(select(builds.c.source_digest).where(builds.c.id == night.build_id))
+    return digest.split(":")[1] if digest and digest.startswith("git:") else None  # git:COMMIT:TREE

@@ -253,10 +253,11 @@ class ContenderComparison:
 
     @cached_property
     def unrecorded(self) -> frozenset[str]:
-        """The metrics without a column: uncounted instructions, and others where only they were counted."""
+        """The metrics without a column: uncounted instructions, and all others of which nothing was recorded
+        where only instructions were counted, or another tool measured."""
         beside = [ratio for step in self.steps for ratio in step.beside]
         recorded = {ratio.metric for ratio in beside if ratio.pairs}
-        only = self.session.only_counted
+        only = self.session.only_counted or self.session.is_imported
         return frozenset(
             ratio.metric
             for ratio in beside

@@ -51,7 +51,8 @@ def title(
     base = contender.base
     metric = contender.steps[0].judged.row if contender.steps else comparison.metric
     name = names.get(contender.contender, str(contender.contender))
-    text = f"{name} against {base}: {metric.name} ({metric.unit})"
+    less = ", less is better" if metric.better is Better.LOWER else ""
+    text = f"{name} against {base}: {metric.name} ({metric.unit}{less})"
     if contender.contender.engine is base.engine:
         return text
     durability = contender.session.durability

@@ -4,6 +4,7 @@ import argparse
 from datetime import date
 from typing import TYPE_CHECKING
 
+from build.errors import did_you_mean
 from history.store.records import ChangeStatus
 from history.timestamps import moment
 from runners.values import count, names
@@ -70,19 +71,8 @@ def _transfers(subcommands: "Subcommands") -> None:
     out.add_argument(
         "--since", type=any_date, metavar="DATE", help="only sessions that began at this time or later"
     )
-    take = subcommands.add_parser("import", help="import exports, and tables of other tools")
-    what = "NDJSON, CSV, mytools' tables"
-    take.add_argument("files", nargs="+", metavar="FILE", help=what)
-    table = take.add_argument_group("for tables that do not name them")
-    table.add_argument("--machine", metavar="NAME", help="machine that was measured on")
-    table.add_argument("--suite", metavar="NAME", help="suite that was run")
-    table.add_argument("--when", type=any_date, metavar="DATE", help="when it was measured, such as 2025-11")
-    cores = "cores of the machine, for CPU costs that are shares"
-    table.add_argument("--cores", type=count, metavar="N", help=cores)
-    columns = "versions of the columns of a table without a head, in their order, such as pg177,pg181"
-    table.add_argument("--columns", type=names, default=(), metavar="NAMES", help=columns)
-    base = "branch or version that the others are compared with, such as postgres@17; recorded with the table"
-    table.add_argument("--base", metavar="BRANCH", help=base)
+    take = subcommands.add_parser("import", help="import exports, and results of other tools")
+    _import_arguments(take)
     merge = subcommands.add_parser("merge", help="import what other histories have and this one lacks")
     merge.add_argument("histories", nargs="+", metavar="HISTORY", help="a path, a URL, or an export")
     deliver = subcommands.add_parser("deliver", help="send what waits on this box to histories on servers")
@@ -107,6 +97,48 @@ def _transfers(subcommands: "Subcommands") -> None:
     prune.add_argument("--before", type=any_date, required=True, metavar="DATE", help=before)
     prune.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
     _read(out, take, merge, backup, restore, migrate, prune)
+
+
+def _import_arguments(take: argparse.ArgumentParser) -> None:
+    what = (
+        "NDJSON, CSV, or what sysbench, pgbench, HammerDB, BenchBase, hyperfine and others write; "
+        "may be compressed by gzip"
+    )
+    take.add_argument("files", nargs="+", metavar="FILE", help=what)
+    table = take.add_argument_group("for results that do not name them")
+    table.add_argument("--machine", metavar="NAME", help="machine that was measured on")
+    table.add_argument("--suite", metavar="NAME", help="suite that was run (default: the name of the tool)")
+    table.add_argument("--when", type=any_date, metavar="DATE", help="when it was measured, such as 2025-11")
+    version = "version that was measured, or one for each file in their order, separated by commas"
+    table.add_argument("--version", metavar="VERSION", help=version)
+    table.add_argument("--step", metavar="NAME", help="name of the step that was run")
+    metric = (
+        "metric of a column or benchmark, and its unit if that is another one, such as p99=latency_p99_ms:s; "
+        "can be repeated"
+    )
+    table.add_argument(
+        "--metric", action="append", type=named_metric, default=[], metavar="NAME=METRIC", help=metric
+    )
+    cores = "cores of the machine, for CPU costs that are shares"
+    table.add_argument("--cores", type=count, metavar="N", help=cores)
+    columns = "versions of the columns of a table without a head, in their order, such as pg177,pg181"
+    table.add_argument("--columns", type=names, default=(), metavar="NAMES", help=columns)
+    base = "branch or version that the others are compared with, such as postgres@17; recorded with the table"
+    table.add_argument("--base", metavar="BRANCH", help=base)
+
+
+def named_metric(text: str) -> tuple[str, tuple[str, str]]:
+    """Parse `NAME=METRIC` or `NAME=METRIC:UNIT` as the name, and the metric and unit."""
+    name, equals, rest = text.rpartition("=")
+    metric, _, unit = rest.partition(":")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError("write NAME=METRIC, such as p99=latency_p99_ms:s")
+    if metric not in METRICS:
+        meant = (
+            did_you_mean(metric, METRICS) or "suites/metrics.py lists them, such as qps, tps, operation_ms"
+        )
+        raise argparse.ArgumentTypeError(f"unknown metric '{metric[:40]}': {meant}")
+    return name, (metric, unit)
 
 
 def _changes(subcommands: "Subcommands") -> None:

@@ -54,6 +54,9 @@ def import_(arguments: argparse.Namespace) -> int:
         arguments.when,
         arguments.cores,
         arguments.columns,
+        arguments.version,
+        arguments.step,
+        dict(arguments.metric),
         arguments.base,
     )
     with _own_history(arguments) as store:

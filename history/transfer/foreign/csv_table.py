@@ -5,11 +5,12 @@ machine,suite,step,version,metric,value,when[,unit,repetition,profile,configurat
 
 import csv
 import difflib
+import io
 import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from history.timestamps import moment_of
+from history.transfer.foreign.document import Document
 from history.transfer.foreign.units import OTHER_THROUGHPUTS, factor
 from history.transfer.foreign.values import PROFILE, Given, Location, Occasion, Read, Value, refuse
 from history.transfer.foreign.version_names import UnknownEngineError, UnreadableVersionError, version_of
@@ -17,19 +18,22 @@ from suites.metrics import METRICS
 
 NEEDED = ("machine", "suite", "step", "version", "metric", "value", "when")
 FURTHER = ("unit", "repetition", "profile", "configuration")
+CSV_EXAMPLE = f"{','.join(NEEDED)}\ndb1,sysbench,insert,postgres@18.1,qps,331125,2026-11-25"
+"""A table that is accepted."""
+
 DELIMITERS = ",;\t"
 
 
-def looks_like_csv(first: str) -> bool:
-    """Whether a first line names columns of ours."""
-    return {"step", "version", "metric", "value"} <= set(_columns(first))
+def looks_like_csv(document: Document) -> bool:
+    """Whether a first line names columns of ours, if not all of them."""
+    return len({"step", "version", "metric", "value"} & set(_columns(document.head.partition("\n")[0]))) > 1
 
 
-def read_csv(path: Path, given: Given) -> Read:
+def read_csv(document: Document, given: Given) -> Read:
     """All values of a table. Raises TransferError that names the row."""
     read = Read()
     empty = 0
-    for place, row in _rows(path, given):
+    for place, row in _rows(document, given):
         if not row["value"]:
             empty += 1
             continue
@@ -42,31 +46,30 @@ def read_csv(path: Path, given: Given) -> Read:
         except ValueError as error:
             raise refuse(place, str(error)) from error
     if empty:
-        read.notes.append(f"{path.name}: {empty} rows without a value are left out")
-    read.note_left_out(path.name)
+        read.notes.append(f"{document.name}: {empty} rows without a value are left out")
+    read.note_left_out(document.name)
     return read
 
 
-def _rows(path: Path, given: Given) -> Iterator[tuple[Location, dict[str, str]]]:
+def _rows(document: Document, given: Given) -> Iterator[tuple[Location, dict[str, str]]]:
     defaults = {"machine": given.machine, "suite": given.suite}
+    defaults |= {"step": given.step, "version": given.version}
     defaults["when"] = given.when.isoformat() if given.when else None
     known = {name: value for name, value in defaults.items() if value}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            first = file.readline()
-            columns = _columns(first)
-            _require_columns(columns, known, Location(path.name, "row 1"))
-            for row in (rows := csv.reader(file, delimiter=_delimiter(first), strict=True)):
-                # Rows may span lines; what people see in their editor is the line.
-                place = Location(path.name, f"row {rows.line_num + 1}")
-                if any(cell.strip() for cell in row):
-                    yield place, known | _named(columns, row, place)
-        except UnicodeDecodeError as error:
-            raise refuse(Location(path.name, "its text"), "it is not UTF-8", "save it as UTF-8") from error
-        except csv.Error as error:
-            raise refuse(
-                Location(path.name, f"row {rows.line_num + 1}"), f"this is no CSV: {error}"
-            ) from error
+    file = io.StringIO(document.text, newline="")
+    try:
+        first = file.readline()
+        columns = _columns(first)
+        _require_columns(columns, known, Location(document.name, "row 1"))
+        for row in (rows := csv.reader(file, delimiter=_delimiter(first), strict=True)):
+            # Rows may span lines; what people see in their editor is the line.
+            place = Location(document.name, f"row {rows.line_num + 1}")
+            if any(cell.strip() for cell in row):
+                yield place, known | _named(columns, row, place)
+    except csv.Error as error:
+        raise refuse(
+            Location(document.name, f"row {rows.line_num + 1}"), f"this is no CSV: {error}"
+        ) from error
 
 
 def _columns(first: str) -> list[str]:
@@ -81,10 +84,14 @@ def _require_columns(columns: list[str], known: Mapping[str, str], place: Locati
     missing = [name for name in NEEDED if name not in columns and name not in known]
     unknown = [name for name in columns if name not in (*NEEDED, *FURTHER)]
     twice = [name for name in columns if columns.count(name) > 1]
-    for what, names in (("there is no column", missing), ("unknown column", unknown), ("twice", twice)):
+    for what, names in (
+        ("there is no column", missing),
+        ("an unknown column", unknown),
+        ("a column twice", twice),
+    ):
         if names:
-            hint = f"the columns are {', '.join(NEEDED)}; optional: {', '.join(FURTHER)}"
-            raise refuse(place, f"{what}: {', '.join(names)}", hint)
+            hint = f"what is accepted, with {', '.join(FURTHER)} as further columns:\n{CSV_EXAMPLE}"
+            raise refuse(place, f"this is a CSV with a row per number, and {what}: {', '.join(names)}", hint)
 
 
 def _named(columns: list[str], row: list[str], place: Location) -> dict[str, str]:

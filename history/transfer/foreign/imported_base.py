@@ -69,11 +69,11 @@ def known_bases(connection: Connection, measured: Versions) -> Mapping[Occasion,
     return found
 
 
-def stored_bases(connection: Connection, uids: Iterable[str]) -> Mapping[str, str | None]:
-    """Return the bases of sessions that the history already has, by uid; None for one without."""
+def stored_choices(connection: Connection, uids: Iterable[str]) -> Mapping[str, Mapping[str, object]]:
+    """Return the options of sessions that the history already has, by uid."""
     rows = connection.execute(select(sessions.c.uid, sessions.c.options))
     wanted = set(uids)
-    return {row.uid: stored_options(row.options).get(BASE) for row in rows if row.uid in wanted}
+    return {row.uid: stored_options(row.options) for row in rows if row.uid in wanted}
 
 
 def record_bases(connection: Connection, bases: Mapping[str, str]) -> int:

@@ -11,10 +11,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from build.version import Version, VersionError, parse_version
 from history.timestamps import moment_of
+from history.transfer.foreign.document import Document
 from history.transfer.foreign.values import Given, Location, Occasion, Read, Value, refuse
 from history.transfer.foreign.version_names import (
     UnknownEngineError,
@@ -46,55 +46,55 @@ _METRICS = {
 _CPU = "cpu/o"  # percent of all cores, over operations per second
 
 
-def read_qps(path: Path, given: Given) -> Read:
+def read_qps(document: Document, given: Given) -> Read:
     """The QPS of a `.qps.tsv`. Raises TransferError that names the line."""
     columns: list[str] = []
     rows: list[tuple[Location, str, list[str]]] = []
-    for place, line in _lines(path):
+    for place, line in _lines(document):
         if match := _COLUMN.fullmatch(line):
             columns.append(match[2])
             continue
         cells = line.split("\t")
         if cells != [f"col-{number}" for number in range(1, len(columns) + 1)]:
             rows.append((place, cells[-1], cells[:-1]))
-    return _qps(columns, rows, path, given)
+    return _qps(columns, rows, document, given)
 
 
-def read_headless_qps(path: Path, given: Given) -> Read:
+def read_headless_qps(document: Document, given: Given) -> Read:
     """The QPS of a `qps.abs.*.csv`, whose columns are those of the `.tsv` beside it, or are given.
 
     Raises TransferError that names the line, or says that nothing names the columns or what they are.
     """
-    place = Location(path.name, "its name")
-    if "qps" not in path.name.split("."):
+    place = Location(document.name, "its name")
+    if "qps" not in document.name.split("."):
         what = "the table has no head, and its name does not say that it holds QPS"
         raise refuse(place, what, "name it as mytools does, such as qps.abs.NAME.csv")
-    rows = [(place, *_first(line.split(","))) for place, line in _lines(path)]
-    return _qps(given.columns or _columns_beside(path), rows, path, given)
+    rows = [(place, *_first(line.split(","))) for place, line in _lines(document)]
+    return _qps(given.columns or _columns_beside(document), rows, document, given)
 
 
 def _first(cells: list[str]) -> tuple[str, list[str]]:
     return cells[0], cells[1:]
 
 
-def _columns_beside(path: Path) -> Sequence[str]:
+def _columns_beside(document: Document) -> Sequence[str]:
     """The versions of the columns, from the table with a head beside one without."""
-    beside = path.with_suffix(".tsv")
+    beside = document.path.with_suffix(".tsv")
     if not beside.is_file():
         raise refuse(
-            Location(path.name, "line 1"),
+            Location(document.name, "line 1"),
             f"it does not say of which versions its columns are, and there is no {beside.name} beside it",
             "give them in their order: --columns pg177,pg181",
         )
-    matches = (_COLUMN.fullmatch(line) for _, line in _lines(beside))
+    matches = (_COLUMN.fullmatch(line) for _, line in _lines(Document(beside)))
     return [match[2] for match in matches if match]
 
 
 def _qps(
-    columns: Sequence[str], rows: Sequence[tuple[Location, str, list[str]]], path: Path, given: Given
+    columns: Sequence[str], rows: Sequence[tuple[Location, str, list[str]]], document: Document, given: Given
 ) -> Read:
     """The values of rows, each with its place, its test and a cell for each column."""
-    occasion = occasion_of(path, given)
+    occasion = occasion_of(document, given)
     read = Read()
     for place, step, cells in rows:
         if len(cells) != len(columns):
@@ -106,15 +106,15 @@ def _qps(
             number = _number(cell, place)
             if version:
                 read.values.append(Value(occasion, version, step, QPS, number, place, configuration=name))
-    read.note_left_out(path.name)
+    read.note_left_out(document.name)
     return read
 
 
-def read_per_op(path: Path, given: Given) -> Read:
+def read_per_op(document: Document, given: Given) -> Read:
     """The costs of a `.per-op.txt`. Raises TransferError that names the line."""
-    occasion = occasion_of(path, given)
+    occasion = occasion_of(document, given)
     read = Read()
-    for step, block in _blocks(path):
+    for step, block in _blocks(document):
         names = [cells["dbms"] for _, cells in block]
         for version, (place, cells) in zip(_versions(names, block[0][0], read), block, strict=True):
             numbers = {
@@ -130,9 +130,9 @@ def read_per_op(path: Path, given: Given) -> Read:
             )
     if not given.cores:
         read.notes.append(
-            f"{path.name}: CPU per operation is left out: it is a share of the machine; give --cores"
+            f"{document.name}: CPU per operation is left out: it is a share of the machine; give --cores"
         )
-    read.note_left_out(path.name)
+    read.note_left_out(document.name)
     return read
 
 
@@ -142,20 +142,20 @@ def step_name(test: str) -> str:
     return f"{'prepare.' if match[1] else ''}{match[2]}_range={match[3]}" if match else test
 
 
-def occasion_of(path: Path, given: Given) -> Occasion:
+def occasion_of(document: Document, given: Given) -> Occasion:
     """Where and when a table was measured: as given, else by its name, `NAME-2025-11.qps.tsv`.
 
     Raises TransferError when neither says on which machine, with which suite and when: tables of several
     machines would be taken for one.
     """
-    match = _DATED.fullmatch(path.name.partition(".")[0])
+    match = _DATED.fullmatch(document.plain_name.partition(".")[0])
     name = match[1] if match and match[1] not in _KINDS else None
     asked = {
         "--machine": given.machine or name,
         "--suite": given.suite or name,
         "--when": given.when or (match and match[2]),
     }
-    place = Location(path.name, "its name")
+    place = Location(document.name, "its name")
     if missing := [option for option, value in asked.items() if not value]:
         said = {"--machine": "on which machine", "--suite": "with which suite", "--when": "when"}
         what = " and ".join(said[option] for option in missing)
@@ -169,11 +169,11 @@ def occasion_of(path: Path, given: Given) -> Occasion:
     return Occasion(str(machine), str(suite), moment)
 
 
-def _blocks(path: Path) -> Iterator[tuple[str, list[tuple[Location, dict[str, str]]]]]:
+def _blocks(document: Document) -> Iterator[tuple[str, list[tuple[Location, dict[str, str]]]]]:
     """The absolute half of each block: the step, and rows of cells by head."""
     test, heads, part = "", [""], ""
     block: list[tuple[Location, dict[str, str]]] = []
-    for place, line in _lines(path):
+    for place, line in _lines(document):
         if line.startswith("---"):
             part, heads = line.strip("- "), []
         elif part == "absolute" and not heads:
@@ -192,13 +192,10 @@ def _blocks(path: Path) -> Iterator[tuple[str, list[tuple[Location, dict[str, st
         yield step_name(test), block
 
 
-def _lines(path: Path) -> Iterator[tuple[Location, str]]:
-    try:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            if line.strip():
-                yield Location(path.name, f"line {number}"), line.strip()
-    except UnicodeDecodeError as error:
-        raise refuse(Location(path.name, "its text"), "it is not UTF-8") from error
+def _lines(document: Document) -> Iterator[tuple[Location, str]]:
+    for number, line in enumerate(document.text.splitlines(), start=1):
+        if line.strip():
+            yield document.place(number), line.strip()
 
 
 def _versions(names: Sequence[str], place: Location, read: Read) -> list[str]:

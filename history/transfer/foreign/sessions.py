@@ -3,17 +3,18 @@
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection, select
 
 from build.version import parse_version
-from history.store.records import BASE, IMPORTED, RunStatus, SessionStatus
+from history.store.records import BASE, IMPORTED, PRIMARY_METRIC, RunStatus, SessionStatus
 from history.store.schema import runs, sessions
 from history.timestamps import to_text
 from history.transfer.foreign.values import Location, Occasion, Value, refuse
 from history.transfer.portable_schema import PORTABLE, Row
 from history.transfer.row_source import Item, checked
+from suites.metrics import OPERATION_TIME, PRIMARY, TPS
 
 UNKNOWN = "unknown"
 
@@ -35,9 +36,10 @@ class ImportedRows:
         values: Sequence[Value],
         cores: int | None = None,
         positions: Mapping[str, Mapping[str, int]] | None = None,
-        bases: Mapping[str, str | None] | None = None,
+        bases: Mapping[str, str] | None = None,
+        stored: Mapping[str, Mapping[str, object]] | None = None,
     ) -> None:
-        """`positions` are those of the steps that the history has already, `bases` versions; by session.
+        """`positions` and `stored` are steps and options that the history has, `bases` versions; by session.
 
         Raises TransferError when two rows contradict each other.
         """
@@ -47,6 +49,7 @@ class ImportedRows:
         self._by_occasion: defaultdict[Occasion, Runs] = defaultdict(dict)
         self._positions = positions or {}
         self._bases = bases or {}
+        self._stored = stored or {}
         repeated = [value.place for value in values if not _add(self._by_occasion[value.occasion], value)]
         self.notes = tuple(_repeated_text(repeated))
 
@@ -65,19 +68,23 @@ class ImportedRows:
         for its_runs in self._by_occasion.values():
             for value in (value for values in its_runs.values() for value in values.values()):
                 first.setdefault(("machines", value.occasion.machine), value)
-                first.setdefault(("builds", value.version), value)
+                first.setdefault(("builds", f"{value.version} {value.commit}"), value)
                 if value.configuration:
                     first.setdefault(("configurations", value.configuration), value)
-        make = {"machines": self._machine, "builds": _build, "configurations": _configuration}
+        make: Mapping[str, Callable[[Value], Row]] = {
+            "machines": lambda value: self._machine(value.occasion.machine),
+            "builds": _build,
+            "configurations": lambda value: _configuration(value.configuration),
+        }
         for table, row_of in make.items():
-            for (kind, name), value in first.items():
+            for (kind, _), value in first.items():
                 if kind == table:
-                    yield self._item(table, row_of(name), value.place)
+                    yield self._item(table, row_of(value), value.place)
 
     def _session(self, occasion: Occasion, its_runs: Runs) -> Iterator[Item]:
         uid = uid_of(occasion)
         first = next(iter(next(iter(its_runs.values())).values()))
-        yield self._item("sessions", _session(occasion, self._bases.get(uid)), first.place)
+        yield self._item("sessions", _session(occasion, self._options(uid, its_runs)), first.place)
         positions = dict(self._positions.get(uid, {}))
         for _, step, _ in its_runs:
             positions.setdefault(step, max(positions.values(), default=0) + 1)
@@ -88,6 +95,17 @@ class ImportedRows:
             for metric, value in values.items():
                 row = _key(uid, run) | {"metric": metric, "value": value.number}
                 yield self._item("measurements", row, value.place)
+
+    def _options(self, uid: str, its_runs: Runs) -> Mapping[str, object]:
+        """The options of a session: those that the history has, which only its base may replace later."""
+        if uid in self._stored:
+            return self._stored[uid]
+        primary, base = _primary(its_runs), self._bases.get(uid)
+        return {
+            IMPORTED: True,
+            **({} if base is None else {BASE: base}),
+            **({} if primary == PRIMARY else {PRIMARY_METRIC: primary}),
+        }
 
     def _machine(self, name: str) -> Row:
         return {
@@ -172,7 +190,14 @@ def _repeated_text(places: Sequence[Location]) -> Iterator[str]:
         )
 
 
-def _session(occasion: Occasion, base: str | None) -> Row:
+def _primary(its_runs: Runs) -> str:
+    """The metric that verdicts are about: throughput, or what most runs have instead."""
+    counts = Counter(metric for values in its_runs.values() for metric in values)
+    usual = [metric for metric in (PRIMARY, TPS, OPERATION_TIME) if metric in counts]
+    return max(usual or counts, key=lambda metric: counts[metric])
+
+
+def _session(occasion: Occasion, options: Mapping[str, object]) -> Row:
     when = to_text(occasion.when)
     return {
         "uid": uid_of(occasion),
@@ -188,7 +213,7 @@ def _session(occasion: Occasion, base: str | None) -> Row:
         "status": SessionStatus.FINISHED.value,
         "command": "./tidemark history import",
         "tools": _json({}),
-        "options": _json({IMPORTED: True} | ({} if base is None else {BASE: base})),
+        "options": _json(options),
         "process_id": 0,
         "process_start_ticks": 0,
         "boot_id": "",
@@ -199,7 +224,7 @@ def _run(uid: str, run: Run, value: Value, position: int) -> Row:
     when = to_text(value.occasion.when)
     configuration = _configuration(value.configuration)["digest"] if value.configuration else None
     return _key(uid, run) | {
-        "build": _digest("build", value.version),
+        "build": _build_key(value),
         "configuration": configuration,
         "step_position": position,
         "position": position,
@@ -211,17 +236,20 @@ def _run(uid: str, run: Run, value: Value, position: int) -> Row:
     }
 
 
-def _build(version: str) -> Row:
-    parsed = parse_version(version)
-    digest = _digest("build", version)
+def _build_key(value: Value) -> str:
+    return _digest("build", value.version, *filter(None, [value.commit]))
+
+
+def _build(value: Value) -> Row:
+    parsed = parse_version(value.version)
     return {
-        "key": digest,
+        "key": _build_key(value),
         "engine": parsed.engine.value,
         "release": parsed.ref,
         "source_kind": "imported",
-        "source_digest": "",
+        "source_digest": f"git:{value.commit}:" if value.commit else "",
         "compiler": UNKNOWN,
-        "manifest": _json({"imported": True, "version": version}),
+        "manifest": _json({"imported": True, "version": value.version}),
     }
 
 

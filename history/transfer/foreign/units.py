@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from suites.metric import Metric, Role
-from suites.metrics import METRICS, PRIMARY, TPS, of_role
+from suites.metrics import METRICS, OPERATION_TIME, PRIMARY, TPS, of_role
 
 OTHER_THROUGHPUTS: Mapping[str, tuple[str, str]] = {
     "ops": (PRIMARY, "queries/s"),
@@ -27,14 +27,27 @@ _PER = {
     "second": "s",
     "minute": "min",
     "hour": "h",
+    "iter": "query",
+    "iteration": "query",
+    "request": "query",
 }
-_COUNTED = {"ops": "queries", "operations": "queries", "txns": "transactions", "cs": "switches"}
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_COUNTED = {
+    **dict.fromkeys(("op", "ops", "operations", "iter", "iterations", "requests", "qps"), "queries"),
+    **dict.fromkeys(("txn", "txns", "tx", "transaction"), "transactions"),
+    "cs": "switches",
+}
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 # Amount of the first unit of each group in one of this. KB is what iostat and vmstat call 1024 bytes.
 _KILO = 1024.0
 _GROUPS: tuple[dict[str, float], ...] = (
-    {"s": 1.0, "sec": 1.0, "min": 60.0, "ms": 1e-3, "µs": 1e-6, "μs": 1e-6, "us": 1e-6, "ns": 1e-9},
+    {
+        **dict.fromkeys(("s", "sec", "second", "seconds"), 1.0),
+        **dict.fromkeys(("min", "minutes"), 60.0),
+        **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1e-3),
+        **dict.fromkeys(("µs", "μs", "us", "microsecond", "microseconds"), 1e-6),
+        **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), 1e-9),
+    },
     {
         "bytes": 1.0,
         "byte": 1.0,
@@ -63,6 +76,21 @@ def factor(metric: Metric, unit: str) -> float:
             if wanted[0] in group and given[0] in group:
                 return group[given[0]] / group[wanted[0]]
     raise ValueError(f"unknown unit '{unit}': {metric.name} is in {metric.unit}")
+
+
+def by_unit(unit: str) -> tuple[str, float] | None:
+    """Return what a number in a unit is if nothing else is known of it: a metric, and the factor to its unit.
+
+    A time is that of an operation; operations and transactions per second are throughput. None for any other.
+    """
+    what, per = _parts(unit)
+    of_one = what if per == "query" else unit
+    for name, written in ((OPERATION_TIME, of_one), (PRIMARY, unit), (TPS, unit)):
+        try:
+            return name, factor(METRICS[name], written)
+        except ValueError:
+            continue
+    return None
 
 
 def _parts(unit: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """What a foreign table holds: single values, each with what it was measured on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -42,6 +43,9 @@ class Value:
     number: float
     place: Location
     repetition: int = 1
+    commit: str = ""
+    """The commit that was measured of a branch; empty when it is not known."""
+
     configuration: str = ""
     """What the table says of the server's configuration; empty when it says nothing."""
 
@@ -59,6 +63,12 @@ class Given:
     columns: tuple[str, ...] = ()
     """The versions of the columns, for a table without a head."""
 
+    version: str | None = None
+    step: str | None = None
+    metrics: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """What the numbers of a column or benchmark are, by its name: metric and unit, which is empty for the
+    metric's own."""
+
     base: str | None = None
     """The branch or version that the others are compared with, as a person writes it."""
 
@@ -68,6 +78,9 @@ class Read:
     """A table that was read."""
 
     values: list[Value] = field(default_factory=list)
+    results: list[tuple[Value, ...]] = field(default_factory=list)
+    """The values of each run of a benchmark, which are rounds whose numbers follow from their order."""
+
     notes: list[str] = field(default_factory=list)
     """What was left out, and why."""
 

@@ -182,7 +182,7 @@ def test_a_row_that_is_not_understood_is_named(tmp_path: Path, row: str, said: s
     [
         (HEAD.replace("machine", "host"), "there is no column: machine"),
         (f"{HEAD},colour", "unknown column: colour"),
-        (f"{HEAD},value", "twice: value"),
+        (f"{HEAD},value", "a column twice: value"),
     ],
 )
 def test_columns_have_to_be_ours(tmp_path: Path, head: str, said: str) -> None:
@@ -241,9 +241,9 @@ def test_rows_without_a_value_are_left_out_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "neither a history nor a table"),
-        (b"\x00\x01\x02", "neither a history nor a table"),
-        (b"Dear diary\n", "neither a history nor a table"),
+        (b"", "neither a history nor results"),
+        (b"\x00\x01\x02", "neither a history nor results"),
+        (b"Dear diary\n", "neither a history nor results"),
         (b"SQLite format 3\0", "./tidemark history merge"),
         (HEAD.encode() + b"\n", "holds no value"),
         (HEAD.encode() + b"\n" + ROW.replace("box", "b\xf6x").encode("latin-1"), "not UTF-8"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from history.open import open_store
 from history.store.schema import machines
 from history.transfer.foreign.csv_table import read_csv
+from history.transfer.foreign.document import Document
 from history.transfer.foreign.mytools import occasion_of, read_headless_qps, read_per_op, read_qps, step_name
 from history.transfer.foreign.values import Given, Read
 from history.transfer.format_detection import open_files
@@ -250,27 +251,27 @@ def test_names_of_tests_agree() -> None:
 
 
 def test_occasions() -> None:
-    found = occasion_of(Path("postgres-sysbench-40threads-2025-11.per-op.txt"), Given())
+    found = occasion_of(Document(Path("postgres-sysbench-40threads-2025-11.per-op.txt")), Given())
     assert (found.machine, found.suite) == ("postgres-sysbench-40threads",) * 2
     assert found.when == datetime(2025, 11, 1, tzinfo=UTC)
     given = Given("box", "sysbench", datetime(2026, 1, 1, tzinfo=UTC))
-    found = occasion_of(Path("x.tsv"), given)
+    found = occasion_of(Document(Path("x.tsv")), given)
     assert (found.machine, found.suite, found.when) == ("box", "sysbench", given.when)
     for name in ("x.tsv", "x-2025-13.tsv"):
         with pytest.raises(TransferError, match=r"date|when"):
-            occasion_of(Path(name), Given())
+            occasion_of(Document(Path(name)), Given())
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_is_a_table_or_refused(text: str) -> None:
-    readers: list[Callable[[Path, Given], Read]] = [read_csv, read_qps, read_per_op, read_headless_qps]
+    readers: list[Callable[[Document, Given], Read]] = [read_csv, read_qps, read_per_op, read_headless_qps]
     given = Given("box", "suite", datetime(2026, 1, 1, tzinfo=UTC), 4, COLUMNS)
     with TemporaryDirectory() as name:
         for reader, head in zip(readers, (f"{HEAD}\n", QPS, PER_OP, HEADLESS), strict=True):
             path = Path(name) / "x.qps"
             path.write_text(head + text, encoding="utf-8", newline="")
             try:
-                read = reader(path, given)
+                read = reader(Document(path), given)
             except TransferError as error:
                 where = error.where
             else:

@@ -1,0 +1,89 @@
+"""The formats in which results of other programs come in, in the order in which a file is tried on them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from history.transfer.foreign.csv_table import looks_like_csv, read_csv
+from history.transfer.foreign.document import Document
+from history.transfer.foreign.mytools import (
+    HEADLESS_BEGINS,
+    PER_OP_BEGINS,
+    QPS_BEGINS,
+    read_headless_qps,
+    read_per_op,
+    read_qps,
+)
+from history.transfer.foreign.results import Recogniser, RunName
+from history.transfer.foreign.tools.benchbase import BENCHBASE
+from history.transfer.foreign.tools.criterion import CRITERION
+from history.transfer.foreign.tools.github_action import GITHUB_ACTION
+from history.transfer.foreign.tools.go_benchmark import GO_BENCHMARK
+from history.transfer.foreign.tools.google_benchmark import GOOGLE_BENCHMARK
+from history.transfer.foreign.tools.hammerdb import HAMMERDB
+from history.transfer.foreign.tools.hyperfine import HYPERFINE_CSV, HYPERFINE_JSON
+from history.transfer.foreign.tools.jmh import JMH
+from history.transfer.foreign.tools.mysqlslap import MYSQLSLAP
+from history.transfer.foreign.tools.otava import OTAVA
+from history.transfer.foreign.tools.pgbench import PGBENCH
+from history.transfer.foreign.tools.pgbench_logs import PGBENCH_INTERVALS, PGBENCH_LOG
+from history.transfer.foreign.tools.pytest_benchmark import PYTEST_BENCHMARK
+from history.transfer.foreign.tools.sysbench import SYSBENCH
+from history.transfer.foreign.values import Given, Read
+
+
+class ForeignFormat(Protocol):
+    """A format of results that Tidemark did not write."""
+
+    @property
+    def name(self) -> str:
+        """What files of it are called in messages."""
+
+    @property
+    def recognises(self) -> Recogniser:
+        """Tells whether a file has the format."""
+
+    @property
+    def run_of(self) -> RunName | None:
+        """Tells which files are one run; None where each file is whole."""
+
+    def values(self, documents: Sequence[Document], given: Given) -> Read:
+        """Return what the files of one run hold. Raises TransferError."""
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """A table whose rows say which version, step and round they are of."""
+
+    name: str
+    recognises: Recogniser
+    read: Callable[[Document, Given], Read]
+    run_of: RunName | None = None
+
+    def values(self, documents: Sequence[Document], given: Given) -> Read:
+        """Return the values of a table. Raises TransferError."""
+        (document,) = documents
+        return self.read(document, given)
+
+
+HEADLESS_QPS = TableFormat(
+    "a table of mytools without a head",
+    lambda document: HEADLESS_BEGINS.match(document.head) is not None,
+    read_headless_qps,
+)
+
+FORMATS: tuple[ForeignFormat, ...] = (
+    TableFormat("mytools' QPS", lambda document: QPS_BEGINS.match(document.head) is not None, read_qps),
+    TableFormat(
+        "mytools' costs", lambda document: PER_OP_BEGINS.match(document.head) is not None, read_per_op
+    ),
+    TableFormat("a CSV with a row per number", looks_like_csv, read_csv),
+    *(HYPERFINE_CSV, OTAVA, HEADLESS_QPS, PGBENCH_LOG, PGBENCH_INTERVALS),
+    *(GITHUB_ACTION, HYPERFINE_JSON, BENCHBASE, PYTEST_BENCHMARK, GOOGLE_BENCHMARK, JMH, CRITERION),
+    *(SYSBENCH, PGBENCH, HAMMERDB, MYSQLSLAP, GO_BENCHMARK),
+)
+
+
+def recognised(document: Document) -> ForeignFormat | None:
+    """Return the format of a file, or None. Raises TransferError for a damaged file."""
+    return next((known for known in FORMATS if known.recognises(document)), None)

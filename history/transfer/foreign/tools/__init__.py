@@ -1,0 +1,1 @@
+"""The formats in which other tools write results: a reader of each."""

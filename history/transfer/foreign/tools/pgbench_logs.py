@@ -1,0 +1,145 @@
+"""Logs of pgbench: of each transaction (`-l`), or of each interval (`-l --aggregate-interval`).
+
+A log has a file for each thread, `pgbench_log.4242` and `pgbench_log.4242.1`, which together are one run.
+
+client transaction microseconds script epoch microseconds [lag] [retries]
+epoch transactions sum sum-of-squares least most [lags, skipped, retries, failures]
+"""
+
+import re
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from history.transfer.foreign.document import Document
+from history.transfer.foreign.results import Result, ToolFormat
+from history.transfer.foreign.values import Given, refuse
+from suites.metrics import TPS
+
+_TRANSACTION = re.compile(
+    r"(\d{1,9}) (\d{1,15}) (\d{1,15}|skipped|failed|serialization|deadlock) (\d{1,6}) (1\d{9}) (\d{1,6})"
+    r"(?: (?:\d{1,15}|skipped|-)){0,2}"
+)
+_INTERVAL = re.compile(r"(1\d{9}) (\d{1,15}) (\d{1,25}) (\d{1,40}) (\d{1,20}) (\d{1,20})(?: \d{1,40}){0,12}")
+
+_MICROSECONDS = 1e6
+
+_PERCENTILES = {50: "latency_p50_ms", 95: "latency_p95_ms", 99: "latency_p99_ms", 99.9: "latency_p999_ms"}
+
+SAMPLED = 0.99
+"""The share of a run's transactions below which a log is a sample of them, which says nothing of its rate."""
+
+
+def _begins_with(pattern: re.Pattern[str], document: Document) -> bool:
+    first, newline, _ = document.head.partition("\n")
+    return bool(newline and pattern.fullmatch(first.strip()))
+
+
+def _run_of(name: str) -> str:
+    """`pgbench_log.4242` of `pgbench_log.4242.1`."""
+    return re.sub(r"^(.+\.\d+)\.\d+$", r"\1", name)
+
+
+def _matches(pattern: re.Pattern[str], document: Document, shape: str) -> Iterator[re.Match[str]]:
+    for number, line in document.lines():
+        if match := pattern.fullmatch(line):
+            yield match
+        elif line:
+            raise refuse(
+                document.place(number),
+                f"'{line[:60]}' is no line of a pgbench log",
+                f"the columns are: {shape}",
+            )
+
+
+_COLUMNS = "client_id transaction_no time script_no time_epoch time_us [schedule_lag] [retries]"
+
+
+def _read_transactions(documents: Sequence[Document], _given: Given, notes: list[str]) -> Iterator[Result]:
+    latencies, ends = array("d"), array("d")
+    failed = 0
+    last: defaultdict[str, int] = defaultdict(int)
+    rows = 0
+    for document in documents:
+        for match in _matches(_TRANSACTION, document, _COLUMNS):
+            rows += 1
+            last[match[1]] = max(last[match[1]], int(match[2]))
+            if match[3].isdigit():
+                latencies.append(float(match[3]))
+                ends.append(int(match[5]) + int(match[6]) / _MICROSECONDS)
+            else:
+                failed += 1
+    if not latencies:
+        return
+    times, finished = np.asarray(latencies), np.asarray(ends)
+    begin = float((finished - times / _MICROSECONDS).min())
+    seconds = float(finished.max()) - begin
+    names = ", ".join(document.name for document in documents)
+    values = {"latency_mean_ms": float(times.mean()) / 1000, "latency_max_ms": float(times.max()) / 1000}
+    percentiles = np.percentile(times, list(_PERCENTILES)) / 1000
+    values |= dict(zip(_PERCENTILES.values(), map(float, percentiles), strict=True))
+    values |= {"transactions": float(len(times)), "errors": float(failed), "seconds": seconds}
+    if rows < SAMPLED * sum(last.values()):
+        notes.append(
+            f"{names}: {rows} of about {sum(last.values())} transactions are in the log, which is a sample "
+            "or a part of one: it gives latencies and no rate"
+        )
+    elif seconds > 0:
+        values = {TPS: len(times) / seconds, **values}
+    yield Result(values, documents[0].place(1), clients=len(last), when=_moment(begin))
+
+
+_COLUMNS_OF_INTERVALS = (
+    "interval_start num_transactions sum_latency sum_latency_2 min_latency max_latency ..."
+)
+
+
+def _read_intervals(documents: Sequence[Document], _given: Given, notes: list[str]) -> Iterator[Result]:
+    rate, transactions, total, most = 0.0, 0, 0, 0
+    begin = None
+    for document in documents:
+        rows = [
+            tuple(int(match[column]) for column in (1, 2, 3, 6))
+            for match in _matches(_INTERVAL, document, _COLUMNS_OF_INTERVALS)
+        ]
+        if len(rows) < 2 or rows[-1][0] <= rows[0][0]:
+            notes.append(f"{document.name}: it has only one interval, of which nothing says how long it was")
+            return
+        # The last interval ends when the run does, and so may be shorter.
+        whole = rows[:-1]
+        rate += sum(row[1] for row in whole) / (rows[-1][0] - rows[0][0])
+        transactions += sum(row[1] for row in rows)
+        total += sum(row[2] for row in rows)
+        most = max(most, *(row[3] for row in rows))
+        begin = rows[0][0] if begin is None else min(begin, rows[0][0])
+    if not transactions or begin is None:
+        return
+    values = {TPS: rate, "latency_mean_ms": total / transactions / 1000, "latency_max_ms": most / 1000}
+    yield Result({**values, "transactions": float(transactions)}, documents[0].place(1), when=_moment(begin))
+
+
+def _moment(epoch: float) -> datetime:
+    return datetime.fromtimestamp(int(epoch), UTC)
+
+
+PGBENCH_LOG = ToolFormat(
+    "a log of pgbench's transactions",
+    "pgbench",
+    lambda document: _begins_with(_TRANSACTION, document),
+    _read_transactions,
+    "0 199 2241 0 1764028800 995598",
+    run_of=_run_of,
+)
+
+PGBENCH_INTERVALS = ToolFormat(
+    "a log of pgbench's transactions by interval",
+    "pgbench",
+    lambda document: _begins_with(_INTERVAL, document),
+    _read_intervals,
+    """1764028800 5601 1542744 483552416 61 2573
+1764028802 7884 1979812 565806736 60 1479""",
+    run_of=_run_of,
+)
