@@ -253,8 +253,7 @@ class ContenderComparison:
 
     @cached_property
     def unrecorded(self) -> frozenset[str]:
-        """The metrics without a column: uncounted instructions, and all others of which nothing was recorded
-        where only instructions were counted, or another tool measured."""
+        """The metrics without a column, because no pair has them; instructions alone in most sessions."""
         beside = [ratio for step in self.steps for ratio in step.beside]
         recorded = {ratio.metric for ratio in beside if ratio.pairs}
         only = self.session.only_counted or self.session.is_imported
