@@ -20,7 +20,6 @@ from benchmarks.real_builds.real_verdicts import (
     burning,
 )
 from build.home import Home, locate
-from build.inferno import provide_inferno
 from build.make import provide
 from build.progress import Progress
 from history.comparison.profile_diff import differential
@@ -65,9 +64,7 @@ def main() -> int:
 
 
 def _overhead(home: Home, shown: Progress) -> Figure:
-    profiling = Profiling(
-        find_perf(), provide_inferno(home, shown), SLICE_SECONDS, SLICE_SECONDS, during=True
-    )
+    profiling = Profiling(find_perf(), SLICE_SECONDS, SLICE_SECONDS, during=True)
     build = provide(BASE, home, shown)
     suite = load_suite("write-heavy")
     room = sizes(suite, suite.profile("smoke"), this_machine())

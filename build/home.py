@@ -52,7 +52,7 @@ class Home:
 
     @property
     def tools(self) -> Path:
-        """Auxiliary programs that were compiled on this machine, such as inferno."""
+        """Auxiliary programs that were compiled on this machine, such as act."""
         return self.path / "tools"
 
     @property

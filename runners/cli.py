@@ -323,6 +323,7 @@ def _profile(command: argparse.ArgumentParser) -> None:
     diff.add_argument("base", type=version, metavar="BASE", help="engine@ref that was measured with --perf")
     diff.add_argument("contender", type=version, metavar="CONTENDER", help="engine@ref of the same session")
     for subcommand in (show, diff):
+        subcommand.epilog = "exit codes: 0 shown, whatever it says; 2 there is no profile, or trouble"
         subcommand.add_argument("--step", required=True, metavar="NAME", help="the step that was profiled")
         subcommand.add_argument("--suite", help="only sessions of this suite")
         subcommand.add_argument("--profile", help="only sessions of this profile")
@@ -336,7 +337,7 @@ def _profile(command: argparse.ArgumentParser) -> None:
         )
         subcommand.add_argument("--format", choices=["terminal", "json"], default="terminal")
         subcommand.add_argument(
-            "--output", metavar="FOLDER", help="folder for the SVGs, instead of Tidemark's own"
+            "--output", metavar="FOLDER", help="folder for SVGs and folded stacks, instead of Tidemark's own"
         )
         subcommand.add_argument("--git", metavar="SOURCE", help=GIT_HELP)
         subcommand.add_argument("--history", metavar="PATH", help="history to read from")

@@ -1,4 +1,4 @@
-"""What other programs and the kernel print: sysbench, pgbench, perf, inferno, /proc, systemd and cron."""
+"""What other programs and the kernel print: sysbench, pgbench, perf, /proc, systemd and cron."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ from suites.generators.load import Load, LoadError
 from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies
 from suites.generators.transcript import SysbenchTranscript
 from suites.memory.process_memory import MAX_KIB, ProcessMemoryError, process_memory
-from suites.profiling.folding import by_role, parsed_samples, within
+from suites.profiling.folding import fold, parsed_samples
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import StepProfile
 
@@ -120,7 +120,12 @@ def _perf_script(_folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
         text, _, stats = data.partition(b"\f")
         samples = parsed_samples(text, stats)
-        within(samples.text, [(0.0, 1e6)])
+        stacks = fold(samples, range(30_490, 30_530), {30_520: "client backend"}, [(0.0, 1e6)])
+        yield from (Number(f"samples of {stack[:40]}", count) for stack, count in stacks.items())
+        quality = StepProfile("cpu-clock", 997, 1000, 1, stacks).quality
+        yield Number("samples", quality.samples, 1e18)
+        for share in (quality.shallow, quality.unknown, quality.lost):
+            yield Number("share", share, 1 + 1e-9)
         yield Number("lost", samples.lost)
         yield from (Number("process", process, 2**31) for pair in samples.parents.items() for process in pair)
 
@@ -133,24 +138,6 @@ def _perf_captures() -> Sequence[bytes]:
     born = b"postgres 7/7 12.5: PERF_RECORD_FORK(20:20):(7:7)\n"
     stats = b"\fAggregated stats:\n           TOTAL events:       5215\n            LOST events:          3\n"
     return [born + b"\n\n".join(samples[:6]) + b"\n\n" + stats, b"\n\n".join(samples) + b"\n\n" + stats]
-
-
-def _folded(_folder: Path) -> Parse:
-    def parse(data: bytes) -> Iterable[Number]:
-        stacks = by_role(data.decode(errors="replace"), {1: "client backend"}, range(2**22))
-        yield from (Number(f"samples of {stack[:40]}", count) for stack, count in stacks.items())
-        quality = StepProfile("cpu-clock", 997, 1000, 1, stacks).quality
-        yield Number("samples", quality.samples, 1e18)
-        for share in (quality.shallow, quality.unknown, quality.lost):
-            yield Number("share", share, 1 + 1e-9)
-
-    return parse
-
-
-def _folded_captures() -> Sequence[bytes]:
-    folded = (CAPTURES / "perf-folded.txt").read_bytes().splitlines(keepends=True)
-    lines = [b"postgres-7/1;" + line.partition(b";")[2] for line in folded]
-    return [b"".join(lines[:8]), b"".join(lines[-8:])]
 
 
 # --- the kernel, systemd and cron
@@ -282,7 +269,6 @@ TARGETS = (
     FuzzTarget("opened connections", lambda: [_OPENING], _opening, (LoadError,)),
     FuzzTarget("pgbench", _pgbench_captures, _pgbench, (LoadError,)),
     FuzzTarget("perf script", _perf_captures, _perf_script, (PerfError,)),
-    FuzzTarget("folded stacks", _folded_captures, _folded, (PerfError,)),
     FuzzTarget(
         "callgrind", lambda: _captures("callgrind-3.txt", "callgrind-4.txt"), _callgrind, (CallgrindError,)
     ),

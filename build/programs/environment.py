@@ -31,12 +31,6 @@ _FIXED_WHEN_COMPILING = {
     "GIT_CONFIG_NOSYSTEM": "1",
 }
 
-_CARGO = re.compile(
-    r"(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|RUSTUP_\w+|CARGO_(?!\w*(TOKEN|SECRET|PASSWORD|CREDENTIAL))\w+",
-    re.IGNORECASE,
-)
-"""What cargo gets besides: it downloads what it compiles. Build scripts of packages can read all of it."""
-
 _READ_BY_TIDEMARK = re.compile(r"TIDEMARK_\w+|CC")
 """Variables that are not passed on because Tidemark itself does what they say."""
 
@@ -59,11 +53,6 @@ def measured(more: Mapping[str, str] | None = None) -> dict[str, str]:
 def compiling(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the variables of a compile, with `more` of its own."""
     return {**_of_caller(COMPILING), **_FIXED_WHEN_COMPILING, **(more or {})}
-
-
-def cargo() -> dict[str, str]:
-    """Return the variables of a compile by cargo."""
-    return compiling(_of_caller([name for name in os.environ if _CARGO.fullmatch(name)]))
 
 
 def left_out(allowed: Collection[str]) -> list[str]:

@@ -14,7 +14,7 @@ _OF_COMPILER = re.compile(
     r"|undefined reference to|multiple definition of|\bld: cannot find |^configure: error: |^CMake Error\b"
     r"|No space left on device|[Cc]annot allocate memory|Killed signal"
 )
-"""What compilers, linkers, configure, CMake and cargo say when they fail."""
+"""What compilers, linkers, configure and CMake say when they fail."""
 
 _OF_SHELL = re.compile(
     r"^FATAL|^ERROR\b|syntax error|command not found|: not found$|: No such file or directory"

@@ -77,14 +77,6 @@ def git_environment() -> Mapping[str, str]:
     return {own[path.is_dir()]: str(path)}
 
 
-def cargo_environment() -> Mapping[str, str]:
-    """Return the variable with which cargo trusts the file that the environment names; it takes no folder."""
-    path = named_authorities()
-    if path is None or path.is_dir() or "CARGO_HTTP_CAINFO" in os.environ:
-        return {}
-    return {"CARGO_HTTP_CAINFO": str(path)}
-
-
 def hint_for(error: BaseException) -> str:
     """Return what to do about an error of a connection; empty when its certificate is not the reason."""
     return HINT if refused_certificate(error) else ""

@@ -87,7 +87,7 @@ def explanation(
     if costs:
         return Explanation.COST
     named = explaining_functions(gained)
-    if any(function.own_error is None or function.is_certain for function in named):
+    if any(function.own_interval is None or function.is_certain for function in named):
         return Explanation.PROFILE
     undecided = any(
         is_cost(judged.metric) and judged.pairs and judged.change is MetricChange.UNKNOWN for judged in beside

@@ -1,11 +1,10 @@
 """Differential profiles: which functions gained or lost CPU time per query between two versions."""
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from history.stats.estimators import variance
+from history.stats.sample_counts import Bounds, Counts, Side, interval, intervals
 from suites.profiling.stacks import StepProfile, merged
 
 # What is said here of µs of CPU time is true of instructions, where both profiles are of counted ones.
@@ -13,15 +12,16 @@ from suites.profiling.stacks import StepProfile, merged
 Rounds = Mapping[int, StepProfile]
 """The profiles of a version on a step, by round."""
 
-MIN_ROUNDS = 3
-"""The rounds from which a standard error is computed at least."""
-
 MIN_CHANGE = 0.01
 """The share of the base's CPU time per query that the total must change by for functions to have shares."""
 
 
 MIN_EXACT_CHANGE = 0.001
 """The same for counted instructions."""
+
+
+_TOTAL = ""
+"""Stands for the whole server among functions, all of which have names."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,11 @@ class FunctionChange:
     name: str
     base: Cost
     contender: Cost
-    own_error: float | None
-    """The standard error of the change of `own` over the rounds, in µs; None below MIN_ROUNDS."""
+    own_interval: Bounds | None
+    """The interval of the change of `own` in µs, which holds together with those of all other functions.
+
+    None of counted instructions, with a single round, and with too few samples (history.stats.sample_counts).
+    """
     own_share: float | None
     """The change of `own` over the change of the total; None if the total changed less than MIN_CHANGE."""
     whole_share: float | None
@@ -74,8 +77,8 @@ class FunctionChange:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the change of `own` exceeds twice its standard error; False below MIN_ROUNDS."""
-        return self.own_error is not None and abs(self.own_change) > 2 * self.own_error
+        """Whether the interval of the change of `own` excludes zero; False without one."""
+        return self.own_interval is not None and excludes_zero(self.own_interval)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,11 @@ class Differential:
     base: StepProfile
     contender: StepProfile
     functions: tuple[FunctionChange, ...]
-    """The functions of both, largest change of `own` first."""
+    """The functions of both: first those whose change is certain, then by the change of `own`."""
+    total_interval: Bounds | None = None
+    """The interval of the change of the whole server's CPU time per query, in µs, by its own rounds alone."""
+    rounds: int = 1
+    """The rounds in which both were profiled."""
 
     @property
     def base_total(self) -> float:
@@ -96,6 +103,11 @@ class Differential:
     def contender_total(self) -> float:
         """CPU time per query of the whole server, in µs."""
         return total(self.contender)
+
+    @property
+    def certain(self) -> tuple[FunctionChange, ...]:
+        """The functions whose change is certain, the largest change of `own` first."""
+        return tuple(function for function in self.functions if function.is_certain)
 
     def gained(self, count: int) -> tuple[FunctionChange, ...]:
         """Return the functions that gained the most, at most `count`."""
@@ -112,7 +124,7 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
     change = total(new) - total(old)
     least = MIN_EXACT_CHANGE if old.is_exact else MIN_CHANGE
     explains = abs(change) > least * total(old)
-    errors = _errors(base, contender)
+    found = _intervals(base, contender)
     nothing = Cost(0.0, 0.0)
     functions = []
     for name in before.keys() | after.keys():
@@ -122,14 +134,15 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
                 name,
                 earlier,
                 later,
-                own_error=None if errors is None else errors.get(name, 0.0),
+                own_interval=found.get(name),
                 own_share=(later.own - earlier.own) / change if explains else None,
                 whole_share=(later.whole - earlier.whole) / change if explains else None,
                 calls=_calls(old, new, name) if old.is_exact and new.is_exact else None,
             )
         )
-    functions.sort(key=lambda function: (-abs(function.own_change), function.name))
-    return Differential(old, new, tuple(functions))
+    functions.sort(key=lambda function: (not function.is_certain, -abs(function.own_change), function.name))
+    rounds = len(base.keys() & contender.keys())
+    return Differential(old, new, tuple(functions), found.get(_TOTAL), rounds)
 
 
 def _calls(base: StepProfile, contender: StepProfile, name: str) -> tuple[float, float]:
@@ -161,30 +174,29 @@ def own_samples(profile: StepProfile) -> Counter[str]:
     return own
 
 
-def _errors(base: Rounds, contender: Rounds) -> Mapping[str, float] | None:
-    """Return the standard error of the mean change of own time by function, over the rounds of both.
+def excludes_zero(bounds: Bounds) -> bool:
+    """Return whether an interval says that there is a change."""
+    return bounds[0] > 0 or bounds[1] < 0
 
-    Returns None below MIN_ROUNDS.
-    """
+
+def _intervals(base: Rounds, contender: Rounds) -> Mapping[str, Bounds]:
+    """Return the intervals of the change of own time by function, and that of the total as _TOTAL."""
     both = sorted(base.keys() & contender.keys())
-    if len(both) < MIN_ROUNDS:
-        return None
-    before = [_own_times(base[number]) for number in both]
-    after = [_own_times(contender[number]) for number in both]
-    names = {name for times in (*before, *after) for name in times}
-    return {
-        name: _error(
-            [new.get(name, 0.0) - old.get(name, 0.0) for old, new in zip(before, after, strict=True)]
-        )
-        for name in names
+    sides = [[of[number] for number in both] for of in (base, contender)]
+    if not both or any(profile.is_exact for side in sides for profile in side):
+        return {}
+    own = [[own_samples(profile) for profile in side] for side in sides]
+    names = sorted({name for side in own for counted in side for name in counted})
+    counts: dict[str, Counts] = {
+        name: ([counted[name] for counted in own[0]], [counted[name] for counted in own[1]]) for name in names
     }
-
-
-def _error(changes: Sequence[float]) -> float:
-    """Return the standard error of the mean of the changes."""
-    return math.sqrt(variance(changes) / len(changes))
-
-
-def _own_times(profile: StepProfile) -> Mapping[str, float]:
-    scale = profile.microseconds_per_sample
-    return {name: count * scale for name, count in own_samples(profile).items()}
+    weights = [
+        Side(
+            [profile.microseconds_per_sample for profile in side],
+            merged(side).microseconds_per_sample,
+        )
+        for side in sides
+    ]
+    totals = ([profile.samples for profile in sides[0]], [profile.samples for profile in sides[1]])
+    whole = interval(totals, *weights)
+    return {**intervals(counts, *weights), **({} if whole is None else {_TOTAL: whole})}

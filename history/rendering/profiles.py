@@ -6,8 +6,10 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from history.escaping.characters import unbroken
 from history.escaping.json_strings import json_text
 from history.rendering.plain_table import BOLD, PlacedField, Screen
+from history.stats.sample_counts import CONFIDENCE, MIN_COUNT, MIN_ROUNDS, Bounds
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import Differential, FunctionChange
@@ -31,15 +33,17 @@ def quality(profile: "StepProfile") -> str:
     return f"{samples}, {stacks}" + (f"; unreliable: {'; '.join(reasons)}" if reasons else "")
 
 
-def differential_json(both: "Differential", limit: int, drawn: Sequence[str]) -> str:
+def differential_json(both: "Differential", limit: int, drawn: Sequence[str], stacks: Sequence[str]) -> str:
     """Return the table of functions as JSON, with times in µs per query and shares as fractions."""
     return json_text(
         {
             "base_us_per_query": both.base_total,
             "contender_us_per_query": both.contender_total,
+            "change_interval": None if both.total_interval is None else list(both.total_interval),
             "quality": {"base": vars(both.base.quality), "contender": vars(both.contender.quality)},
             "functions": [function_values(function) for function in both.functions[:limit]],
             "flame_graphs": list(drawn),
+            "folded_stacks": list(stacks),
         },
         indent=1,
     )
@@ -66,7 +70,8 @@ def function_values(function: "FunctionChange") -> dict[str, object]:
         "function": function.name,
         "own_base": function.base.own,
         "own_contender": function.contender.own,
-        "own_error": function.own_error,
+        "own_change_interval": None if function.own_interval is None else list(function.own_interval),
+        "is_certain": function.is_certain,
         "own_share": function.own_share,
         "whole_base": function.base.whole,
         "whole_contender": function.contender.whole,
@@ -76,16 +81,63 @@ def function_values(function: "FunctionChange") -> dict[str, object]:
 
 
 def render_differential(both: "Differential", limit: int, screen: Screen) -> None:
-    """Print the functions that changed most, in µs per query, with their shares of the whole change."""
+    """Print the functions that changed most, in µs per query; those whose change is certain come first.
+
+    They are printed in bold, and a blank line parts them from functions whose change may be noise.
+    """
     if both.base.is_exact:
         _render_exact(both, limit, screen)
         return
-    heads = ("own base", "contender", "change", "±", "share", "whole change", "share", "function")
-    _print_table(screen, heads, map(_row, both.functions[:limit]))
+    heads = ("own base", "contender", "change", "interval", "share", "whole change", "function")
+    screen.line("CPU per query in µs: own is in the function itself, whole is with all that it calls")
+    shown = both.functions[:limit]
+    certain = [_row(function) for function in shown if function.is_certain]
+    _print_table(screen, heads, certain, [_row(function) for function in shown if not function.is_certain])
     old, new = both.base_total, both.contender_total
-    change = f"{new - old:+.2f}, {new / old - 1:+.1%}"
+    bounds = f", interval {_bounds(both.total_interval)} µs" if both.total_interval else ""
+    change = f"{new - old:+.2f} µs, {new / old - 1:+.1%}{bounds}"
     screen.line(f"CPU per query of the whole server: {old:.2f} -> {new:.2f} µs ({change})")
     screen.lines([f"base: {quality(both.base)}", f"contender: {quality(both.contender)}"])
+    screen.line(_certainty(both))
+
+
+def _certainty(both: "Differential") -> str:
+    """Return what the intervals say, and why there are none."""
+    if both.rounds < MIN_ROUNDS:
+        return f"Fewer than {MIN_ROUNDS} rounds do not show how functions scatter: no change is certain."
+    number = len(both.certain)
+    what = {0: "No function changed for certain", 1: "1 function changed for certain (above)"}
+    said = what.get(number, f"{number} functions changed for certain (above, in bold)")
+    tested = sum(function.own_interval is not None for function in both.functions)
+    return (
+        f"{said}: the intervals of {tested} functions hold together with {CONFIDENCE:.0%} over {both.rounds} "
+        f"rounds. Functions with fewer than {MIN_COUNT} samples have none."
+    )
+
+
+def folded(profile: "StepProfile") -> str:
+    """Return folded stacks with whole nanoseconds per query (or thousandths of an instruction) for samples.
+
+    Other programs draw and compare them.
+    """
+    scale = 1000 * profile.microseconds_per_sample
+    return "".join(
+        f"{unbroken(stack)} {max(1, round(count * scale))}\n"
+        for stack, count in sorted(profile.stacks.items())
+    )
+
+
+def conclusion(both: "Differential", base: str, contender: str) -> str:
+    """Return in a sentence which function's change is largest, or that none is known to have changed."""
+    unit = "instructions" if both.base.is_exact else "µs of CPU"
+    certain = both.functions if both.base.is_exact else both.certain
+    first = next((function for function in certain if function.own_change), None)
+    if first is None:
+        return f"No function of {contender} is known to use more or less CPU per query than in {base}."
+    more = "more" if first.own_change > 0 else "less" if unit.startswith("µs") else "fewer"
+    amount = f"{abs(first.own_change):.0f}" if both.base.is_exact else f"{abs(first.own_change):.2f}"
+    share = f", {first.own_share:.0%} of the whole change" if first.own_share else ""
+    return f"{contender} uses {amount} {unit} {more} per query in {shortened(first.name)} than {base}{share}."
 
 
 def _render_exact(both: "Differential", limit: int, screen: Screen) -> None:
@@ -129,22 +181,31 @@ def render_costs(profile: "StepProfile", limit: int, screen: Screen) -> None:
     screen.line(f"{what}; {quality(profile)}")
 
 
-def _print_table(screen: Screen, heads: Sequence[str], rows: Iterable[Sequence[str | PlacedField]]) -> None:
-    placed = [[PlacedField(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    screen.table(heads, [placed], ("function",), gap=2, has_rule=False)
+def _print_table(
+    screen: Screen, heads: Sequence[str], *sections: Iterable[Sequence[str | PlacedField]]
+) -> None:
+    placed = [
+        [[PlacedField(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        for rows in sections
+    ]
+    screen.table(heads, [rows for rows in placed if rows], ("function",), gap=2, has_rule=False)
 
 
 def _row(function: "FunctionChange") -> Sequence[str | PlacedField]:
+    style = BOLD if function.is_certain else ""
     return (
         f"{function.base.own:.2f}",
         f"{function.contender.own:.2f}",
-        PlacedField(f"{function.own_change:+.2f}", BOLD if function.is_certain else ""),
-        "-" if function.own_error is None else f"{function.own_error:.2f}",
+        PlacedField(f"{function.own_change:+.2f}", style),
+        "-" if function.own_interval is None else _bounds(function.own_interval),
         _share(function.own_share),
         f"{function.whole_change:+.2f}",
-        _share(function.whole_share),
-        shortened(function.name),
+        PlacedField(shortened(function.name), style),
     )
+
+
+def _bounds(interval: Bounds) -> str:
+    return f"{interval[0]:+.2f} to {interval[1]:+.2f}"
 
 
 def _exact_row(function: "FunctionChange") -> Sequence[str]:

@@ -325,7 +325,7 @@ def function_table(profiled: Differential) -> h.Node:
             numeric(amount(function_change.contender.own)),
             numeric(signed(function_change.own_change)),
             numeric(share(function_change.own_share, 0)),
-            cell("certain" if function_change.is_certain else "within its error"),
+            cell("certain" if function_change.is_certain else "not certain"),
         )
         for function_change in [
             function for function in profiled.functions if function.base.own or function.contender.own

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Mapping
 
 from build.progress import ProgressTask
-from history.comparison.profile_diff import Differential
 from history.store.records import SessionStatus
 from report import addresses
+from report.charts.flame_graph import difference_graph, flame_graph
 from report.markup.frame import Page
 from report.pages.session import session_page
 from report.pages.setup import setup_page
@@ -20,15 +20,6 @@ from report.writing.tree import SiteTree
 LATEST_GRAPHS = 10
 """The latest profiled sessions that get flame graphs, besides those of changes and bisects."""
 
-DrawGraphs = Callable[[str, str, Differential], Mapping[str, str]]
-"""Draws flame graphs of a step and a contender: what is shown and its SVG; none without the program."""
-
-
-def no_graphs(step: str, contender: str, both: Differential) -> Mapping[str, str]:
-    """Draw nothing."""
-    del step, contender, both
-    return {}
-
 
 def intervals_of(tree: SiteTree, uid: str) -> NightIntervals:
     """Return the intervals of a session's night, whose pages must have been written or kept."""
@@ -41,7 +32,6 @@ def write_sessions(
     tree: SiteTree,
     prefix: str,
     touched: Mapping[str, Collection[str]],
-    draw: DrawGraphs,
     write: Callable[[Page], None],
     task: ProgressTask,
 ) -> list[ProfileEntry]:
@@ -68,7 +58,7 @@ def write_sessions(
             with tree.made_of(_steps_of(entry.uid), state) as fresh:
                 if fresh:
                     values = values or read_session(comparisons, catalog, entry)
-                    _write_steps(values, catalog, tree, draw if graphs else no_graphs, write)
+                    _write_steps(values, catalog, tree, write, has_graphs=graphs)
                     night = catalog.nights_by_session.get(entry.id)
                     tree.remember(night_intervals(values.comparison, night))
         elif (
@@ -90,7 +80,7 @@ def _steps_of(uid: str) -> str:
 
 
 def _write_steps(
-    values: SessionPage, catalog: Catalog, tree: SiteTree, draw: DrawGraphs, write: Callable[[Page], None]
+    values: SessionPage, catalog: Catalog, tree: SiteTree, write: Callable[[Page], None], *, has_graphs: bool
 ) -> None:
     uid = values.entry.uid
     for step in values.steps:
@@ -98,10 +88,15 @@ def _write_steps(
 
         def graphs(name: str, contender: str, step: StepRuns = step) -> Mapping[str, str]:
             both = step.differentials.get(contender)
-            if both is None:
+            if both is None or not has_graphs:
                 return {}
             addresses_by_name = {}
-            for what, svg in draw(name, contender, both).items():
+            drawn = {
+                "base": flame_graph(both.base, f"{name}: base"),
+                contender: flame_graph(both.contender, f"{name}: {contender}"),
+                "the difference": difference_graph(both, f"{name}: {contender} against its base"),
+            }
+            for what, svg in drawn.items():
                 path = addresses.flame_graph(uid, name, f"{contender} {what}")
                 tree.write(path, svg)
                 addresses_by_name[what] = path

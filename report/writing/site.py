@@ -44,7 +44,7 @@ from report.writing.parallel import InParallel
 from report.writing.profile_data import profile_index
 from report.writing.series_data import call, series_index
 from report.writing.series_files import SeriesFiles
-from report.writing.session_files import DrawGraphs, intervals_of, no_graphs, write_sessions
+from report.writing.session_files import intervals_of, write_sessions
 from report.writing.tree import SiteTree, renewed
 from report.writing.trend_file import write_trend
 
@@ -69,9 +69,6 @@ class SiteOptions:
 
     bisects: Sequence[BisectPage] = ()
     """Latest first."""
-
-    draw: DrawGraphs = no_graphs
-    """Draws flame graphs."""
 
     commits: CommitsOf = no_commits
     """Gives the commits between the nights of a change."""
@@ -333,7 +330,6 @@ def _sessions(site: _Site, task: ProgressTask) -> None:
         site.tree,
         site.prefix,
         _touched(site),
-        site.options.draw,
         site.write,
         task,
     )

@@ -1,27 +1,34 @@
 """`./tidemark profile`: the CPU profile of a step, in tables and flame graphs."""
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from build.home import Home, locate_for_writing
-from build.inferno import provide_inferno
+from build.files import make_folder
+from build.home import locate_for_writing
 from build.sources.source import as_recorded
 from build.version import Version
-from history.comparison.profile_diff import Rounds, costs, differential, total
+from history.comparison.profile_diff import Differential, Rounds, costs, differential, total
 from history.comparison.remedies import remedy
 from history.errors import ComparisonError
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader
-from history.rendering.commands import COUNTED, SAMPLED, run_again
+from history.rendering.commands import COUNTED, SAMPLED, quoted, run_again
 from history.rendering.plain_table import standard_output
-from history.rendering.profiles import differential_json, render_costs, render_differential
+from history.rendering.profiles import (
+    conclusion,
+    differential_json,
+    folded,
+    render_costs,
+    render_differential,
+)
+from history.stats.sample_counts import MIN_ROUNDS
 from history.store.reader import Reader
 from history.store.records import Session
 from history.store.session_lookup import SessionFilter, resolve_name
 from report.addresses import file_name
-from runners.console import progress
-from runners.flamegraphs import draw, draw_difference
+from report.charts.flame_graph import difference_graph, flame_graph
 from suites.profiling.stacks import StepProfile, merged, of_role
 
 LONGEST_NAME = 60
@@ -38,62 +45,83 @@ def main(arguments: argparse.Namespace) -> int:
         read = _source(store, session, versions, arguments)
         rounds = [_rounds(read, store, session, version, arguments) for version in versions]
     folder = Path(arguments.output) if arguments.output else home.flame_graphs / file_name(session.uid)
-    show = _show if arguments.what == "show" else _diff
-    show(arguments, versions, rounds, folder, home)
+    if arguments.what == "show":
+        _show(arguments, versions[0], merged(rounds[0].values()), folder)
+    else:
+        _diff(arguments, session, versions, differential(*rounds), folder)
     return 0
 
 
-def _show(
-    arguments: argparse.Namespace,
-    versions: Sequence[Version],
-    rounds: Sequence[Rounds],
-    folder: Path,
-    home: Home,
-) -> None:
-    profile = merged(rounds[0].values())
-    drawn = _draw_one(versions[0], profile, arguments, folder, home)
+def _show(arguments: argparse.Namespace, version: Version, profile: StepProfile, folder: Path) -> None:
     if arguments.format == "json":
         largest = sorted(costs(profile).items(), key=lambda item: -item[1].own)[: arguments.limit]
         functions = [{"function": name, **vars(cost)} for name, cost in largest]
         summary = {"us_per_query": total(profile), "quality": vars(profile.quality)}
-        print(json_text({**summary, "functions": functions, "flame_graphs": [str(drawn)]}, indent=1))
+        graph, stacks = _written(version, profile, arguments, folder)
+        files = {"flame_graphs": [str(graph)], "folded_stacks": [str(stacks)]}
+        print(json_text({**summary, "functions": functions, **files}, indent=1))
         return
     render_costs(profile, arguments.limit, standard_output())
-    print(drawn)
+    sys.stdout.flush()
+    print(*_written(version, profile, arguments, folder), sep="\n")
 
 
 def _diff(
     arguments: argparse.Namespace,
+    session: Session,
     versions: Sequence[Version],
-    rounds: Sequence[Rounds],
+    both: Differential,
     folder: Path,
-    home: Home,
 ) -> None:
-    both = differential(*rounds)
-    drawn = [
-        _draw_one(version, profile, arguments, folder, home)
-        for version, profile in zip(versions, (both.base, both.contender), strict=True)
-    ]
+    """Print the table at once, then the files that are written, then one sentence and one command."""
+    is_table, screen = arguments.format != "json", standard_output()
+    if is_table:
+        render_differential(both, arguments.limit, screen)
+        sys.stdout.flush()
+    graphs, stacks = zip(
+        *(
+            _written(version, profile, arguments, folder)
+            for version, profile in zip(versions, (both.base, both.contender), strict=True)
+        ),
+        strict=True,
+    )
     title = f"{arguments.step}: {versions[1]} against {versions[0]}"
     name = f"{_plain(arguments.step)}-{_plain(str(versions[0]))}-{_plain(str(versions[1]))}"
-    drawn.append(draw_difference(both, title, folder / f"{name}.svg", _inferno(home)))
-    if arguments.format == "json":
-        print(differential_json(both, arguments.limit, list(map(str, drawn))))
+    graphs += (_file(folder / f"{name}.svg", difference_graph(both, title)),)
+    if not is_table:
+        print(differential_json(both, arguments.limit, list(map(str, graphs)), list(map(str, stacks))))
         return
-    render_differential(both, arguments.limit, standard_output())
-    print(*drawn, sep="\n")
+    print(*graphs, *stacks, sep="\n")
+    screen.line(conclusion(both, *map(str, versions)))
+    screen.lines(_next(arguments, session, versions, both))
 
 
-def _draw_one(
-    version: Version, profile: StepProfile, arguments: argparse.Namespace, folder: Path, home: Home
-) -> Path:
-    name = f"{_plain(arguments.step)}-{_plain(str(version))}.svg"
-    return draw(profile, f"{arguments.step}: {version}", folder / name, _inferno(home))
+def _next(
+    arguments: argparse.Namespace, session: Session, versions: Sequence[Version], both: Differential
+) -> Sequence[str]:
+    """Return what to do next: more rounds where nothing is certain, otherwise the costs of the step."""
+    if not (both.base.is_exact or both.certain):
+        more = [*SAMPLED, "--repetitions", str(max(MIN_ROUNDS, 2 * both.rounds))]
+        return run_again(session, list(map(str, versions)), [arguments.step], more)
+    words = ["./compare.py", *map(str, versions), "--suite", session.suite, "--profile", session.profile]
+    return [quoted([*words, "--step", arguments.step, "--costs"])]
 
 
-def _inferno(home: Home) -> Path:
-    with progress() as shown:
-        return provide_inferno(home, shown)
+def _written(
+    version: Version, profile: StepProfile, arguments: argparse.Namespace, folder: Path
+) -> tuple[Path, Path]:
+    """Write the flame graph of a version, and its stacks for other programs; return both files."""
+    name = f"{_plain(arguments.step)}-{_plain(str(version))}"
+    return (
+        _file(folder / f"{name}.svg", flame_graph(profile, f"{arguments.step}: {version}")),
+        _file(folder / f"{name}.folded", folded(profile)),
+    )
+
+
+def _file(path: Path, text: str) -> Path:
+    make_folder(path.parent)
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def _session(

@@ -13,7 +13,6 @@ from runners.nightly.site_options import of_last_plan
 from runners.occupancy.waiting import quiet_machine
 from runners.reporting.bisects import read_bisects
 from runners.reporting.commits import commits_in
-from runners.reporting.graphs import drawer
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -33,9 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.out) if arguments.out else home.site
     history = existing_history(arguments.history)
     with progress() as shown, quiet_machine(home, shown), open_delivered(history, locate()) as store:
-        options = SiteOptions(
-            folder, arguments.public, bisects=read_bisects(store), draw=drawer(home), commits=commits_in(home)
-        )
+        options = SiteOptions(folder, arguments.public, bisects=read_bisects(store), commits=commits_in(home))
         if arguments.history is None:
             options = of_last_plan(options, home)
         summary = write_site(store, options, shown)

@@ -9,7 +9,6 @@ from build.errors import TidemarkError
 from build.extensions.extension import ExtensionError
 from build.extensions.make import ExtensionCompileError, with_extensions
 from build.home import Home
-from build.inferno import provide_inferno
 from build.installs.content import FOLDERS
 from build.installs.install import prefix_of
 from build.make import provide
@@ -173,20 +172,20 @@ def copies_of(request: Request, home: Home, progress: Progress) -> DataCopies | 
 
 
 def profiling_of(request: Request, home: Home, progress: Progress) -> Profiling | None:
-    """Return how the steps are profiled; None when they are not, or when perf or inferno is missing.
+    """Return how the steps are profiled; None when they are not, or when perf is missing.
 
     What is missing is reported, and the session continues without profiles.
     """
     if request.perf is None:
         return None
     try:
-        perf, inferno = find_perf(), provide_inferno(home, progress)
+        perf = find_perf()
     except TidemarkError as error:
         progress.note(f"no profiles: {error}")
         return None
     profile = request.profile
     seconds = min(profile.perf_seconds, profile.seconds)
-    return Profiling(perf, inferno, seconds, profile.slice_seconds, request.perf is Sampled.DURING)
+    return Profiling(perf, seconds, profile.slice_seconds, request.perf is Sampled.DURING)
 
 
 def callgrind_of(request: Request, progress: Progress) -> Callgrind | None:

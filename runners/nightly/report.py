@@ -29,7 +29,6 @@ from runners.nightly.site_options import of_plan
 from runners.nightly.work import PlannedSession
 from runners.reporting.bisects import read_bisects
 from runners.reporting.commits import commits_in
-from runners.reporting.graphs import drawer
 
 
 @dataclass
@@ -186,9 +185,7 @@ def _renew_site(plan: Plan, home: Home, store: Store, problems: list[str]) -> No
         return
     folder = Path(plan.site.folder) if plan.site.folder else home.site
     try:
-        options = SiteOptions(
-            folder, plan.site.public, bisects=read_bisects(store), draw=drawer(home), commits=commits_in(home)
-        )
+        options = SiteOptions(folder, plan.site.public, bisects=read_bisects(store), commits=commits_in(home))
         write_site(store, of_plan(options, plan), Silent())
     except (TidemarkError, OSError) as error:
         problems.append(f"the report site could not be renewed: {error}")

@@ -1,1 +1,1 @@
-"""CPU profiles of servers under load: sampled by perf, folded by inferno, and stored by thread role."""
+"""CPU profiles of servers under load: sampled by perf, folded, and stored by thread role."""

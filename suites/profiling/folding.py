@@ -1,10 +1,11 @@
-"""Converting perf's file to folded stacks: perf resolves symbols, inferno folds, threads become roles."""
+"""Converting perf's file to folded stacks: perf resolves symbols, and threads become roles."""
 
 import re
 import subprocess
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from build.programs import environment
@@ -13,21 +14,29 @@ from suites.profiling.perf import PerfError
 from suites.profiling.stacks import OTHER
 
 FIELDS = "comm,pid,tid,time,event,ip,sym,dso"
-"""The fields of a sample that inferno reads."""
+"""The fields of a sample that are read."""
 
-FOLD_SECONDS = 600
-"""Time limit of perf and inferno: far more than they need for the samples of a minute."""
+READ_SECONDS = 600
+"""Time limit of perf: far more than it needs for the samples of a minute."""
 
 Window = tuple[float, float]
 """Begin and end in seconds of the monotonic clock."""
 
-_HEADER = re.compile(rb"\S[^\n]*? +\d+/\d+ +(?P<time>[0-9]{1,15}\.[0-9]{1,9}): +(?:\d+ +)?[^\s:]+:")
-"""The first line of a sample: name, process and thread, time, event. perf writes a process that is gone as
-`:-1 -1/-1`, or without a name; if the first sample is of one, inferno panics for want of an event."""
-
 # More digits than these are damage: the kernel's process numbers have seven, and int() refuses thousands.
-_THREAD = re.compile(r"(?P<comm>.*)-(?P<pid>[0-9]{1,9}|\?)/(?P<tid>[0-9]{1,9})")
-_COUNT = re.compile(r"[0-9]{1,12}")
+_HEADER = re.compile(
+    rb"\S[^\n]*? +(?P<pid>[0-9]{1,9})/(?P<tid>[0-9]{1,9}) +(?P<time>[0-9]{1,15}\.[0-9]{1,9}): +"
+    rb"(?:[0-9]+ +)?[^\s:]+:"
+)
+"""The first line of a sample: name, process and thread, time, event. perf writes a process that is gone as
+`:-1 -1/-1`, or without a name."""
+
+_FRAME = re.compile(rb"\s+[0-9a-f]+ (?P<symbol>.*) \((?P<file>\S+)\)")
+"""A line of a stack: address, function, and the file of its code. Files that are deleted are no server's."""
+
+_OFFSET = re.compile(r"\+0x[0-9a-f]*$")
+ANONYMOUS = "(anonymous namespace)"
+"""A namespace of C++ that has parentheses, but no arguments."""
+
 _LOST = re.compile(rb"^[ \t]*LOST(?:_SAMPLES)? events:[ \t]+([0-9]{1,12})$", re.MULTILINE)
 _FORK = re.compile(rb"PERF_RECORD_FORK\(([0-9]{1,9}):[0-9]+\):\(([0-9]{1,9}):[0-9]+\)")
 _TASK_EVENT = re.compile(rb"^.*\bPERF_RECORD_.*\n", re.MULTILINE)
@@ -60,18 +69,66 @@ def parsed_samples(text: bytes, stats: bytes) -> Samples:
 
 
 def fold(
-    samples: Samples,
-    inferno: Path,
-    pids: Collection[int],
-    roles: Mapping[int, str],
-    windows: Sequence[Window],
+    samples: Samples, pids: Collection[int], roles: Mapping[int, str], windows: Sequence[Window]
 ) -> Mapping[str, int]:
     """Return role and stack -> number of samples, for `pids` and their descendants in the `windows`.
 
-    `roles` maps thread ids to roles; `inferno` is the folder of inferno's programs. Raises PerfError.
+    `roles` maps thread ids to roles, and a thread that is not there is OTHER. Samples of processes that had
+    no name or number any more are left out: they belong to no server. Raises PerfError when perf has printed
+    something, and no sample in it can be read.
     """
-    kept = within(samples.text, windows)
-    return by_role(collapse(kept, inferno), roles, descendants(pids, samples.parents))
+    ours = descendants(pids, samples.parents)
+    stacks: Counter[str] = Counter()
+    is_readable = not samples.text.strip()
+    for block in samples.text.split(b"\n\n"):
+        header, _, lines = block.lstrip(b"\n").partition(b"\n")
+        found = _HEADER.match(header)
+        if found is None:
+            continue
+        is_readable = True
+        moment = float(found["time"])
+        if int(found["pid"]) not in ours or not any(begin <= moment < end for begin, end in windows):
+            continue
+        frames = [name for line in lines.split(b"\n") if (name := frame_of(line))]
+        if frames:
+            stacks[";".join([roles.get(int(found["tid"]), OTHER), *reversed(frames)])] += 1
+    if not is_readable:
+        raise PerfError("no sample in what perf printed can be read", where=_excerpt(samples.text))
+    return stacks
+
+
+@lru_cache(maxsize=100_000)  # the same lines are in most samples
+def frame_of(line: bytes) -> str:
+    """Return the name of a line of a stack, as folded stacks have it; empty for anything else.
+
+    A function has no arguments and no offset; one of the kernel ends in `_[k]`, and one without a name is the
+    name of its file in brackets.
+    """
+    found = _FRAME.fullmatch(line)
+    if found is None:
+        return ""
+    symbol, file = (found[part].decode(errors="replace") for part in ("symbol", "file"))
+    name = _OFFSET.sub("", symbol.strip())
+    if name.startswith("(") and not name.startswith(ANONYMOUS):  # the name of a process
+        return ""
+    if name == "[unknown]" and file != "[unknown]":
+        name = f"[{file.rpartition('/')[2]}]"
+    is_kernel = file != "[unknown]" and (file.startswith("[") or file.endswith("vmlinux"))
+    return without_arguments(name.replace(";", ":")) + ("_[k]" if is_kernel else "")
+
+
+def without_arguments(name: str) -> str:
+    """Return a C++ function without the list of its arguments, which follows its templates and namespaces."""
+    depth = 0
+    for place, letter in enumerate(name):
+        if letter == "(" and not depth and not name.startswith(ANONYMOUS, place):
+            return name[:place]
+        depth = max(0, depth + (letter in "<{[(") - (letter in ">}])"))
+    return name
+
+
+def _excerpt(text: bytes) -> str:
+    return text.strip().split(b"\n", 1)[0][:200].decode(errors="replace")
 
 
 def descendants(pids: Collection[int], parents: Mapping[int, int]) -> set[int]:
@@ -84,68 +141,13 @@ def descendants(pids: Collection[int], parents: Mapping[int, int]) -> set[int]:
     return known
 
 
-def within(text: bytes, windows: Sequence[Window]) -> bytes:
-    """The samples of the output of `perf script` that were taken in one of the windows.
-
-    Those of processes that had no name or number any more are left out: they belong to no server.
-    """
-    kept = []
-    for block in text.split(b"\n\n"):
-        sample = block.lstrip(b"\n")
-        found = _HEADER.match(sample)
-        if found and any(begin <= float(found["time"]) < end for begin, end in windows):
-            kept.append(sample)
-    return b"".join(sample + b"\n\n" for sample in kept)
-
-
-def collapse(text: bytes, inferno: Path) -> str:
-    """Fold the output of `perf script` with inferno: one line per stack and thread. Raises PerfError."""
-    # --tid: the process is written as `comm-pid/tid`. --kernel: kernel functions are marked with `_[k]`.
-    command: list[str | Path] = [inferno / "inferno-collapse-perf", "--tid", "--kernel"]
-    try:
-        done = subprocess.run(
-            command,
-            input=text,
-            capture_output=True,
-            timeout=FOLD_SECONDS,
-            env=environment.measured(),
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise PerfError(f"inferno has not folded the samples after {FOLD_SECONDS} s") from None
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace")
-        raise PerfError(f"inferno cannot fold the samples: {in_a_sentence('inferno', said)}")
-    return done.stdout.decode(errors="replace")
-
-
-def by_role(folded: str, roles: Mapping[int, str], pids: Collection[int]) -> Mapping[str, int]:
-    """Return stack -> samples of the processes `pids`, with the thread's role as the root of the stack.
-
-    The role of a thread that is not in `roles` is OTHER. Raises PerfError for a malformed line.
-    """
-    stacks: Counter[str] = Counter()
-    for line in folded.splitlines():
-        stack, _, count = line.rpartition(" ")
-        process, _, frames = stack.partition(";")
-        thread = _THREAD.fullmatch(process)
-        if thread is None or not _COUNT.fullmatch(count):
-            raise PerfError(
-                "a line of inferno's output is not a folded stack with its thread", where=line[:200]
-            )
-        if thread["pid"] != "?" and int(thread["pid"]) in pids:
-            role = roles.get(int(thread["tid"]), OTHER)
-            stacks[f"{role};{frames}" if frames else role] += int(count)
-    return stacks
-
-
 def _perf(command: Sequence[str]) -> bytes:
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=FOLD_SECONDS, env=environment.measured(), check=False
+            command, capture_output=True, timeout=READ_SECONDS, env=environment.measured(), check=False
         )
     except subprocess.TimeoutExpired:
-        raise PerfError(f"perf has not read its samples after {FOLD_SECONDS} s") from None
+        raise PerfError(f"perf has not read its samples after {READ_SECONDS} s") from None
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace")
         raise PerfError(f"perf cannot read its samples: {in_a_sentence('perf', said)}")

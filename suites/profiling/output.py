@@ -1,4 +1,4 @@
-"""What perf and inferno say when they fail: one sentence is shown, the rest is in a log."""
+"""What perf says when it fails: one sentence is shown, the rest is in a log."""
 
 import contextlib
 from datetime import UTC, datetime
@@ -14,16 +14,11 @@ MAX_CHARACTERS = 200
 
 
 def in_a_sentence(program: str, output: str) -> str:
-    """Return the line of a program's output that says what was wrong; all of it goes to LOG.
-
-    A Rust program that panics says in one line where it was, and in the next one what was wrong.
-    """
+    """Return the line of a program's output that says what was wrong; all of it goes to LOG."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     if not lines:
         return f"{program} said nothing"
-    panic = next((place for place, line in enumerate(lines[:-1]) if "panicked at" in line), None)
-    reason = lines[0] if panic is None else f"{program} panicked: {lines[panic + 1]}"
-    shown = "".join(character if character.isprintable() else "?" for character in redacted(reason))
+    shown = "".join(character if character.isprintable() else "?" for character in redacted(lines[0]))
     if len(shown) > MAX_CHARACTERS:
         shown = shown[: MAX_CHARACTERS - 1] + "…"
     return shown if len(lines) == 1 or not _kept(program, output) else f"{shown} (more in logs/{LOG})"

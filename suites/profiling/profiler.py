@@ -29,8 +29,6 @@ class Profiling:
     """How the steps of a session are profiled."""
 
     perf: Perf
-    inferno: Path
-    """The folder of inferno's programs."""
     seconds: float
     """How long each version is sampled at the end of a round."""
     slice_seconds: float
@@ -132,7 +130,7 @@ class Profiler:
             if self._error is not None:
                 raise self._error
             samples = self._sampler.samples()
-            stacks = fold(samples, profiling.inferno, self._pids, self._roles, self._windows)
+            stacks = fold(samples, self._pids, self._roles, self._windows)
         except TidemarkError as error:
             said = "; ".join(part for part in (error.what, error.where, error.hint) if part)
             return Profiled(None, f"no profile: {' '.join(said.split())}")

@@ -114,7 +114,7 @@ def nameless(frames: Sequence[str]) -> int:
 
 
 def is_unknown(frame: str) -> bool:
-    """Return whether a frame has no name: inferno writes `[unknown]`, or the file's name in brackets."""
+    """Return whether a frame has no name: it is `[unknown]`, or the file's name in brackets."""
     return frame.startswith("[")
 
 

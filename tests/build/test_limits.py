@@ -1,7 +1,6 @@
 """What hangs while versions are fetched and compiled is ended, with everything it started."""
 
 import re
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -9,9 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from build import inferno
 from build.home import Home
-from build.inferno import InfernoError, provide_inferno
 from build.programs import work
 from build.programs.work import CompileCommands, CompileError
 from build.progress import Silent
@@ -81,18 +78,6 @@ def test_a_server_that_trickles_is_given_up(
     with pytest.raises(DownloadError, match="not complete after -1 s: 10 bytes received"):
         download.download((tmp_path / "served").as_uri(), tmp_path / "file", None, Silent())
     assert not (tmp_path / "file").exists()
-
-
-def test_a_compile_of_inferno_that_hangs_is_ended(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inferno, "COMPILE_SECONDS", 0.5)
-    cargo = tmp_path / "cargo"
-    cargo.write_text(f'#!/bin/sh\n[ "$1" = --version ] || {SLEEPER}\n')
-    cargo.chmod(0o755)
-    monkeypatch.setattr(shutil, "which", lambda name, path: str(cargo))
-    with pytest.raises(InfernoError, match=r"took longer than 0\.5 s"):
-        provide_inferno(home, Silent())
 
 
 def test_what_is_in_time_is_left_alone(tmp_path: Path) -> None:

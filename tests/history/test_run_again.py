@@ -38,7 +38,7 @@ def request_of(words: Sequence[str]) -> Request:
 
 def stored(request: Request) -> Session:
     """Return the session of a request as the history keeps it."""
-    perf = None if request.perf is None else Profiling(Perf("perf", "cycles"), Path(), 2, 1)
+    perf = None if request.perf is None else Profiling(Perf("perf", "cycles"), 2, 1)
     counting = CALLGRIND if request.passes else None
     start = describe_session(
         request,

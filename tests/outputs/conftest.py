@@ -18,7 +18,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with the hostile history, and an inferno that draws what it is given."""
+    """A home with the hostile history."""
     folder = tmp_path / "home"
     folder.mkdir()
     shutil.copy(written, folder / "history.db")

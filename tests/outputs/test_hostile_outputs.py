@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 import compare
-from build.inferno import VERSION
 from runners.cli import main, parser
 from tests.outputs.harmless import (
     assert_nothing_hidden,
@@ -132,15 +131,8 @@ def test_every_structured_column_exists() -> None:
 
 @pytest.fixture
 def home(home: Path, written: Path) -> Path:
-    """The hostile home with another history beside it, and programs that draw what they are given."""
+    """The hostile home with another history beside it."""
     shutil.copy(written, home / "other.db")
-    tools = home / f"tools/inferno-{VERSION}/bin"
-    tools.mkdir(parents=True)
-    for name in ("inferno-collapse-perf", "inferno-diff-folded", "inferno-flamegraph"):
-        (tools / name).write_text(
-            "#!/usr/bin/env python3\nimport sys\nprint(sys.argv[1:], sys.stdin.read())\n"
-        )
-        (tools / name).chmod(0o755)
     return home
 
 

@@ -1,15 +1,14 @@
 """`./tidemark profile` and what `compare` says of profiles: tables, JSON, flame graphs, what is missing."""
 
 import json
-import stat
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 import compare as program
-from build.home import ROOT, locate
-from build.inferno import VERSION, find_inferno
+from build.home import ROOT
 from build.version import parse_version
 from history.open import open_store
 from history.store.records import SessionStatus
@@ -20,22 +19,13 @@ from tests.history.profiled import BASE, CONTENDER, NEW, STEP, profile, record_p
 from tests.suites.golden import require_golden
 
 GOLDEN = ROOT / "tests/golden/profile"
-
-INFERNO = """#!/usr/bin/env python3
-import sys
-print("<svg>", *sys.argv[1:], "</svg>")
-"""
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with a history that holds profiles, and programs that draw nothing."""
+    """A home with a history that holds profiles."""
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
-    tools = tmp_path / f"tools/inferno-{VERSION}/bin"
-    tools.mkdir(parents=True)
-    for name in ("inferno-collapse-perf", "inferno-diff-folded", "inferno-flamegraph"):
-        (tools / name).write_text(INFERNO)
-        (tools / name).chmod(0o755)
     record_profiled(tmp_path / "history.db")
     return tmp_path / "history.db"
 
@@ -48,7 +38,7 @@ def said(words: list[str], capsys: pytest.CaptureFixture[str], home: Path) -> st
 def test_the_difference_as_a_table(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(["profile", "diff", BASE, CONTENDER, "--step", STEP], capsys, history.parent)
     require_golden("diff.txt", text, GOLDEN)
-    assert text.splitlines()[1].rstrip().endswith("tidemark_burn")
+    assert text.splitlines()[2].rstrip().endswith("tidemark_burn")
     assert len([line for line in text.splitlines() if line.endswith(".svg")]) == 3
 
 
@@ -58,7 +48,10 @@ def test_the_difference_as_json(history: Path, capsys: pytest.CaptureFixture[str
     assert [function["function"] for function in found["functions"]] == ["tidemark_burn", "XLogInsert"]
     assert found["functions"][0]["own_base"] == 0
     assert found["contender_us_per_query"] > found["base_us_per_query"]
-    assert len(found["flame_graphs"]) == 3
+    assert (len(found["flame_graphs"]), len(found["folded_stacks"])) == (3, 2)
+    low, high = found["functions"][0]["own_change_interval"]
+    assert 0 < low < 25.4 < high
+    assert found["functions"][0]["is_certain"]
 
 
 def test_one_version(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,36 +102,38 @@ def test_an_install_prefix_is_found_by_its_name(history: Path, capsys: pytest.Ca
     assert "no session holds postgres@bad" in capsys.readouterr().err
 
 
-def test_an_inferno_that_fails_is_named(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    drawer = history.parent / f"tools/inferno-{VERSION}/bin/inferno-flamegraph"
-    drawer.write_text("#!/bin/sh\necho no stacks >&2\nexit 1\n")
-    drawer.chmod(drawer.stat().st_mode | stat.S_IXUSR)
-    assert main(["profile", "show", BASE, "--step", STEP]) == 2
-    assert "inferno cannot draw" in (error := capsys.readouterr().err)
-    assert "no stacks" in error
+def test_what_is_written_can_be_opened(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(["profile", "diff", BASE, CONTENDER, "--step", STEP], capsys, history.parent)
+    files = [history.parent / line.removeprefix("HOME/") for line in text.splitlines() if line[:5] == "HOME/"]
+    base, contender, both = (ElementTree.parse(file).getroot() for file in files if file.suffix == ".svg")
+    assert all(root.tag == f"{SVG}svg" for root in (base, contender, both))
+    widths = {
+        group.get("data-name"): float(rect.get("width", ""))
+        for group in contender.iter(f"{SVG}g")
+        if (rect := group.find(f"{SVG}rect")) is not None
+    }
+    assert widths["all"] == pytest.approx(1600)
+    assert widths["tidemark_burn"] == pytest.approx(1600 * 25.4 / 109.4, abs=0.1)
+    assert "tidemark_burn" not in {group.get("data-name") for group in base.iter(f"{SVG}g")}
+    classes = {
+        group.get("data-name"): rect.get("class")
+        for group in both.iter(f"{SVG}g")
+        if (rect := group.find(f"{SVG}rect")) is not None
+    }
+    assert (classes["tidemark_burn"], classes["XLogInsert"]) == ("worse5", "better3")
+    old, new = (file.read_text() for file in files if file.suffix == ".folded")
+    assert "checkpointer;main;CheckpointerMain;BufferSync 9200\n" in old
+    assert "heap_update;tidemark_burn 25400\n" in new
 
 
-def test_flame_graphs_are_drawn_for_real(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_next_command_measures_more_where_nothing_is_certain(
+    history: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    there = find_inferno(locate())
-    if there is None:
-        pytest.skip("inferno is not compiled: ./tidemark setup")
-    (tmp_path / "tools").symlink_to(there.parent.parent)
-    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
-    record_profiled(tmp_path / "history.db")
-    text = said(["profile", "diff", BASE, CONTENDER, "--step", STEP], capsys, tmp_path)
-    base, contender, both = (
-        (tmp_path / line.removeprefix("HOME/")).read_text()
-        for line in text.splitlines()
-        if line.endswith(".svg")
-    )
-    assert "tidemark_burn" in contender
-    assert "tidemark_burn" not in base
-    assert "tidemark_burn" in both
-    assert "ns per query" in both
-    assert "checkpointer" in base
-    assert "rgb(255," in both  # grown frames are red, and those that did not change are white
+    words = ["profile", "diff", BASE, BASE, "--step", STEP]
+    *_, sentence, command = said(words, capsys, history.parent).splitlines()
+    assert sentence == f"No function of {BASE} is known to use more or less CPU per query than in {BASE}."
+    assert command.startswith("./tidemark run --suite write-heavy --profile ")
+    assert "--perf --repetitions 6" in command
 
 
 def test_compare_names_the_functions_of_a_regression(

@@ -8,7 +8,6 @@ import pytest
 
 from build import host
 from build.home import Home
-from build.inferno import InfernoError, provide_inferno
 from build.make import provide
 from build.programs import environment
 from build.progress import Silent
@@ -125,22 +124,3 @@ def test_settings_of_a_persons_git_do_not_change_a_source(
         assert stream.stdout is not None
         archived = stream.stdout.read()
     assert b"one line\nand another\n" in archived
-
-
-def test_cargo_gets_proxies_and_no_secret(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It downloads what it compiles; what it compiles are programs of strangers."""
-    cargo = tmp_path / "programs/cargo"
-    cargo.parent.mkdir(exist_ok=True)
-    cargo.write_text('#!/bin/sh\n[ "$1" = --version ] && exit\nenv >&2\nexit 1\n')
-    cargo.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{cargo.parent}:/usr/bin:/bin")
-    monkeypatch.setenv("CARGO_HOME", "/cargo")
-    monkeypatch.setenv("CARGO_REGISTRIES_OURS_TOKEN", "hunter2-e")
-    with pytest.raises(InfernoError) as caught:
-        provide_inferno(home, Silent())
-    said = caught.value.what
-    assert "CARGO_HOME=/cargo" in said
-    assert "http_proxy=" in said
-    assert not any(secret in said for secret in ("hunter2-a", "hunter2-b", "hunter2-d", "hunter2-e"))

@@ -1,4 +1,4 @@
-"""Downloads, git, cargo and the tracker trust the same certificates, and say why another is refused."""
+"""Downloads, git and the tracker trust the same certificates, and say why another is refused."""
 
 import ssl
 from collections.abc import Callable, Iterator
@@ -104,16 +104,6 @@ def test_a_file_without_certificates_is_the_error(
     with pytest.raises(TidemarkError, match="the certificates cannot be read") as caught:
         by_download(server, tmp_path)
     assert "PEM" in caught.value.hint
-
-
-def test_cargo_is_told_of_a_file_unless_it_has_its_own(
-    server: SelfSigned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert certificates.cargo_environment() == {}
-    monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
-    assert certificates.cargo_environment() == {"CARGO_HTTP_CAINFO": str(server.certificate)}
-    monkeypatch.setenv("CARGO_HTTP_CAINFO", "/own")
-    assert certificates.cargo_environment() == {}
 
 
 def test_without_variables_the_systems_certificates_are_used() -> None:

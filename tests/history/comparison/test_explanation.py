@@ -152,7 +152,8 @@ def test_without_any_cost_nothing_is_called_unexplained() -> None:
 
 
 def function(own: float, share: float | None, error: float | None) -> FunctionChange:
-    return FunctionChange("heap_insert", Cost(1, 1), Cost(1 + own, 1 + own), error, share, share)
+    bounds = None if error is None else (own - 2 * error, own + 2 * error)
+    return FunctionChange("heap_insert", Cost(1, 1), Cost(1 + own, 1 + own), bounds, share, share)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Which functions gained: sums, shares, and errors over rounds."""
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,18 +51,67 @@ def test_recursion_counts_once() -> None:
     assert [found["walk"].own, found["walk"].whole] == pytest.approx([10, 10])
 
 
-def test_errors_come_from_the_rounds_that_both_have() -> None:
-    base = {number: profile({"role;main;work": 100}) for number in (1, 2, 3, 4)}
-    contender = {
-        number: profile({"role;main;work": n}) for number, n in ((1, 110), (2, 112), (3, 108), (9, 500))
+def rounds_of(*counts: dict[str, int]) -> dict[int, StepProfile]:
+    return {
+        number: profile({f"role;main;{name}": n for name, n in of.items()})
+        for number, of in enumerate(counts)
     }
-    both = differential(base, contender)
-    work = next(change for change in both.functions if change.name == "work")
-    assert work.own_error == pytest.approx(2 / 3**0.5)
-    assert work.is_certain
-    few = differential({1: base[1], 2: base[2]}, {1: contender[1], 2: contender[2]})
-    assert few.functions[0].own_error is None
-    assert not few.functions[0].is_certain
+
+
+def beside_others(*counts: int) -> dict[int, StepProfile]:
+    """A function beside 50 others that scatter as counts do."""
+    draw = random.Random(sum(counts))
+    others = ({f"f{place}": round(draw.gauss(100, 10)) for place in range(50)} for _ in counts)
+    return rounds_of(*({**of, "work": n} for of, n in zip(others, counts, strict=True)))
+
+
+def test_a_change_is_certain_when_its_interval_excludes_zero() -> None:
+    base = beside_others(100, 104, 97)
+    both = differential(base, beside_others(210, 195, 204))
+    (work,) = both.certain
+    assert (work.name, both.functions[0]) == ("work", work)
+    assert work.own_interval is not None
+    low, high = work.own_interval
+    assert 0 < low < work.own_change < high
+    # As many samples more, but in one round alone: that is how a checkpoint looks.
+    assert differential(base, beside_others(408, 97, 104)).certain == ()
+
+
+def test_more_functions_make_wider_intervals() -> None:
+    def width(functions: int) -> float:
+        of = {f"f{number}": 100 for number in range(functions)}
+        found = differential(rounds_of(of, of, of), rounds_of(of, of, of)).functions[0].own_interval
+        assert found is not None
+        return found[1] - found[0]
+
+    assert width(5) < width(50) < width(500)
+
+
+def test_too_few_rounds_or_samples_have_no_interval() -> None:
+    two = rounds_of({"work": 100, "rare": 1}, {"work": 100, "rare": 1})
+    assert all(function.own_interval is None for function in differential(two, two).functions)
+    three = {**two, 3: two[0]}
+    found = {function.name: function.own_interval for function in differential(three, three).functions}
+    assert found["work"] is not None
+    assert found["rare"] is None
+    assert differential(three, three).total_interval is not None
+    assert differential(three, two).rounds == 2
+
+
+@pytest.mark.parametrize("scatter", [0.0, 0.1])
+def test_noise_is_rarely_called_certain(scatter: float) -> None:
+    """Of 40 tables without a change at most 5 may name a function: 2 are expected (95 %)."""
+    draw = random.Random(7)
+
+    def taken() -> dict[str, int]:
+        means = (600 * 0.95**place * draw.lognormvariate(0, scatter) for place in range(80))
+        return {f"f{place}": max(0, round(draw.gauss(mean, mean**0.5))) for place, mean in enumerate(means)}
+
+    tables = [
+        differential(rounds_of(*(taken() for _ in range(3))), rounds_of(*(taken() for _ in range(3))))
+        for _ in range(40)
+    ]
+    assert sum(bool(table.certain) for table in tables) <= 5
 
 
 @given(stacks, stacks, st.integers(1, 10**6), st.integers(1, 10**6))

@@ -9,7 +9,6 @@ import pytest
 
 from build.build import Build
 from build.home import Home
-from build.inferno import find_inferno
 from suites.profiling.perf import PerfError, find_perf
 from tests.runners.measuring.test_end_to_end import NEW, OLD, tidemark
 
@@ -28,8 +27,6 @@ RUN = (
 
 
 def test_profiles_of_two_releases(home: Home, postgres_17: Build, postgres_18: Build) -> None:
-    if find_inferno(home) is None:
-        pytest.skip("inferno is not compiled: ./tidemark setup")
     try:
         perf = find_perf()
     except PerfError as error:

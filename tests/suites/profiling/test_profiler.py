@@ -10,8 +10,6 @@ import psutil
 import pytest
 
 from build.build import Build
-from build.home import locate
-from build.inferno import find_inferno
 from suites.definition import load_suite
 from suites.durability import Durability
 from suites.engines import make_server
@@ -35,14 +33,11 @@ SHARE = Share(Schedule(0.25, (0, 0, 0, 0)), round=1)
 
 @pytest.fixture(scope="module")
 def profiling() -> Profiling:
-    inferno = find_inferno(locate())
-    if inferno is None:
-        pytest.skip("inferno is not compiled: ./tidemark setup")
     try:
         perf = find_perf()
     except PerfError as error:
         pytest.skip(str(error))
-    return Profiling(perf, inferno, seconds=2, slice_seconds=0.25)
+    return Profiling(perf, seconds=2, slice_seconds=0.25)
 
 
 @pytest.fixture(scope="module")

@@ -271,7 +271,7 @@ def test_profiles_come_after_the_counters_and_before_the_resets(monkeypatch: pyt
         return [Profiled(profile), Profiled(None, "no profile: perf ended")]
 
     monkeypatch.setattr(run, "profile_after", after)
-    profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
+    profiling = Profiling(Perf("perf", "cpu-clock"), 1, 0.5)
     first, second = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
     last_counters = max(place for place, call in enumerate(calls) if call.startswith("counters"))
     first_reset = min(place for place, call in enumerate(calls) if call.startswith("reset"))
@@ -290,7 +290,7 @@ def test_a_load_that_fails_while_it_is_profiled_costs_the_profile_only(
         raise LoadError("sysbench failed", place=1)
 
     monkeypatch.setattr(run, "profile_after", after)
-    profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
+    profiling = Profiling(Perf("perf", "cpu-clock"), 1, 0.5)
     measured = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
     assert all(of_server.values["qps"] > 0 and of_server.profile is None for of_server in measured)
     assert all("no profile: sysbench failed" in of_server.warnings[0] for of_server in measured)
@@ -305,7 +305,7 @@ def test_a_server_that_dies_while_it_is_profiled_is_blamed(monkeypatch: pytest.M
         raise LoadError("sysbench failed", place=1)
 
     monkeypatch.setattr(run, "profile_after", after)
-    profiling = Profiling(Perf("perf", "cpu-clock"), Path("/inferno"), 1, 0.5)
+    profiling = Profiling(Perf("perf", "cpu-clock"), 1, 0.5)
     with pytest.raises(ServerDiedError, match="killed by SIGKILL") as caught:
         run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
     assert caught.value.place == 1
