@@ -193,7 +193,10 @@ def _run(command: argparse.ArgumentParser) -> None:
     seconds = "seconds per version in a round, instead of the profile's"
     how_many = "rounds of each step, instead of the profile's; with --until-decided the minimum"
     decided = "measure more rounds of steps without a verdict, up to the profile's maximum and the budget"
-    budget = "with --until-decided: begin no further round after this time, instead of the profile's"
+    budget = (
+        "all the time there is, compiling included: instructions are counted first, and rounds begin where "
+        "counts leave doubt; implies --until-decided"
+    )
     mode = "rounds: every round starts from the same data; long: servers stay up, steps share their data"
     perf = "profile each version with perf at the end of each step, in slices that do not count for QPS"
     during = "profile the measured slices themselves, which slows them down a little"

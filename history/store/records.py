@@ -343,6 +343,9 @@ TRY = "try"
 """The option of a session of `./tidemark try`, with the value true: it is not a night of any series."""
 NO_NIGHT = ("bisect", TRY, LAYOUTS)
 """The options of sessions that are not nights. One with layouts compiles and links its builds differently."""
+OUT_OF_TIME = "out_of_time"
+"""The option of a finished session whose budget ended before each step was decided, with the value true: the
+same request continues it."""
 LIMIT_SECONDS = "limit_seconds"
 """The option of a session of long queries: the most that one of them may take."""
 

@@ -11,7 +11,19 @@ from sqlalchemy import Connection, delete, select, update
 from build.build import Build
 from history.errors import stored_options
 from history.store.process import ProcessIdentity
-from history.store.records import FAILED, LAYOUT_SEEDS, LEFT_OUT, PLANS, Run, SessionStart, SessionStatus
+from history.store.records import (
+    EXACT,
+    FAILED,
+    LAYOUT_SEEDS,
+    LEFT_OUT,
+    ONLY,
+    OUT_OF_TIME,
+    PLANS,
+    TRY,
+    Run,
+    SessionStart,
+    SessionStatus,
+)
 from history.store.schema import confirmations, gaps, machines, nights, points, sessions
 from history.store.session_reads import runs_of
 from history.store.session_writes import json_text
@@ -20,7 +32,7 @@ from history.timestamps import from_text, to_text
 COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitions")
 """The columns that must be equal, besides machine, options and builds, for a session to be resumed."""
 
-MAY_DIFFER = ("machine_changed", PLANS, LEFT_OUT, FAILED, LAYOUT_SEEDS)
+MAY_DIFFER = ("machine_changed", PLANS, LEFT_OUT, FAILED, LAYOUT_SEEDS, OUT_OF_TIME)
 """Options that describe the circumstances of a session or its servers, not the request."""
 
 Recorded = Mapping[tuple[str, int], Mapping[str, Run]]
@@ -39,8 +51,9 @@ class InterruptedSession:
 def find_interrupted(
     connection: Connection, start: SessionStart, builds: Sequence[Build], since: datetime
 ) -> InterruptedSession | None:
-    """Return the latest interrupted session since then with the same request on the same machine, or None.
+    """Return the latest session since then with the same request on the same machine that can go on, or None.
 
+    It was interrupted, or its budget ended before it was decided; the counts of a try are those of another.
     Its runs must be of the same builds, since a branch may have moved meanwhile.
     """
     query = (
@@ -48,7 +61,7 @@ def find_interrupted(
         .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
         .where(
             machines.c.fingerprint == start.machine.fingerprint,
-            sessions.c.status == SessionStatus.INTERRUPTED,
+            sessions.c.status.in_((SessionStatus.INTERRUPTED, SessionStatus.FINISHED)),
             sessions.c.started_at >= to_text(since),
             *(sessions.c[name] == getattr(start, name) for name in COMPARED),
         )
@@ -56,11 +69,20 @@ def find_interrupted(
     )
     keys = {str(build.version): build.key for build in builds}
     for row in connection.execute(query).mappings():
-        if _requested(stored_options(row["options"])) == _requested(start.options):
+        options = stored_options(row["options"])
+        is_over = row["status"] == SessionStatus.FINISHED and not _goes_on(options)
+        if not is_over and _requested(options) == _requested(start.options):
             session_runs = runs_of(connection, row["id"], ())
             if all(keys.get(run.version) == run.build_key for run in session_runs):
                 return InterruptedSession(row["id"], row["uid"], recorded(session_runs))
     return None
+
+
+def _goes_on(options: Mapping[str, object]) -> bool:
+    """Return whether a finished session with these options can go on."""
+    exact = options.get(EXACT)
+    is_counted = isinstance(exact, dict) and exact.get("when") == ONLY
+    return options.get(OUT_OF_TIME) is True or (options.get(TRY) is True and is_counted)
 
 
 LOOKED_AT = 20
@@ -139,8 +161,9 @@ def reopen(connection: Connection, session_id: int, process: ProcessIdentity) ->
     for table in (points, gaps, nights, confirmations):
         connection.execute(delete(table).where(table.c.session_id == session_id))
     known = connection.execute(select(sessions.c.options).where(sessions.c.id == session_id)).scalar_one()
-    # What failed then may not fail now.
-    options = {name: value for name, value in stored_options(known).items() if name != FAILED}
+    # What failed then may not fail now, and there is time again.
+    gone = (FAILED, OUT_OF_TIME)
+    options = {name: value for name, value in stored_options(known).items() if name not in gone}
     values = {
         "options": json_text(options),
         "status": SessionStatus.RUNNING,

@@ -13,6 +13,7 @@ from history.store.process import ProcessIdentity, is_alive, this_process
 from history.store.reader import Reader
 from history.store.records import (
     FAILED,
+    OUT_OF_TIME,
     PLANS,
     DroppedRound,
     RunRecord,
@@ -183,19 +184,23 @@ class Store(Reader):
         """Store the plans of a version, by step, in the options of a session."""
         self._set_option(session_id, PLANS, {version: dict(plans)})
 
-    def _set_option(self, session_id: int, option: str, values: Mapping[str, object]) -> None:
-        """Add values to an option of a session that is an object."""
+    def _set_option(self, session_id: int, option: str, values: Mapping[str, object] | bool) -> None:
+        """Set an option of a session, or add values to one that is an object."""
         query = select(sessions.c.options).where(sessions.c.id == session_id)
         with self._database.writing() as connection:
             options = stored_options(connection.execute(query).scalar_one())
-            whole = {**options, option: {**options.get(option, {}), **values}}
+            value = values if isinstance(values, bool) else {**options.get(option, {}), **values}
             statement = update(sessions).where(sessions.c.id == session_id)
-            connection.execute(statement.values(options=json_text(whole)))
+            connection.execute(statement.values(options=json_text({**options, option: value})))
 
     def record_failed(self, session_id: int, failed: Mapping[str, VersionFailure]) -> None:
         """Store which versions failed, by version, in the options of a session."""
         causes = {version: {"cause": why.cause, "reason": why.reason} for version, why in failed.items()}
         self._set_option(session_id, FAILED, causes)
+
+    def record_out_of_time(self, session_id: int) -> None:
+        """Store that the budget of a session ended before each step was decided."""
+        self._set_option(session_id, OUT_OF_TIME, True)
 
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write the noise of the steps that a session of identical builds has determined."""

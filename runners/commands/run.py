@@ -2,13 +2,18 @@
 
 import argparse
 import shlex
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from statistics import fmean
 
 from build.addresses import redacted, without_secrets
+from build.build import Build
 from build.errors import TidemarkError
-from build.home import locate_for_writing
+from build.home import Home, locate_for_writing
 from build.make import require_known
+from build.progress import Progress
 from build.sources.repository import variable
 from build.sources.source import resolved
 from build.version import Engine, Version
@@ -16,16 +21,19 @@ from history.counts import counted
 from history.rendering.numbers import amount
 from history.spool.opening import open_recorded
 from history.store.writer import Store
+from runners.bisect.run.builds import provider
 from runners.console import progress, say_problems
 from runners.measuring.layouts import require_layouts
 from runners.measuring.request import PASSES, Exact, Request, Sampled, counted_once
 from runners.measuring.session import SessionOutcome, run_session
-from runners.measuring.variants import require_defined, variants_of
+from runners.measuring.variants import definition_of, require_defined, variants_of
 from runners.occupancy.waiting import machine_awaited
 from runners.own_workload.suite_folder import suite_of
 from runners.values import history_of
+from suites.additions.registry import kind_of
 from suites.definition import load_suite
 from suites.durability import Durability
+from suites.generators.registry import build_programs_of
 from suites.keys.profile import Mode, Profile
 from suites.metrics import INSTRUCTIONS, METRICS
 
@@ -36,6 +44,7 @@ class RequestError(TidemarkError):
 
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a session; return 0 when everything that was asked for was measured, else 2."""
+    began = time.monotonic()
     request_of(arguments)  # what is refused, is before anything is fetched
     home = locate_for_writing()
     with progress() as shown:
@@ -46,10 +55,15 @@ def main(arguments: argparse.Namespace) -> int:
     history = history_of(arguments.history, home)
     with (
         progress() as shown,
-        machine_awaited(home, arguments.wait * 60, shown),
+        machine_awaited(home, arguments.wait * 60, shown) as waited,
         open_recorded(history, home, shown.note) as store,
     ):
-        outcome = run_session(request, home, store, shown)
+        given: dict[Version, Build] = {}
+        if request.has_deadline:
+            given = slim_builds(request, home, shown)
+            spent = time.monotonic() - began - waited
+            request = replace(request, budget_seconds=max(0.0, request.limit_seconds - spent))
+        outcome = run_session(request, home, store, shown, given)
         figures = own_figures(store, request, outcome) if arguments.alone else ()
         say_problems(store)
     print(summary(request, outcome, arguments.history))
@@ -59,6 +73,24 @@ def main(arguments: argparse.Namespace) -> int:
     print(*figures, sep="\n", end="\n" if figures else "")
     print(f"history: {without_secrets(str(history))}")
     return 0 if outcome.whole else 2
+
+
+def slim_builds(request: Request, home: Home, shown: Progress) -> dict[Version, Build]:
+    """Return builds of the versions, slim ones where they have to be compiled, which takes less of a budget.
+
+    One that is not to be had is left to the session, which says why.
+    """
+    found = {}
+    for version in request.versions:
+        variant = definition_of(version, request.variants)
+        programs = build_programs_of(request.suite)
+        for companion in variant.companions:
+            programs = (*programs, *kind_of(companion).build_programs)
+        provided = provider(home, shown, programs, variant, relinks=bool(request.layouts))
+        with suppress(TidemarkError):
+            build = provided(version.plain, request.git.get(version.engine))
+            found[version] = replace(build, version=version)
+    return found
 
 
 def request_of(arguments: argparse.Namespace) -> Request:
@@ -76,8 +108,9 @@ def request_of(arguments: argparse.Namespace) -> Request:
         profile_name=arguments.profile,
         steps=counted_once(steps) if exact is Exact.ONLY else steps,
         repetitions=arguments.repetitions or _repetitions(profile, exact, arguments.layouts),
-        until_decided=arguments.until_decided,
+        until_decided=_decides(arguments),
         budget_seconds=None if arguments.budget is None else arguments.budget * 60,
+        has_deadline=_decides(arguments) and arguments.budget is not None,
         mode=None if arguments.mode is None else Mode(arguments.mode),
         keep_disturbed=arguments.keep_disturbed,
         perf=_sampled(arguments),
@@ -161,7 +194,15 @@ def _require_base(request: Request, *, is_alone: bool) -> None:
 def _exact(arguments: argparse.Namespace) -> Exact:
     if arguments.exact_only:
         return Exact.ONLY
-    return Exact.NO if arguments.no_exact else Exact.BESIDE
+    if arguments.no_exact:
+        return Exact.NO
+    return Exact.FIRST if _decides(arguments) and arguments.budget is not None else Exact.BESIDE
+
+
+def _decides(arguments: argparse.Namespace) -> bool:
+    """Return whether rounds go on until verdicts stand, which a budget is for."""
+    has_rounds = not (arguments.exact_only or arguments.alone)
+    return arguments.until_decided or (has_rounds and arguments.budget is not None)
 
 
 def _repetitions(profile: Profile, exact: Exact, layouts: int) -> int:

@@ -47,6 +47,8 @@ class Exact(StrEnum):
     """In the first rounds of each step, after the slices."""
     ONLY = "only"
     """Instead of the slices: each round is one counted pass."""
+    FIRST = "first"
+    """In passes of their own before all rounds: steps that they leave in doubt get rounds first."""
     DRIVEN = "driven"
     """Instead of the slices, in the rounds that the driver of the session chooses."""
 
@@ -66,6 +68,11 @@ class Request:
     """Whether steps without a verdict get more rounds, up to the maximum of the profile and the budget."""
     budget_seconds: float | None = None
     """The time after which no further round begins, from the first round; None for that of the profile."""
+    has_deadline: bool = False
+    """Whether the budget is all the time there is: it begins with the session, and no round begins that would
+    end after it. Otherwise every step gets its least rounds."""
+    first_steps: tuple[str, ...] = ()
+    """The names of the steps that are decided before the others get a round."""
     keep_disturbed: bool = False
     """Whether a disturbed round is recorded, with a warning, instead of being measured again."""
     mode: Mode | None = None
@@ -130,9 +137,16 @@ class Request:
         """The counted passes that every step gets."""
         if self.exact in (Exact.ONLY, Exact.DRIVEN):
             return self.repetitions
+        if self.exact is Exact.FIRST:
+            return PASSES
         if self.exact is Exact.NO or not self.profile.counted_passes:
             return 0
         return self.profile.counted_passes if self.beside_passes is None else self.beside_passes
+
+    @property
+    def first_pass(self) -> int:
+        """The number of the round with the first counted pass: those of their own follow all rounds."""
+        return self.most_rounds + 1 if self.exact is Exact.FIRST else 1
 
     @property
     def has_many_clients(self) -> bool:

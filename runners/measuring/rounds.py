@@ -11,11 +11,12 @@ from build.files import make_folder
 from build.progress import Progress, ProgressTask
 from history.comparison.exact import MAX_PASSES
 from history.counts import counted
+from runners.measuring.durations.deadline import Deadline
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import Layouts
 from runners.measuring.passes.counted_passes import CountedPasses
-from runners.measuring.request import Exact, Request
+from runners.measuring.request import Exact, Request, counted_once
 from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
@@ -50,14 +51,17 @@ class Rounds:
     verdicts: SequentialVerdicts
     progress: Progress
     layouts: Layouts = field(default_factory=dict)
+    session_began: float = field(default_factory=time.monotonic)
 
     @property
     def passes(self) -> CountedPasses | None:
         """What counts the instructions of rounds; None when they are not counted."""
         return self.policy.passes
 
-    def run(self, builds: Sequence[Build], folder: Path, logs: Path | None = None) -> None:
+    def run(self, builds: Sequence[Build], folder: Path, logs: Path | None = None) -> bool:
         """Load every build below `folder`, then measure all rounds in the mode of the request.
+
+        Return whether there was time for all of them.
 
         Rounds that the recorder already holds are not measured again. All servers are destroyed at the end,
         however it ends; the log of one that failed is kept in `logs`. Raises NothingLoadedError when no build
@@ -81,9 +85,16 @@ class Rounds:
                 self._require_loaded(versions)
                 if self.request.profile.mode is Mode.LONG:
                     self._measure_blocks(versions, task)
-                else:
-                    last = self._measure_rounds(versions, task)
-                    self._count_undecided(versions, last, task)
+                    return True
+                deadline = Deadline(self.request, self.session_began, time.monotonic)
+                self._count_first(versions, task)
+                last: dict[str, int] = {}
+                for steps in self._by_doubt(versions):
+                    last |= self._measure_rounds(steps, versions, deadline, task)
+                if deadline.passed:
+                    self.progress.note("the time budget is used up; steps without a verdict stay open")
+                self._count_undecided(versions, last, task)
+                return not deadline.passed
         finally:
             for number, version in enumerate(versions, start=1):
                 if logs is not None and (version.failures or version.broken):
@@ -130,21 +141,50 @@ class Rounds:
 
     # --- rounds mode: each round begins from the loaded data
 
-    def _measure_rounds(self, versions: Sequence[MeasuredVersion], task: ProgressTask) -> Mapping[str, int]:
-        """Measure the rounds of the request; return the number of the last one by step."""
-        began = time.monotonic()
-        open_steps: Sequence[Step] = self.request.steps
+    def _count_first(self, versions: Sequence[MeasuredVersion], task: ProgressTask) -> None:
+        """Carry out the passes that come before all rounds, whatever they take of the budget."""
+        if self.passes is None or self.request.exact is not Exact.FIRST:
+            return
+        steps, first = counted_once(self.request.steps), self.request.first_pass
+        for number in range(first, first + MAX_PASSES):
+            for step in steps:
+                if number < first + self.request.passes or self.passes.need_more(step, versions):
+                    task.rename(f"pass {number - first + 1}: {step.name} ({counted(len(steps), 'step')})")
+                    self.count_round(number, step, versions)
+
+    def _by_doubt(self, versions: Sequence[MeasuredVersion]) -> list[Sequence[Step]]:
+        """Return the steps in the groups that are decided one after the other."""
+        first = set(self.request.first_steps)
+        if self.passes is not None and self.request.exact is Exact.FIRST:
+            first |= {step.name for step in self.request.steps if self.passes.leave_in_doubt(step, versions)}
+        groups = (
+            [step for step in self.request.steps if (step.name in first) is is_first]
+            for is_first in (True, False)
+        )
+        return [group for group in groups if group]
+
+    def _measure_rounds(
+        self,
+        steps: Sequence[Step],
+        versions: Sequence[MeasuredVersion],
+        deadline: Deadline,
+        task: ProgressTask,
+    ) -> Mapping[str, int]:
+        """Measure the rounds of some steps; return the number of the last one by step."""
+        open_steps: Sequence[Step] = steps
         done, last = 0, dict[str, int]()
         for number in range(1, self.request.most_rounds + 1):
             for step in open_steps:
-                is_optional = number > self.request.least_rounds
-                if is_optional and time.monotonic() - began > self.request.limit_seconds:
-                    self.progress.note("time budget exhausted; steps without a verdict stay inconclusive")
+                if not deadline.allows(number):
                     return last
                 task.rename(f"round {number}: {step.name} ({counted(len(open_steps), 'step')} open)")
+                is_new = not self.recorder.recorded_versions(step, number)
+                began = time.monotonic()
                 self.measure_round(number, step, versions)
+                if is_new:
+                    deadline.take(time.monotonic() - began)
                 done, last[step.name] = done + 1, number
-                remaining = max(0, self.request.least_rounds - number) * len(self.request.steps)
+                remaining = max(0, self.request.least_rounds - number) * len(steps)
                 task.update(done, done + remaining)
             if self.request.until_decided and number >= self.request.least_rounds:
                 names = self.verdicts.open_steps([step.name for step in open_steps], number)

@@ -1,6 +1,7 @@
 """A session: versions are built, loaded and measured, and every finished round is stored."""
 
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -73,6 +74,9 @@ class SessionOutcome:
     disturbed: str = ""
     """Why every round was disturbed, of the last one; empty unless all were."""
 
+    had_time: bool = True
+    """Whether its budget did not end before each step was decided."""
+
     @property
     def whole(self) -> bool:
         """Whether everything that was asked for was measured."""
@@ -123,6 +127,7 @@ def run_session(
 
     Raises TidemarkError when nothing could be measured at all, and KeyboardInterrupt after cleaning up.
     """
+    began = time.monotonic()
     with measuring_alone(home):
         request = replace(request, variants=with_commits(request.variants, home, progress))
         sizes, callgrind = check_request(request, home), callgrind_of(request, progress)
@@ -155,9 +160,10 @@ def run_session(
                 kept = copies_of(request, home, progress)
                 measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
                 layouts = link_layouts(request, builds, outcome.uid, folder, progress)
-                rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress, layouts)
+                shown = (progress, layouts, began)
+                rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, *shown)
                 if driver is None:
-                    rounds.run(builds, folder, home.logs)
+                    outcome.had_time = rounds.run(builds, folder, home.logs)
                 else:
                     driver(ActiveSession(outcome.uid, rounds, builds, sizes, folder))
             status = SessionStatus.FINISHED
@@ -214,6 +220,8 @@ def _conclude(
     failed = {str(version): failure for version, failure in outcome.not_built.items()} | outcome.failed
     if failed:
         recorder.store.record_failed(recorder.session, failed)
+    if recorder.request.has_deadline and not outcome.had_time:
+        recorder.store.record_out_of_time(recorder.session)
     if status is SessionStatus.FAILED and outcome.was_hindered:
         status = SessionStatus.INTERRUPTED  # what it has can be continued
     recorder.store.finish_session(recorder.session, status)

@@ -157,7 +157,7 @@ def basis(answer: TryAnswer) -> Iterator[str]:
             f"{what}: {span} {unit} of {session.suite}, {session.profile}, on {session.machine.hostname} "
             f"(session {session.uid})"
         )
-    yield f"{answer.minutes:.0f} minutes without compiling"
+    yield f"{answer.minutes:.0f} minutes, compiling included"
 
 
 def _by_step(comparison: Comparison | None) -> dict[str, StepComparison]:

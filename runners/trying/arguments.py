@@ -10,7 +10,7 @@ from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
 from runners.values import LAYOUTS_HELP, levels, minutes, rounds
 
 BUDGET_MINUTES = 30.0
-"""The default minutes of counting and measuring: as long as a reviewer may wait."""
+"""The default minutes, compiling included: as long as a reviewer may wait."""
 
 EXIT_CODES = (
     "exit codes: 0 no step is worse; 1 a step is slower, or executes more without being faster; "
@@ -45,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     add("--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated")
     clients = "client connections, such as 1,8,64, instead of the suite's levels"
     add("--clients", type=levels, default=(), metavar="N,N...", help=clients)
-    budget = f"begin no further round after this many minutes (default: {BUDGET_MINUTES:g})"
+    budget = (
+        f"all the time there is, compiling included (default: {BUDGET_MINUTES:g}); instructions are counted "
+        "even when compiling has used it up"
+    )
     add("--budget", type=minutes, default=BUDGET_MINUTES, metavar="MINUTES", help=budget)
     add("--layouts", type=rounds, default=0, metavar="N", help=LAYOUTS_HELP)
     add("--no-exact", action="store_true", help="count no instructions")

@@ -8,8 +8,11 @@ from pathlib import Path
 from build.build import Build
 from build.errors import TidemarkError
 from build.home import Home
-from build.progress import Progress
+from build.progress import Progress, in_words
 from build.version import Version
+from history.comparison.compare import compare
+from history.comparison.result import CompareOptions
+from history.comparison.verdict import Verdict
 from history.store.writer import Store
 from runners.bisect.run.builds import Unusable, build_of, provider
 from runners.measuring.machine_lock import measuring_alone
@@ -21,6 +24,7 @@ from runners.trying.sides import Sides, TryError
 from suites.definition import Suite
 from suites.generators.registry import build_programs_of
 from suites.keys.step import Step
+from suites.metrics import INSTRUCTIONS
 
 HISTORY = "tries.db"
 """The history of all tries, in the home: none of them is in the history of the nights."""
@@ -35,7 +39,7 @@ class TrialRequest:
     profile_name: str
     steps: tuple[Step, ...]
     budget_seconds: float
-    """The time after which no further round begins, from the start of the first session."""
+    """All the time there is, compiling included. Instructions are counted even when it is used up."""
 
     keep_disturbed: bool = False
     layouts: int = 0
@@ -76,11 +80,15 @@ def counted_request(asked: TrialRequest) -> Request:
         layouts=0,
         until_decided=False,
         budget_seconds=None,
+        has_deadline=False,
     )
 
 
-def timed_request(asked: TrialRequest, seconds: float) -> Request:
-    """Return the request of the session with rounds, which end after so many seconds at the latest."""
+def timed_request(asked: TrialRequest, seconds: float, first_steps: tuple[str, ...] = ()) -> Request:
+    """Return the request of the session with rounds, which end after so many seconds at the latest.
+
+    The `first_steps` are decided before the others get a round.
+    """
     sides = asked.sides
     return Request(
         versions=(sides.base, sides.tip),
@@ -90,6 +98,8 @@ def timed_request(asked: TrialRequest, seconds: float) -> Request:
         repetitions=max(asked.suite.profile(asked.profile_name).repetitions, asked.layouts),
         until_decided=True,
         budget_seconds=seconds,
+        has_deadline=True,
+        first_steps=first_steps,
         keep_disturbed=asked.keep_disturbed,
         resume=True,
         needs_contender=True,
@@ -113,18 +123,34 @@ def run_trial(
     the same try that was interrupted, at most a day ago, is resumed.
     """
     with measuring_alone(home):
-        given = _builds(asked, home, progress)
         began = clock()
+        given = _builds(asked, home, progress)
+        compiled = clock() - began
+        if compiled > asked.budget_seconds:
+            progress.note(f"compiling took {in_words(compiled)}, all of the budget: counts only, no rounds")
         counted = None
         if asked.counts and _can_count(asked, progress):
             counted = run_session(counted_request(asked), home, store, progress, given)
         left = asked.budget_seconds - (clock() - began)
         timed = None
         if left > 0:
-            timed = run_session(timed_request(asked, left), home, store, progress, given)
+            first = steps_in_doubt(store, asked.sides, counted)
+            timed = run_session(timed_request(asked, left, first), home, store, progress, given)
         else:
             progress.note("the budget is used up: no rounds")
     return TrialOutcome(counted, timed, clock() - began)
+
+
+def steps_in_doubt(store: Store, sides: Sides, counted: SessionOutcome | None) -> tuple[str, ...]:
+    """Return the steps of which counts do not show that both sides execute as much."""
+    if counted is None:
+        return ()
+    options = CompareOptions(session=counted.uid, metric=INSTRUCTIONS)
+    try:
+        (contender,) = compare(store, sides.base, (sides.tip,), options).contenders
+    except TidemarkError:
+        return ()  # whoever asks for the answer is told
+    return tuple(step.step for step in contender.steps if step.judged.verdict is not Verdict.UNCHANGED)
 
 
 def _can_count(asked: TrialRequest, progress: Progress) -> bool:

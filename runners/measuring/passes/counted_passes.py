@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from build.errors import TidemarkError
 from build.progress import in_words
-from history.comparison.exact import MAX_PASSES, MIN_PASSES, exact_rule
+from history.comparison.exact import MAX_PASSES, MIN_PASSES, ExactRule, exact_interval, exact_rule
 from history.comparison.result import EXACT_THRESHOLD
-from history.comparison.verdict import needs_more_passes
+from history.comparison.verdict import Verdict, judge, needs_more_passes
 from history.store.resume import Recorded
 from runners.measuring.passes.work_proofs import WorkProofs
 from runners.measuring.request import Exact, Request, counted_once
@@ -20,7 +20,7 @@ from suites.counting.tool import Callgrind
 from suites.generators.load import Generator, LongPassError
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS, METRICS
 from suites.sizing import Sizes, fit_together, this_machine
 
 
@@ -62,7 +62,7 @@ class CountedPasses:
 
     def are_due(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
         """Whether a round has a pass: the first ones, and further ones while these decide nothing."""
-        if self.request.exact is Exact.DRIVEN:
+        if self.request.exact in (Exact.DRIVEN, Exact.FIRST):
             return number in self.chosen
         if step not in counted_once(self.request.steps):
             return False
@@ -81,11 +81,28 @@ class CountedPasses:
         )
 
     def _pairs_need_more(self, step: Step, base: MeasuredVersion, contender: MeasuredVersion) -> bool:
+        return needs_more_passes(*self._pairs(step, base, contender), EXACT_THRESHOLD / 100)
+
+    def leave_in_doubt(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
+        """Whether the passes of a step do not show that every version executes as much as the base."""
+        base = next((version for version in versions if version.name == self.base), None)
+        return base is None or not all(
+            self._is_unchanged(step, base, version) for version in versions if version is not base
+        )
+
+    def _is_unchanged(self, step: Step, base: MeasuredVersion, contender: MeasuredVersion) -> bool:
+        interval = exact_interval(*self._pairs(step, base, contender))
+        better = METRICS[INSTRUCTIONS].better
+        return interval is not None and judge(interval, better, EXACT_THRESHOLD / 100) is Verdict.UNCHANGED
+
+    def _pairs(
+        self, step: Step, base: MeasuredVersion, contender: MeasuredVersion
+    ) -> tuple[list[float], list[float], ExactRule]:
+        """Return the counts of both in the rounds that both have, and the rule by which they are judged."""
         by_round = [self._values[version.name, step.name] for version in (base, contender)]
         rounds = sorted(set.intersection(*map(set, by_round)))
         old, new = ([values[number] for number in rounds] for values in by_round)
-        rule = exact_rule({version.build.version.engine for version in (base, contender)})
-        return needs_more_passes(old, new, rule, EXACT_THRESHOLD / 100)
+        return old, new, exact_rule({version.build.version.engine for version in (base, contender)})
 
     def add_to(
         self,
@@ -144,8 +161,9 @@ class CountedPasses:
 
     def _count_one(self, number: int, step: Step, version: MeasuredVersion) -> CountedPass | TidemarkError:
         # One profile is enough, and a pass without one is faster.
-        stacks = number == 1 and not self.request.bisect
-        recovers = not self.request.bisect and self._proofs.are_wanted(number, version)
+        place = number - self.request.first_pass + 1
+        stacks = place == 1 and not self.request.bisect
+        recovers = not self.request.bisect and self._proofs.are_wanted(place, version)
         key = (version.name, step.name)
         if key in self._too_long:
             return self._too_long[key]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -239,3 +240,26 @@ def test_what_does_not_compile_is_no_answer(lab: Lab) -> None:
     lab.unbuildable = {tip}
     with pytest.raises(TryError, match="cannot be built"):
         tried(lab, sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home))
+
+
+def test_a_budget_that_ends_before_a_verdict_is_continued_by_the_same_command(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branched(lab)
+    lab.minutes_a_round = 1.0
+    monkeypatch.setattr(time, "monotonic", lambda: lab.minutes * 60)
+    sides = sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home)
+    answer, _ = tried(lab, sides, minutes=5.0)
+    assert len(lab.measured) == 5
+    passes = len(lab.passes)
+    again, _ = tried(lab, sides, minutes=3.0)
+    assert len(lab.measured) == 8
+    assert len(lab.passes) == passes, "they are counted once"
+    assert answer.timed
+    assert again.timed
+    assert answer.timed.contenders[0].session.uid == again.timed.contenders[0].session.uid
+    tried(lab, sides, minutes=500.0)
+    measured = len(lab.measured)
+    assert measured > 8
+    tried(lab, sides, minutes=500.0)
+    assert len(lab.measured) > measured, "a session that is decided is not continued"

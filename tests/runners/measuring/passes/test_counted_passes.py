@@ -105,10 +105,12 @@ def session(
     before: Recorded | None = None,
     progress: Progress | None = None,
     steps: tuple[Step, ...] = STEPS,
+    **changes: Any,
 ) -> tuple[Journal, list[str]]:
     """What a session of two versions and two steps records, and its failures."""
     journal, servers = Journal(), dict[str, FakeServer]()
-    request = Request((OLD.version, NEW.version), SUITE, "smoke", steps, repetitions, exact=exact)
+    versions = (OLD.version, NEW.version)
+    request = Request(versions, SUITE, "smoke", steps, repetitions, exact=exact, **changes)
 
     def serve(build: Build, folder: Path) -> FakeServer:
         servers[build.release] = FakeServer(build, journal)
@@ -289,3 +291,39 @@ def test_a_resumed_session_knows_the_passes_it_has(passes: Passes) -> None:
     again, _ = session(3, Exact.BESIDE, recorded(as_recorded(first)))
     assert counted(again, "18.6", "delete") == [1004.0] * 2, "rounds 3 and 4 have passes"
     assert counted(again, "18.6", "update-index") == [None]
+
+
+def order(journal: Journal) -> list[tuple[str, int]]:
+    """Steps and rounds, in the order in which they were recorded."""
+    return list(dict.fromkeys((record.step, record.repetition) for record in journal.records))
+
+
+WITHIN: dict[str, Any] = {"until_decided": True, "has_deadline": True}
+
+
+def test_within_a_budget_counts_come_first_and_rounds_go_where_they_leave_doubt(passes: Passes) -> None:
+    passes.counts["18.6 delete"] = [1030.0]
+    journal, _ = session(3, Exact.FIRST, budget_seconds=3600.0, **WITHIN)
+    first = SUITE.profile("smoke").most_rounds + 1
+    expected = [(step.name, first) for step in STEPS] + [(step.name, first + 1) for step in STEPS]
+    # A change needs four passes.
+    expected += [("delete", first + 2), ("delete", first + 3)]
+    expected += [("delete", number) for number in (1, 2, 3)]
+    expected += [("update-index", number) for number in (1, 2, 3)]
+    assert order(journal) == expected
+    assert [name for name in passes.done if "stacks" in name] == [
+        f"{release} {step.name} stacks" for step in STEPS for release in ("17.11", "18.6")
+    ]
+
+
+def test_a_budget_that_is_used_up_leaves_the_counts(passes: Passes) -> None:
+    journal, _ = session(3, Exact.FIRST, budget_seconds=0.0, **WITHIN)
+    assert len(order(journal)) == 4, "two passes of two steps, no round"
+    assert counted(journal, "18.6", "delete") == [1000.0, 1000.0]
+    journal, _ = session(3, Exact.NO, budget_seconds=0.0, **WITHIN)
+    assert not journal.records
+
+
+def test_steps_that_are_named_first_are_decided_first(passes: Passes) -> None:
+    journal, _ = session(3, Exact.NO, budget_seconds=3600.0, first_steps=("delete",), **WITHIN)
+    assert [step for step, _ in order(journal)] == ["delete"] * 3 + ["update-index"] * 3

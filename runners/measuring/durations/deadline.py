@@ -1,0 +1,33 @@
+"""Whether there is time for a further round."""
+
+from collections.abc import Callable
+
+from runners.measuring.request import Request
+
+
+class Deadline:
+    """The end of the budget of a session, and how long its rounds take.
+
+    A budget without a deadline begins with the first round, and limits only rounds beyond the least number.
+    """
+
+    def __init__(self, request: Request, session_began: float, clock: Callable[[], float]) -> None:
+        """`session_began` is a moment of `clock`, which returns seconds."""
+        self._request, self._clock = request, clock
+        self._began = session_began if request.has_deadline else clock()
+        self._rounds, self._took = 0, 0.0
+        self.passed = False
+        """Whether a round was left out for want of time."""
+
+    def allows(self, number: int) -> bool:
+        """Return whether a round with this number may begin: one that a deadline allows also ends in time."""
+        if not self._request.has_deadline and number <= self._request.least_rounds:
+            return True
+        needed = self._took / self._rounds if self._rounds and self._request.has_deadline else 0.0
+        self.passed = self.passed or self._clock() + needed - self._began > self._request.limit_seconds
+        return not self.passed
+
+    def take(self, seconds: float) -> None:
+        """Take in how long a round took."""
+        self._rounds += 1
+        self._took += seconds
