@@ -78,9 +78,12 @@ def main(arguments: argparse.Namespace) -> int:
 def slim_builds(request: Request, home: Home, shown: Progress) -> dict[Version, Build]:
     """Return builds of the versions, slim ones where they have to be compiled, which takes less of a budget.
 
-    One that is not to be had is left to the session, which says why.
+    One that is not to be had is left to the session, which says why, and so are all where any has an extension,
+    which needs a whole one.
     """
-    found = {}
+    found: dict[Version, Build] = {}
+    if any(definition_of(version, request.variants).extensions for version in request.versions):
+        return found
     for version in request.versions:
         variant = definition_of(version, request.variants)
         programs = build_programs_of(request.suite)
