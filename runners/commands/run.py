@@ -78,7 +78,7 @@ def main(arguments: argparse.Namespace) -> int:
 def slim_builds(request: Request, home: Home, shown: Progress) -> dict[Version, Build]:
     """Return builds of the versions, slim ones where they have to be compiled, which takes less of a budget.
 
-    One that is not to be had is left to the session, which says why, and so are all where any has an extension,
+    One that is not to be had is left to the session, which says why. So are all where any has an extension,
     which needs a whole one.
     """
     found: dict[Version, Build] = {}

@@ -153,12 +153,14 @@ def run_session(
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:
                 verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
-                base = str(builds[0].version)
-                passes = session_passes(request, base, sizes, generator, callgrind, recorded)
+                passes = session_passes(
+                    request, str(builds[0].version), sizes, generator, callgrind, recorded
+                )
                 limits = (request.least_rounds, request.keep_disturbed)
                 policy = FailurePolicy(recorder, verdicts, *limits, passes, home.path)
-                kept = copies_of(request, home, progress)
-                measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
+                measurement = RoundMeasurement(
+                    request, sizes, generator, profiling, copies_of(request, home, progress)
+                )
                 layouts = link_layouts(request, builds, outcome.uid, folder, progress)
                 shown = (progress, layouts, began)
                 rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, *shown)
