@@ -51,17 +51,23 @@ class Rounds:
     verdicts: SequentialVerdicts
     progress: Progress
     layouts: Layouts = field(default_factory=dict)
-    session_began: float = field(default_factory=time.monotonic)
 
     @property
     def passes(self) -> CountedPasses | None:
         """What counts the instructions of rounds; None when they are not counted."""
         return self.policy.passes
 
-    def run(self, builds: Sequence[Build], folder: Path, logs: Path | None = None) -> bool:
+    def run(
+        self,
+        builds: Sequence[Build],
+        folder: Path,
+        logs: Path | None = None,
+        session_began: float | None = None,
+    ) -> bool:
         """Load every build below `folder`, then measure all rounds in the mode of the request.
 
-        Return whether there was time for all of them.
+        Return whether there was time for all of them; the budget of a deadline began at `session_began`, by
+        time.monotonic, or begins now.
 
         Rounds that the recorder already holds are not measured again. All servers are destroyed at the end,
         however it ends; the log of one that failed is kept in `logs`. Raises NothingLoadedError when no build
@@ -74,6 +80,7 @@ class Rounds:
             for number, build in enumerate(builds, start=1)
         ]
         self.policy.resume(versions)
+        began = time.monotonic() if session_began is None else session_began
         try:
             total = self.request.least_rounds * len(self.request.steps)
             with self.progress.task("measuring", total, "rounds of steps") as task:
@@ -86,7 +93,7 @@ class Rounds:
                 if self.request.profile.mode is Mode.LONG:
                     self._measure_blocks(versions, task)
                     return True
-                deadline = Deadline(self.request, self.session_began, time.monotonic)
+                deadline = Deadline(self.request, began, time.monotonic)
                 self._count_first(versions, task)
                 last: dict[str, int] = {}
                 for steps in self._by_doubt(versions):

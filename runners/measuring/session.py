@@ -22,7 +22,7 @@ from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import link_layouts
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
-from runners.measuring.passes.counted_passes import session_passes
+from runners.measuring.passes.counted_passes import CountedPasses, session_passes
 from runners.measuring.preparation import (
     callgrind_of,
     check_request,
@@ -37,6 +37,7 @@ from runners.measuring.request import Request
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import NothingLoadedError, Rounds
 from runners.measuring.run_recorder import RunRecorder
+from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_description import describe_session, with_machine_changes
 from runners.measuring.variants import with_commits
 from suites.generators.registry import make_generator
@@ -153,19 +154,15 @@ def run_session(
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:
                 verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
-                passes = session_passes(
-                    request, str(builds[0].version), sizes, generator, callgrind, recorded
-                )
-                limits = (request.least_rounds, request.keep_disturbed)
-                policy = FailurePolicy(recorder, verdicts, *limits, passes, home.path)
-                measurement = RoundMeasurement(
-                    request, sizes, generator, profiling, copies_of(request, home, progress)
-                )
+                base = str(builds[0].version)
+                passes = session_passes(request, base, sizes, generator, callgrind, recorded)
+                policy = _policy(recorder, verdicts, passes, home)
+                kept = copies_of(request, home, progress)
+                measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
                 layouts = link_layouts(request, builds, outcome.uid, folder, progress)
-                shown = (progress, layouts, began)
-                rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, *shown)
+                rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress, layouts)
                 if driver is None:
-                    outcome.had_time = rounds.run(builds, folder, home.logs)
+                    outcome.had_time = rounds.run(builds, folder, home.logs, began)
                 else:
                     driver(ActiveSession(outcome.uid, rounds, builds, sizes, folder))
             status = SessionStatus.FINISHED
@@ -176,6 +173,13 @@ def run_session(
             raise
         _conclude(outcome, recorder, builds, status)
         return outcome
+
+
+def _policy(
+    recorder: RunRecorder, verdicts: SequentialVerdicts, passes: CountedPasses | None, home: Home
+) -> FailurePolicy:
+    request = recorder.request
+    return FailurePolicy(recorder, verdicts, request.least_rounds, request.keep_disturbed, passes, home.path)
 
 
 def _resumed(
