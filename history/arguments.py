@@ -25,6 +25,11 @@ _SECONDS = Habit("the seconds in which each version is measured in a round are -
 _THREADS = Habit("the load generator takes as many threads as the machine has cores for it")
 _SCRIPT = Habit("scripts of pgbench are --script FILE@WEIGHT, and their tables --setup FILE", "--script")
 _SIZE = Habit("the size of the data is that of a profile of the suite: --profile short", "--profile")
+_SCALE = Habit("the scale of pgbench's own tables is --scale N", "--scale")
+_PROTOCOL = Habit("how pgbench sends statements is --protocol", "--protocol")
+_CONNECT = Habit("a connection for each transaction is --connect", "--connect")
+_DEFINE = Habit("variables of scripts are --define NAME=VALUE", "--define")
+_RATE = Habit("transactions that arrive per second are --rate N", "--rate")
 _FIXED = Habit(
     "a round lasts a time, --seconds S; --exact-only counts the instructions of fixed work", "--seconds"
 )
@@ -39,7 +44,11 @@ HABITS = {
     "--jobs": _THREADS,
     "-f": _SCRIPT,
     "--file": _SCRIPT,
-    "-s": _SIZE,
+    "-s": _SCALE,
+    "-M": _PROTOCOL,
+    "-C": _CONNECT,
+    "-D": _DEFINE,
+    "-R": _RATE,
     "--scale": _SIZE,
     "--table-size": _SIZE,
     "--table_size": _SIZE,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from suites.definition import Suite
@@ -201,7 +202,7 @@ def scaled_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: 
 
 
 def own_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> OwnTables:
-    """Return the tables of the suite's own files, which are taken to have `wanted_bytes`.
+    """Return the tables of the suite's own files, which are taken to have `wanted_bytes`, or those of a dump.
 
     A script prepares them with the options that all steps have with the same value, or the profile for all.
     """
@@ -209,8 +210,16 @@ def own_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: int
     shared = {
         name: value for name, value in first.items() if all(other.get(name) == value for other in others)
     }
-    files = [name for name in (suite.setup, suite.script) if name is not None]
-    return OwnTables(", ".join(files), int(wanted_bytes), shared if suite.script is not None else {})
+    files = [name for name in (suite.load, suite.setup, suite.script) if name is not None]
+    dumped = 0 if suite.load is None else _bytes_of(suite.folder / suite.load)
+    return OwnTables(
+        ", ".join(files), max(int(wanted_bytes), dumped), shared if suite.script is not None else {}
+    )
+
+
+def _bytes_of(path: Path) -> int:
+    """Return the size of a file, or of all files of a folder."""
+    return sum(part.stat().st_size for part in (path, *path.rglob("*")) if part.is_file())
 
 
 def _known(options: Mapping[str, Option], own: Mapping[str, Option]) -> Mapping[str, Option]:

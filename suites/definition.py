@@ -14,7 +14,9 @@ from build.version import Engine
 from suites.durability import Isolation
 from suites.keys.check import DataCheck
 from suites.keys.generator_rules import RULES, GeneratorName, check_rules
+from suites.keys.initialize import Initialize
 from suites.keys.levels import LEVEL, MAX_CLIENTS
+from suites.keys.loaded_file import kind_of
 from suites.keys.profile import BOUNDED, Profile, SizedBy
 from suites.keys.scale import Scale
 from suites.keys.step import Levels, Step
@@ -38,8 +40,12 @@ class Suite(Strict):
     title: str
     generator: GeneratorName
     script: str | None = None
+    load: str | None = None
+    """The dump, program or SQL file that fills the database, after the tables of a size."""
     setup: str | None = None
-    """The SQL file that makes tables and fills them, after those of `scale` or `bytes_per_row`, if any."""
+    """The SQL file that makes tables and fills them, after `load`."""
+    initialize: Initialize | None = None
+    """How pgbench's own tables are made."""
     engines: tuple[Engine, ...] = Field(min_length=1)
     seed: Count = Field(gt=0, le=MAX_SEED)
     bytes_per_row: Number | None = Field(default=None, ge=1, le=MAX_ROWS)
@@ -75,6 +81,7 @@ class Suite(Strict):
         for key, file in (("script", self.script), ("setup", self.setup)):
             if file is not None and not (self.folder / file).is_file():
                 raise ValueError(f"{key}: there is no file {file} beside suite.toml")
+        self._check_load()
         self._check_sizes()
         self._check_names()
         check_rules(self.generator, self)
@@ -87,13 +94,25 @@ class Suite(Strict):
             return SizedBy.SCALE
         return SizedBy.FILES if self.bytes_per_row is None else SizedBy.ROWS
 
+    def _check_load(self) -> None:
+        """Raise ValueError for data that are none, and for options of tables that are not loaded."""
+        if self.load is not None:
+            if not (self.folder / self.load).exists():
+                raise ValueError(f"load: there is no file {self.load} beside suite.toml")
+            try:
+                kind_of(self.folder / self.load)
+            except ValueError as error:
+                raise ValueError(f"load: {error}") from error
+        if self.initialize is not None and self.sized_by is SizedBy.FILES:
+            raise ValueError("initialize: of pgbench's own tables, which need scale or bytes_per_row")
+
     def _check_sizes(self) -> None:
         """Raise ValueError unless suite, profiles and steps agree on how the data are sized."""
         given = (self.bytes_per_row is not None) + (self.scale is not None)
         rules = RULES[self.generator]
         if given and rules.is_loaded_by_script:
             raise ValueError(f"bytes_per_row, scale: neither with {self.generator}, whose script decides")
-        if given > 1 or (not given and self.setup is None and not rules.is_loaded_by_script):
+        if given > 1 or (not given and not (self.setup or self.load) and not rules.is_loaded_by_script):
             raise ValueError("bytes_per_row, scale: a suite needs one of the two, and not both")
         key = self.sized_by.suite_key
         for name, profile in self.profiles.items():
@@ -260,5 +279,6 @@ def _digest(folder: Path, shared: tuple[Path, ...]) -> str:
     names = [*(str(path.relative_to(folder)) for path in own), *(path.name for path in shared)]
     for name, file in zip(names, (*own, *shared), strict=True):
         digest.update(name.encode() + b"\0")
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()

@@ -75,7 +75,7 @@ class Sizes:
 
     @property
     def data_loaded(self) -> str:
-        """What is loaded, in words: its size, or the file that alone knows it."""
+        """What is loaded, in words: its size, or the files that alone know it."""
         return str(self.data.facts.get("setup") or f"{self.data_bytes / 1e6:.0f} MB")
 
     @property

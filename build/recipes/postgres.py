@@ -50,6 +50,9 @@ SLIM_FOLDERS = (
 CATALOG = "src/include/catalog"
 """Has postgres.bki and installs it since March 2024; before that src/backend/catalog did."""
 
+_FOLDERS = {"pg_restore": "pg_dump"}
+"""Programs whose source is in the folder of another one."""
+
 SLIM_PROGRAMS = ("initdb", "postgres")
 
 DATA = ("share/postgres.bki", "share/system_views.sql", "share/postgresql.conf.sample")
@@ -130,7 +133,8 @@ def slim_recipe(release: str, has_library: Callable[[str], bool], programs: Sequ
     """
     row = range_of(Engine.POSTGRES, release, TABLE)
     names = tuple(dict.fromkeys((*SLIM_PROGRAMS, *programs)))
-    clients = [f"src/bin/{name}" for name in names if name != "postgres"]
+    folders = {name: f"src/bin/{_FOLDERS.get(name, name)}" for name in names if name != "postgres"}
+    clients = list(dict.fromkeys(folders.values()))
     flags = ("--cache-file={answers}", f"CFLAGS={SLIM_CFLAGS}", *_flags(row, has_library))
     whole = recipe(release, has_library)
     return replace(

@@ -4,7 +4,7 @@ import argparse
 import math
 import re
 
-from suites.keys.pgbench_scripts import MAX_RATE, PROTOCOLS
+from suites.keys.pgbench_scripts import MAX_PARTITIONS, MAX_RATE, PARTITION_METHODS, PROTOCOLS
 
 USUAL_SUITE = "write-heavy"
 """The suite of a command line that names none."""
@@ -16,17 +16,29 @@ MAX_SCALE = 100_000
 def add_own_workload(command: argparse.ArgumentParser) -> None:
     """Add the options that make a suite of the user's own files."""
     add = command.add_argument_group("own workload, instead of a suite").add_argument
-    setup = "SQL file that makes and fills tables before anything is measured, run by psql, mysql or mariadb"
+    load = (
+        "with pgbench: dump for pg_restore, SQL file for psql, or executable program that is told PGHOST, "
+        "PGPORT, PGUSER and PGDATABASE; fills the database"
+    )
+    setup = (
+        "SQL file that makes and fills tables, after --load, before anything is measured; run by psql, "
+        "mysql or mariadb"
+    )
     script = (
         "pgbench script, drawn in proportion to its weight, can be repeated; or a sysbench script,"
         " whose name ends with .lua"
     )
-    scale = "scale factor of pgbench's own tables, which are loaded before --setup; 1 if there is no --setup"
+    scale = "scale factor of pgbench's own tables, loaded before --load and --setup; 1 without these two"
+    partitions = "partitions of pgbench_accounts"
+    method = "how its rows are divided (default: range)"
     define = "variable of pgbench scripts, or option of a sysbench script; can be repeated"
     rate = "transactions per second that arrive whether or not the server keeps up"
+    add("--load", metavar="FILE", help=load)
     add("--setup", metavar="FILE", help=setup)
     add("--script", action="append", default=[], metavar="FILE[@WEIGHT]", help=script)
     add("--scale", type=_scale, metavar="N", help=scale)
+    add("--partitions", type=_partitions, metavar="N", help=partitions)
+    add("--partition-method", choices=PARTITION_METHODS, help=method)
     add("--protocol", choices=PROTOCOLS, help="how pgbench sends statements (default: prepared)")
     add("--connect", action="store_true", help="let pgbench connect for each transaction")
     add("--define", action="append", default=[], metavar="NAME=VALUE", help=define)
@@ -34,9 +46,17 @@ def add_own_workload(command: argparse.ArgumentParser) -> None:
 
 
 def _scale(text: str) -> int:
+    return _up_to(MAX_SCALE, text)
+
+
+def _partitions(text: str) -> int:
+    return _up_to(MAX_PARTITIONS, text)
+
+
+def _up_to(most: int, text: str) -> int:
     number = int(text) if re.fullmatch(r"[0-9]{1,6}", text) else 0
-    if not 1 <= number <= MAX_SCALE:
-        raise argparse.ArgumentTypeError(f"must be an integer from 1 to {MAX_SCALE}")
+    if not 1 <= number <= most:
+        raise argparse.ArgumentTypeError(f"must be an integer from 1 to {most}")
     return number
 
 

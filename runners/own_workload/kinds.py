@@ -70,11 +70,28 @@ def _rate(arguments: argparse.Namespace) -> list[str]:
 
 
 def _scale_of(arguments: argparse.Namespace) -> int | None:
-    return arguments.scale or (None if arguments.setup else 1)
+    return arguments.scale or (None if arguments.setup or arguments.load else 1)
 
 
 def _pgbench_keys(arguments: argparse.Namespace, scripts: Sequence[WeightedScript]) -> str:
-    return _SCALE if _scale_of(arguments) else ""
+    load = f"load = {quoted(Path(arguments.load).absolute().name)}\n" if arguments.load else ""
+    return load + _initialize(arguments) + (_SCALE if _scale_of(arguments) else "")
+
+
+def _initialize(arguments: argparse.Namespace) -> str:
+    """Return the key for the options of pgbench's own tables; empty without any."""
+    if not arguments.partitions:
+        if arguments.partition_method:
+            raise OwnWorkloadError("--partition-method needs --partitions N", where="--partition-method")
+        return ""
+    if not _scale_of(arguments):
+        raise OwnWorkloadError(
+            "the tables that are partitioned are pgbench's own", where="--partitions", hint="add --scale N"
+        )
+    given = [f"partitions = {arguments.partitions}"]
+    if arguments.partition_method:
+        given.append(f"partition_method = {quoted(arguments.partition_method)}")
+    return f"initialize = {{ {', '.join(given)} }}\n"
 
 
 def _pgbench_bounds(arguments: argparse.Namespace) -> str:
@@ -134,6 +151,9 @@ SYSBENCH = ScriptKind(
     files=files_of_script,
     refused={
         "--scale": "it is of pgbench; a sysbench script has --define NAME=VALUE, such as --define tables=4",
+        "--load": "it is of pgbench; a sysbench script makes its tables itself, or by --setup",
+        "--partitions": _OF_PGBENCH,
+        "--partition-method": _OF_PGBENCH,
         "--protocol": _OF_PGBENCH,
         "--connect": _OF_PGBENCH,
     },

@@ -18,7 +18,10 @@ from runners.own_workload.arguments import USUAL_SUITE
 from runners.own_workload.kinds import OwnWorkloadError, ScriptKind, kind_of, quoted
 from suites.definition import SuiteError, load_suite, own_suites, suite_names
 from suites.generators.registry import require_runnable
+from suites.keys.loaded_file import kind_of as load_kind_of
 from suites.keys.pgbench_scripts import WeightedScript, weighted_script
+
+_TOML_NAME = "suite.toml"
 
 _TOML = """# Made by ./tidemark run from files of its user.
 name = {name}
@@ -66,19 +69,18 @@ _OF_SUITE = re.compile(r"this suite has a mistake: (?:steps\.own\.(?:scripts: |o
 """How errors begin about a file that the user has not written."""
 
 
+_BESIDE_SCRIPTS = (
+    *("load", "setup", "scale", "partitions", "partition_method", "protocol", "connect", "define", "rate"),
+)
+"""The options that say more of a workload, which needs --script."""
+
+
 def suite_of(arguments: argparse.Namespace) -> str:
     """Return the name of the suite of a command line, which is written if it has files of its own.
 
     Raises OwnWorkloadError, with file and line of what is wrong in a script.
     """
-    others = {
-        "--setup": arguments.setup,
-        "--scale": arguments.scale,
-        "--protocol": arguments.protocol,
-        "--connect": arguments.connect,
-        "--define": arguments.define,
-        "--rate": arguments.rate,
-    }
+    others = {f"--{name.replace('_', '-')}": vars(arguments)[name] for name in _BESIDE_SCRIPTS}
     given = [option for option, value in others.items() if value]
     if not arguments.script:
         if given:
@@ -109,39 +111,53 @@ def suite_of(arguments: argparse.Namespace) -> str:
 
 def _files(
     arguments: argparse.Namespace, kind: ScriptKind, scripts: Sequence[WeightedScript]
-) -> dict[str, bytes]:
-    """Return the content of all files by their names in the folder of the suite."""
-    files: dict[str, bytes] = {}
-    if arguments.setup:
-        files[Path(arguments.setup).name] = _content("--setup", Path(arguments.setup))
+) -> dict[str, Path]:
+    """Return all files, and the folder of a dump, by their names in the folder of the suite."""
+    found: dict[str, Path] = {}
+
+    def add(option: str, name: str, path: Path) -> None:
+        if name in found:
+            raise OwnWorkloadError(
+                f"two files are called {name}", where=option, hint="rename one of them; use weights"
+            )
+        found[name] = path
+
+    for option, given in (("--load", arguments.load), ("--setup", arguments.setup)):
+        if given:
+            path = Path(given).absolute()
+            _require(option, given)
+            add(option, path.name, path)
     for script in scripts:
+        _require("--script", script.name)
         path = Path(script.name)
-        _content("--script", path)
         for file in kind.files(path):
-            name, content = str(file.relative_to(path.parent)), _content("--script", file)
-            if name in files:
-                raise OwnWorkloadError(
-                    f"two files are called {name}", where="--script", hint="rename one of them; use weights"
-                )
-            files[name] = content
-    return files
+            _require("--script", str(file))
+            add("--script", str(file.relative_to(path.parent)), file)
+    return found
 
 
-def _content(option: str, path: Path) -> bytes:
+def _require(option: str, path: str) -> None:
+    """Raise OwnWorkloadError unless a file can be read, and is of the kind that the option takes."""
     try:
-        return path.read_bytes()
+        if option == "--load":
+            load_kind_of(Path(path).absolute())
+        else:
+            Path(path).open("rb").close()
     except OSError as error:
         raise OwnWorkloadError(f"{path} cannot be read: {error.strerror}", where=option) from error
+    except ValueError as error:
+        raise OwnWorkloadError(str(error), where=option) from error
 
 
 def _toml(arguments: argparse.Namespace, kind: ScriptKind, scripts: Sequence[WeightedScript]) -> str:
     """Return a suite.toml, with `{name}` in place of the name."""
     setup = Path(arguments.setup).name if arguments.setup else None
+    data = [Path(arguments.load).absolute().name] if arguments.load else []
     titles = [f"{script.name}@{script.weight}" if len(scripts) > 1 else script.name for script in scripts]
     keys = kind.keys(arguments, scripts)
     return _TOML.format(
         name="{name}",
-        title=quoted(", ".join([*([setup] if setup else []), *titles])),
+        title=quoted(", ".join([*data, *([setup] if setup else []), *titles])),
         generator=quoted(kind.generator),
         engines=", ".join(map(quoted, kind.engines)),
         keys=(f"setup = {quoted(setup)}\n" if setup else "") + keys,
@@ -150,27 +166,42 @@ def _toml(arguments: argparse.Namespace, kind: ScriptKind, scripts: Sequence[Wei
     )
 
 
-def _written(toml: str, files: Mapping[str, bytes]) -> str:
+def _written(toml: str, files: Mapping[str, Path]) -> str:
     """Write a suite below the home unless it is there; return its name. Raises OwnWorkloadError."""
     digest = hashlib.sha256(toml.encode())
-    for name, content in files.items():
-        digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+    for name, content in _digests(files).items():
+        digest.update(name.encode() + b"\0" + content)
     name = f"own-{digest.hexdigest()[:8]}"
-    _write_suite(name, {"suite.toml": toml.replace("{name}", quoted(name), 1).encode(), **files})
+    _write_suite(name, toml.replace("{name}", quoted(name), 1), files)
     return name
 
 
-def _write_suite(name: str, files: Mapping[str, bytes]) -> Path:
-    """Write the files of a suite below the home, whole or not at all; return its folder."""
+def _digests(files: Mapping[str, Path]) -> dict[str, bytes]:
+    """Return the SHA-256 of all files, those of folders included, by their names in the suite's folder."""
+    found = {}
+    for name, path in files.items():
+        parts = sorted(part for part in path.rglob("*") if part.is_file()) if path.is_dir() else [path]
+        for part in parts:
+            with part.open("rb") as content:
+                named = str(Path(name) / part.relative_to(path))
+                found[named] = hashlib.file_digest(content, "sha256").digest()
+    return found
+
+
+def _write_suite(name: str, toml: str, files: Mapping[str, Path]) -> Path:
+    """Write a suite.toml and the files beside it below the home, whole or not at all; return the folder."""
     suites = make_folder(locate_for_writing().suites)
     folder = suites / name
-    if _files_in(folder) == files:
+    wanted = {**_digests(files), _TOML_NAME: hashlib.sha256(toml.encode()).digest()}
+    if folder.is_dir() and _digests({".": folder}) == wanted:
         return folder
     with tempfile.TemporaryDirectory(dir=suites, prefix=".") as scratch:
         whole = make_folder(Path(scratch) / name)
-        for file, content in files.items():
+        for file, path in files.items():
             make_folder((whole / file).parent)
-            (whole / file).write_bytes(content)
+            copy = shutil.copytree if path.is_dir() else shutil.copy
+            copy(path, whole / file)
+        (whole / _TOML_NAME).write_text(toml, encoding="utf-8")
         try:
             require_runnable(load_suite(f"{whole}/"))
         except SuiteError as error:
@@ -180,12 +211,6 @@ def _write_suite(name: str, files: Mapping[str, bytes]) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         whole.rename(folder)
     return folder
-
-
-def _files_in(folder: Path) -> dict[str, bytes]:
-    """Return the content of all files in and below a folder by their paths in it."""
-    inside = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in inside}
 
 
 def save(tried: str, name: str) -> Path:
@@ -201,6 +226,7 @@ def save(tried: str, name: str) -> Path:
             f"'{name}' cannot be the name of a new suite",
             hint="use lower-case letters, digits and hyphens, and no name that there is",
         )
-    files = _files_in(suite.folder)
-    named = f"\nname = {quoted(suite.name)}\n".encode(), f"\nname = {quoted(name)}\n".encode()
-    return _write_suite(name, {**files, "suite.toml": files["suite.toml"].replace(*named, 1)})
+    toml = (suite.folder / _TOML_NAME).read_text(encoding="utf-8")
+    renamed = toml.replace(f"\nname = {quoted(suite.name)}\n", f"\nname = {quoted(name)}\n", 1)
+    others = sorted(path for path in suite.folder.iterdir() if path.name != _TOML_NAME)
+    return _write_suite(name, renamed, {path.name: path for path in others})

@@ -14,6 +14,8 @@ from suites.generators.separate_runs.plain_sysbench import PlainSysbench
 from suites.generators.separate_runs.script_options import require_script
 from suites.generators.sysbench import Sysbench
 from suites.keys.generator_rules import GeneratorName
+from suites.keys.loaded_file import kind_of
+from suites.postgres.loaded_data import PROGRAMS
 from suites.processes import tool
 from suites.sizing import Sizes
 
@@ -29,8 +31,8 @@ class Entry:
     """Programs that must be installed before a session starts."""
     build_programs: tuple[str, ...] = ()
     """Programs of the builds of a session that it runs."""
-    setup_programs: tuple[str, ...] = ()
-    """Further ones of Postgres that a suite with a `setup` needs; builds of the others have all of theirs."""
+    loading_programs: Callable[[Suite], tuple[str, ...]] = lambda suite: ()
+    """Returns further ones of Postgres that the files of a suite need; builds of the others have theirs."""
     counts: bool = False
     """Whether it can carry out the work of a counted pass."""
     check: Callable[[Suite], None] = lambda suite: None
@@ -57,12 +59,14 @@ def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool
 
     An install prefix may have none.
     """
-    newest = newest_postgres([build for build in builds if not _lacks_pgbench(build)])
-    if newest is None and any(_lacks_pgbench(build) for build in builds):
+    needed = build_programs_of(suite)
+    newest = newest_postgres([build for build in builds if not _lacking(build, needed)])
+    if newest is None and any(_lacking(build, needed) for build in builds):
+        lacking = dict.fromkeys(name for build in builds for name in _lacking(build, needed))
         raise LoadError(
-            "no version of the session has bin/pgbench",
+            f"no version of the session has bin/{' and bin/'.join(lacking)}",
             where=", ".join(str(build.prefix) for build in builds),
-            hint="install pgbench into the prefix, or add a version that is compiled here",
+            hint="install what is missing into the prefix, or add a version that is compiled here",
         )
     if newest is None:
         raise LoadError(
@@ -73,8 +77,15 @@ def _pgbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool
     return Pgbench(suite, sizes, newest, prepares=prepares)
 
 
-def _lacks_pgbench(build: Build) -> bool:
-    return build.version.is_install and not build.program("pgbench").is_file()
+def _lacking(build: Build, programs: Sequence[str]) -> list[str]:
+    """Return the programs that an install prefix does not have; builds of Tidemark have all."""
+    return [name for name in programs if build.version.is_install and not build.program(name).is_file()]
+
+
+def _loading_programs(suite: Suite) -> tuple[str, ...]:
+    """Return the programs of Postgres that the files of a suite need."""
+    loads = PROGRAMS[kind_of(suite.folder / suite.load)] if suite.load is not None else ()
+    return tuple(dict.fromkeys((*loads, *(("psql",) if suite.setup is not None else ()))))
 
 
 def _queries(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
@@ -88,14 +99,14 @@ def _plain_sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepare
 GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",), counts=True),
     GeneratorName.PGBENCH: Entry(
-        _pgbench, build_programs=("pgbench",), setup_programs=("psql",), counts=True
+        _pgbench, build_programs=("pgbench",), loading_programs=_loading_programs, counts=True
     ),
     GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
     GeneratorName.QUERIES: Entry(_queries, system_programs=(DATA_PROGRAM,)),
     GeneratorName.PLAIN_SYSBENCH: Entry(
         _plain_sysbench,
         system_programs=("sysbench",),
-        setup_programs=("psql",),
+        loading_programs=_loading_programs,
         check=require_script,
     ),
 }
@@ -105,7 +116,7 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
 def build_programs_of(suite: Suite) -> tuple[str, ...]:
     """Return the programs of the builds of a session that measuring `suite` needs, besides the server's."""
     entry = GENERATORS[suite.generator]
-    return (*entry.build_programs, *(entry.setup_programs if suite.setup is not None else ()))
+    return (*entry.build_programs, *entry.loading_programs(suite))
 
 
 def require_runnable(suite: Suite) -> None:

@@ -53,6 +53,14 @@ class SuiteKeys(Protocol):
         """The name of the SQL file beside suite.toml that makes tables."""
 
     @property
+    def load(self) -> str | None:
+        """The name of the dump, program or SQL file beside suite.toml that fills the database."""
+
+    @property
+    def initialize(self) -> object | None:
+        """How pgbench's own tables are made."""
+
+    @property
     def scale(self) -> object | None:
         """The scale that determines the sizes of the tables."""
 
@@ -86,7 +94,7 @@ class GeneratorRules:
     takes_setup: bool = False
     """Whether it loads the SQL file of a `setup`."""
     takes_scripts: bool = False
-    """Whether it runs `scripts` with `variables`."""
+    """Whether it runs `scripts` with `variables`, on data of `load` and `initialize`."""
     is_loaded_by_script: bool = False
     """Whether the script makes and fills tables of its own, whose sizes are known to it alone."""
     restarts: bool = False
@@ -252,6 +260,9 @@ def check_rules(generator: GeneratorName, suite: SuiteKeys) -> None:
     if suite.setup is not None and not RULES[generator].takes_setup:
         raise ValueError(f"setup: not supported by {generator}")
     if not RULES[generator].takes_scripts:
+        for key, value in (("load", suite.load), ("initialize", suite.initialize)):
+            if value is not None:
+                raise ValueError(f"{key}: not supported by {generator}")
         for step in suite.steps:
             for key, given in (("scripts", step.scripts), ("variables", step.variables)):
                 if given:

@@ -11,6 +11,12 @@ PROTOCOLS = ("simple", "extended", "prepared")
 MAX_RATE = 1_000_000
 """The most transactions per second that may arrive."""
 
+PARTITION_METHODS = ("range", "hash")
+"""How pgbench divides the rows of its largest table among partitions."""
+
+MAX_PARTITIONS = 10_000
+"""The most partitions of that table."""
+
 MAX_WEIGHT = 1_000_000
 """The highest weight of a script."""
 

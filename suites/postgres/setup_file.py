@@ -21,6 +21,37 @@ _ERROR = re.compile(
 )
 
 
+_NO_EXTENSION = re.compile(
+    r"""extension "([^"]+)" is not available"""
+    r"""|could not open extension control file "(?:[^"]*/)?([^"/]+)\.control\""""
+    r"""|could not access file "([^"]+)\""""
+)
+"""How servers say that an extension is not installed, in the second way before 16, or its library."""
+
+
+def connection_words(psql: Path, address: Address) -> list[str | Path]:
+    """Return the words that run psql quietly in the database of an address, up to the first error."""
+    return [
+        *(psql, "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"),
+        *(f"--host={address.socket.parent}", f"--port={postgres_port(address.socket)}"),
+        *(f"--username={address.user}", f"--dbname={address.database}"),
+    ]
+
+
+def advice(said: str, name: str) -> str:
+    """Return what to do about what a server `said` of a statement of the file `name`; else nothing."""
+    if said.startswith("unrecognized configuration parameter"):
+        return f"{name} may be a dump of a newer version: take the line out, or dump with --format=custom"
+    match = _NO_EXTENSION.search(said)
+    if match is None:
+        return ""
+    extension = next(filter(None, match.groups())).removeprefix("$libdir/")
+    return (
+        f"the server's build has no extension {extension}: build it with --extension, measure an install "
+        f"prefix that has it, or take it out of {name}"
+    )
+
+
 def run_file(psql: Path, address: Address, folder: Path, name: str) -> None:
     """Run the SQL file `name` in `folder` up to its first error, with that folder as the current one.
 
@@ -28,11 +59,7 @@ def run_file(psql: Path, address: Address, folder: Path, name: str) -> None:
     """
     try:
         run(
-            [
-                *(psql, "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"),
-                *(f"--host={address.socket.parent}", f"--port={postgres_port(address.socket)}"),
-                *(f"--username={address.user}", f"--dbname={address.database}", f"--file={name}"),
-            ],
+            [*connection_words(psql, address), f"--file={name}"],
             what=name,
             cwd=folder,
             seconds=SETUP_SECONDS,
@@ -44,7 +71,7 @@ def run_file(psql: Path, address: Address, folder: Path, name: str) -> None:
         raise SetupError(
             f"{match['file']}, line {match['line']}: {match['said']}",
             where=str(folder / name),
-            hint="look at the statement that ends at this line",
+            hint=advice(match["said"], name) or "look at the statement that ends at this line",
         ) from error
 
 

@@ -230,6 +230,8 @@ def test_a_file_where_a_folder_is_expected_is_said(
         (["run", "-T60", KNOWN], "in a round are --seconds S"),
         (["run", "-j", "4", KNOWN], "as many threads as the machine has cores"),
         (["run", "-f", "x.sql", KNOWN], "scripts of pgbench are --script FILE@WEIGHT"),
+        (["run", "-s", "10", KNOWN], "the scale of pgbench's own tables is --scale N"),
+        (["run", "-Msimple", KNOWN], "how pgbench sends statements is --protocol"),
         (["--verison"], "did you mean --version?"),
     ],
 )

@@ -42,7 +42,7 @@ class Pgbench:
         self.suite = suite
         self.sizes = sizes
         self.command = PgbenchCommand(suite, sizes, build.program("pgbench"), prepares)
-        self.psql = build.program("psql")
+        self.build = build
 
     def version(self) -> str:
         """Return the output of `pgbench --version`."""
@@ -50,7 +50,7 @@ class Pgbench:
 
     def load(self, address: Address) -> None:
         """Load the data of the suite, and try its scripts. Raises LoadError and SetupError."""
-        loading.load(self.command, self.psql, address)
+        loading.load(self.command, self.build, address)
 
     def arguments(self, address: Address, step: Step, work: WorkLimit, turn: int = 0) -> list[str]:
         """Return the command line of one step, without log options; every `turn` has its own seed."""

@@ -4,12 +4,14 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from build.build import Build
 from suites.generators.complaints import complaint
 from suites.generators.load import LoadError
 from suites.generators.pgbench.command import PgbenchCommand
 from suites.generators.programs import run_all
 from suites.keys.pgbench_scripts import located, weighted_script
 from suites.keys.step import Step
+from suites.postgres.loaded_data import load_file
 from suites.postgres.setup_file import run_file, trial_copy
 from suites.processes import ProcessError, run
 from suites.server import Address
@@ -21,11 +23,11 @@ TRIAL_SECONDS = 600
 """Time limit for one transaction of a script before it is measured."""
 
 
-def load(pgbench: PgbenchCommand, psql: Path, address: Address) -> None:
-    """Load pgbench's tables with `pgbench --initialize`, then the suite's own with its SQL file.
+def load(pgbench: PgbenchCommand, client: Build, address: Address) -> None:
+    """Load pgbench's tables with `pgbench --initialize`, then the suite's file of data, then its SQL file.
 
     Before that pgbench reads all scripts; after it, it carries out each once. Raises LoadError, and
-    SetupError for the SQL file.
+    SetupError for the files.
     """
     suite = pgbench.suite
     steps = [step for step in suite.steps if step.scripts]
@@ -35,10 +37,13 @@ def load(pgbench: PgbenchCommand, psql: Path, address: Address) -> None:
         argv = [
             *pgbench.connected_to(address),
             *("--initialize", f"--scale={pgbench.scale}", "--quiet"),
+            *(suite.initialize.words if suite.initialize else ()),
         ]
         run_all([argv], 1, 60 + 60 * pgbench.scale)
+    if suite.load is not None:
+        load_file(client, address, suite.folder, suite.load)
     if suite.setup is not None:
-        run_file(psql, address, suite.folder, suite.setup)
+        run_file(client.program("psql"), address, suite.folder, suite.setup)
     if steps:
         with trial_copy(address) as copy:
             for step in steps:

@@ -20,6 +20,7 @@ from runners.trying.command import request_of as trial_of
 from runners.trying.sides import Sides
 from runners.trying.trial import counted_request
 from suites.definition import load_suite, own_suites
+from suites.sizing import Hardware, sizes
 from tests.history.test_run_again import stored
 
 OLD, NEW = "postgres@17.11", "postgres@18.6"
@@ -157,6 +158,15 @@ def test_any_file_name_is_quoted(tmp_path: Path) -> None:
         (["--script", "report.pgbench", "--define", "a"], "'a' must be NAME=VALUE"),
         (["--script", "report.pgbench", "--suite", "read"], "--script makes a suite of its own"),
         (["--setup", "setup.sql"], "--setup needs a workload"),
+        (["--load", "setup.sql"], "--load needs a workload"),
+        (["--script", "report.pgbench", "--load", "no.dump"], "no.dump cannot be read: No such file or di"),
+        (["--script", "report.pgbench", "--load", "home"], "the folder home is no dump of pg_dump: it has"),
+        (["--script", "report.pgbench", "--load", "a.gz"], "a.gz is compressed with gzip: unpack it first"),
+        (["--script", "report.pgbench", "--load", "fill"], "fill is a program that may not be executed"),
+        (
+            ["--script", "report.pgbench", "--setup", "setup.sql", "--partitions", "8"],
+            "the tables that are partitioned are pgbench's own",
+        ),
         (["--script", "tables.lua", "--define", "row=3"], "tables.lua: it has no option row; did you mean"),
         (["--script", "tables.lua", "--define", "threads=3"], "threads: not an option of the script; the n"),
         (["--script", "tables.lua", "--scale", "3"], "--scale is not for tables.lua"),
@@ -169,8 +179,11 @@ def test_any_file_name_is_quoted(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_said_before_anything_is_done(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "a.gz").write_bytes(b"\x1f\x8b\x08")
+    (tmp_path / "fill").write_text("#!/bin/sh\n")
     assert main(["run", *words, OLD, NEW]) == 2
     assert f"tidemark: {said}" in capsys.readouterr().err
     assert not own_suites()
@@ -187,7 +200,7 @@ def test_two_files_and_a_command_are_a_comparison(home: Home, tmp_path: Path) ->
             command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
         )
 
-    quick = ("--clients", "4", "--seconds", "1", "--repetitions", "1", "--keep-disturbed")
+    quick = ("--clients", "4", "--seconds", "1", "--repetitions", "1", "--keep-disturbed", "--no-exact")
     ran = tidemark("run", *MINE, *quick, OLD, NEW)
     assert ran.returncode == 0, ran.stderr
     name = next(line.split()[1].rstrip(";") for line in ran.stdout.splitlines() if line.startswith("suite: "))
@@ -224,3 +237,32 @@ def test_a_try_counts_the_first_level_of_own_files() -> None:
     asked = trial_of(arguments, sides, load_suite(suite_of(arguments)))
     assert [step.name for step in asked.steps] == ["own@4", "own@16"]
     assert [step.name for step in counted_request(asked).steps] == ["own@4"]
+
+
+def test_data_by_a_dump_are_part_of_the_suite(tmp_path: Path) -> None:
+    dump = tmp_path / "shop"
+    (dump / "parts").mkdir(parents=True)
+    (dump / "toc.dat").write_bytes(b"PGDMP and what follows")
+    (dump / "parts/3001.dat").write_text("1\n")
+    words = ("--load", "shop", "--setup", "setup.sql", "--script", "report.pgbench")
+    suite = requested(*words).suite
+    assert (suite.load, suite.setup, suite.scale) == ("shop", "setup.sql", None)
+    assert requested(*words).suite == suite
+    (dump / "parts/3001.dat").write_text("2\n")
+    assert requested(*words).suite.name != suite.name
+    assert (save(suite.name, "bazaar") / "shop/parts/3001.dat").read_text() == "1\n"
+    assert sizes(suite, suite.profile("smoke"), Hardware(2, 2**30)).data_loaded == "shop, setup.sql"
+
+
+def test_a_program_stays_executable(tmp_path: Path) -> None:
+    (tmp_path / "fill").write_text("#!/bin/sh\n")
+    (tmp_path / "fill").chmod(0o755)
+    suite = requested("--load", "fill", "--script", "report.pgbench").suite
+    assert os.access(suite.folder / "fill", os.X_OK)
+
+
+def test_partitions_of_pgbenchs_own_tables() -> None:
+    words = ("--script", "report.pgbench", "--partitions", "8", "--partition-method", "hash")
+    suite = requested(*words).suite
+    assert suite.initialize is not None
+    assert suite.initialize.words == ("--partitions=8", "--partition-method=hash")
