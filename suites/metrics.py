@@ -64,6 +64,9 @@ PRIMARY = QPS
 
 A load generator that measures something else has another one (suites/keys/generator_rules.py)."""
 
+PRIMARIES = (PRIMARY, TPS, OPERATION_TIME)
+"""The primary metrics that results of other tools can have, the preferred first."""
+
 CONNECTION_KIB = "connection_kib"
 """The primary metric of held connections: a slope over levels."""
 CONNECTION_LOW, CONNECTION_HIGH = "connection_kib_low", "connection_kib_high"

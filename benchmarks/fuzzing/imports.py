@@ -21,9 +21,9 @@ from history.store.session_reads import runs_of, session_of
 from history.transfer.database_source import opened
 from history.transfer.foreign.csv_table import read_csv
 from history.transfer.foreign.document import Document
-from history.transfer.foreign.formats import recognised
+from history.transfer.foreign.formats import ForeignFormat, recognised
 from history.transfer.foreign.mytools import read_per_op, read_qps
-from history.transfer.foreign.reading import read_files
+from history.transfer.foreign.reading import Incoming, read_files
 from history.transfer.foreign.results import numbered
 from history.transfer.foreign.sessions import ImportedRows
 from history.transfer.foreign.values import Given, Read
@@ -71,15 +71,22 @@ def _results(folder: Path) -> Parse:
         file.write_bytes(data)
         document = Document(file)
         if (known := recognised(document)) is not None:
-            try:
-                read = read_files([(document, known)], NAMED)
-            except TransferError:  # some name their step, and some do not
-                read = read_files([(document, known)], replace(NAMED, step="read-write"))
+            read = _read_as_needed(document, known)
             values = [*read.values, *numbered(read.results, {})]
             yield Number("rows", sum(1 for _ in ImportedRows(values).items()), 1e6)
             yield from (Number("value", value.number, 1e308, -1e308) for value in values)
 
     return parse
+
+
+def _read_as_needed(document: Document, known: ForeignFormat) -> Incoming:
+    """What a file holds, with the options that its format needs: some take none, and some lack a step."""
+    for given in (replace(GIVEN, version=BRANCH), replace(GIVEN, version=BRANCH, step="read-write")):
+        try:
+            return read_files([(document, known)], given)
+        except TransferError:
+            continue
+    return read_files([(document, known)], replace(GIVEN, version=BRANCH, metrics=COLUMNS))
 
 
 def _lines_of(suffix: str) -> Sequence[bytes]:
@@ -192,9 +199,9 @@ def _profile_captures() -> Sequence[bytes]:
 
 GIVEN = Given(machine="box", suite="write-heavy", when=datetime(2026, 1, 1, tzinfo=UTC), cores=48)
 
-NAMED = replace(
-    GIVEN, version="postgres@main", metrics={"inserts": ("qps", ""), "p99": ("latency_p99_ms", "")}
-)
+BRANCH = "postgres@main"
+COLUMNS = {"inserts": ("qps", ""), "p99": ("latency_p99_ms", "")}
+"""What the columns of the CSV of Otava hold."""
 
 _CSV = (
     b"machine,suite,step,version,metric,value,when,unit,repetition\n"

@@ -28,7 +28,7 @@ KINDS = {
     SessionKind.CONFIRMATION: "it measured two commits of a branch side by side, to confirm a change",
     SessionKind.BISECT: "rounds of a bisect",
     SessionKind.CALIBRATION: "one version against itself, to learn how noisy the steps are",
-    SessionKind.IMPORTED: "taken over from other people's tables",
+    SessionKind.IMPORTED: "results of another tool, or of a table",
 }
 
 

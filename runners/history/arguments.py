@@ -9,7 +9,7 @@ from history.store.records import ChangeStatus
 from history.timestamps import moment
 from runners.values import count, names
 from runners.values import date as any_date
-from suites.metrics import METRICS, PRIMARY
+from suites.metrics import METRICS, PRIMARIES
 
 if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -33,21 +33,20 @@ def _views(subcommands: "Subcommands") -> None:
     )
     series = subcommands.add_parser("series", help="show one step of one branch, night by night")
     points = subcommands.add_parser("change-points", help="find changes of level in whole series")
-    metric_help = f"the metric (default: {PRIMARY})"
+    metric_help = f"the metric (default: the first of {', '.join(PRIMARIES)} that the step has)"
     base = "branch to compare with, instead of the latest night's base"
-    for view, step, metric, default, formats in (
+    for view, step, metric, formats in (
         (
             show,
             "only branches with this step; lists its series",
             "only branches with this metric",
-            None,
             ["terminal", "json"],
         ),
-        (series, "the step", metric_help, PRIMARY, ["terminal", "json", "csv"]),
-        (points, "only this step", "only this metric", None, ["terminal", "json"]),
+        (series, "the step", metric_help, ["terminal", "json", "csv"]),
+        (points, "only this step", "only this metric", ["terminal", "json"]),
     ):
         view.add_argument("--step", required=view is series, metavar="STEP", help=step)
-        view.add_argument("--metric", default=default, choices=METRICS, metavar="METRIC", help=metric)
+        view.add_argument("--metric", choices=METRICS, metavar="METRIC", help=metric)
         view.add_argument("--machine", metavar="BOX", help="only this host name")
         view.add_argument("--suite", help="only this suite")
         view.add_argument("--branch", metavar="BRANCH", help="only this branch, such as postgres@18")

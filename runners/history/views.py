@@ -2,6 +2,9 @@
 
 import argparse
 import sys
+from dataclasses import replace
+
+from sqlalchemy import Connection
 
 from build.home import locate
 from history.changes.hindsight import changes_of, search_series
@@ -23,8 +26,10 @@ from history.series.inventory import (
     list_series,
     list_unfinished,
 )
+from history.series.series import find_series
 from history.series.timeline import read_timeline
 from history.spool.opening import open_delivered
+from suites.metrics import PRIMARIES, PRIMARY
 
 
 def show_(arguments: argparse.Namespace) -> int:
@@ -54,7 +59,8 @@ def series_(arguments: argparse.Namespace) -> int:
         open_delivered(existing_history(arguments.history), locate()) as store,
         store.database.reading() as connection,
     ):
-        timeline = read_timeline(connection, _wanted(arguments), arguments.base, arguments.since)
+        wanted = _with_metric(connection, _wanted(arguments))
+        timeline = read_timeline(connection, wanted, arguments.base, arguments.since)
     if arguments.format == "csv":
         sys.stdout.write(series_csv(timeline))
         return 0
@@ -80,6 +86,14 @@ def change_points_(arguments: argparse.Namespace) -> int:
     if not searched:
         print("tidemark history: no series matches; ./tidemark history show lists all", file=sys.stderr)
     return 0 if searched else 2
+
+
+def _with_metric(connection: Connection, wanted: InventoryFilter) -> InventoryFilter:
+    """Return what is wanted with the metric that is shown when none is named."""
+    if wanted.metric is not None:
+        return wanted
+    metrics = {key.metric for key in find_series(connection, **vars(wanted))}
+    return replace(wanted, metric=next((name for name in PRIMARIES if name in metrics), PRIMARY))
 
 
 def _wanted(arguments: argparse.Namespace) -> InventoryFilter:

@@ -29,7 +29,7 @@ from history.transfer.foreign.tools.pgbench import PGBENCH
 from history.transfer.foreign.tools.pgbench_logs import PGBENCH_INTERVALS, PGBENCH_LOG
 from history.transfer.foreign.tools.pytest_benchmark import PYTEST_BENCHMARK
 from history.transfer.foreign.tools.sysbench import SYSBENCH
-from history.transfer.foreign.values import Given, Read
+from history.transfer.foreign.values import Given, Location, Read, refuse
 
 
 class ForeignFormat(Protocol):
@@ -47,6 +47,10 @@ class ForeignFormat(Protocol):
     def run_of(self) -> RunName | None:
         """Tells which files are one run; None where each file is whole."""
 
+    @property
+    def takes_metrics(self) -> bool:
+        """Whether `--metric` can say what it holds."""
+
     def values(self, documents: Sequence[Document], given: Given) -> Read:
         """Return what the files of one run hold. Raises TransferError."""
 
@@ -59,10 +63,16 @@ class TableFormat:
     recognises: Recogniser
     read: Callable[[Document, Given], Read]
     run_of: RunName | None = None
+    takes_metrics: bool = False
+    takes_versions: bool = False
+    """Whether `--version` and `--step` can stand for columns."""
 
     def values(self, documents: Sequence[Document], given: Given) -> Read:
         """Return the values of a table. Raises TransferError."""
         (document,) = documents
+        if not self.takes_versions and (given.version or given.step):
+            place = Location(document.name, "the whole file")
+            raise refuse(place, f"this is {self.name}, which name versions and steps", "leave --version out")
         return self.read(document, given)
 
 
@@ -77,7 +87,7 @@ FORMATS: tuple[ForeignFormat, ...] = (
     TableFormat(
         "mytools' costs", lambda document: PER_OP_BEGINS.match(document.head) is not None, read_per_op
     ),
-    TableFormat("a CSV with a row per number", looks_like_csv, read_csv),
+    TableFormat("a CSV with a row per number", looks_like_csv, read_csv, takes_versions=True),
     *(HYPERFINE_CSV, OTAVA, HEADLESS_QPS, PGBENCH_LOG, PGBENCH_INTERVALS),
     *(GITHUB_ACTION, HYPERFINE_JSON, BENCHBASE, PYTEST_BENCHMARK, GOOGLE_BENCHMARK, JMH, CRITERION),
     *(SYSBENCH, PGBENCH, HAMMERDB, MYSQLSLAP, GO_BENCHMARK),

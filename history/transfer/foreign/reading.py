@@ -43,6 +43,11 @@ def read_files(files: Sequence[tuple[Document, ForeignFormat]], given: Given) ->
         raise TransferError(
             "--columns is for tables without a head", hint="leave it out: the tables name their columns"
         )
+    if given.metrics and not any(known.takes_metrics for _, known in files):
+        raise TransferError(
+            "--metric is for files whose numbers have names of their own: Otava's CSV, and data.js",
+            hint="leave it out: the files say what they hold",
+        )
     incoming = Incoming()
     versions = dict(zip((document for document, _ in files), _versions(given, len(files)), strict=False))
     runs: list[tuple[Value, ...]] = []

@@ -80,6 +80,9 @@ class ToolFormat:
     run_of: RunName | None = None
     """Returns what the names of the files of one run have in common; None where each file is whole."""
 
+    takes_metrics: bool = False
+    """Whether `--metric` can say what its columns or benchmarks hold."""
+
     is_series: bool = False
     """Whether a file has results of many times, each of which is a session of its own."""
 

@@ -14,7 +14,7 @@ from history.timestamps import to_text
 from history.transfer.foreign.values import Location, Occasion, Value, refuse
 from history.transfer.portable_schema import PORTABLE, Row
 from history.transfer.row_source import Item, checked
-from suites.metrics import OPERATION_TIME, PRIMARY, TPS
+from suites.metrics import PRIMARIES, PRIMARY
 
 UNKNOWN = "unknown"
 
@@ -193,7 +193,7 @@ def _repeated_text(places: Sequence[Location]) -> Iterator[str]:
 def _primary(its_runs: Runs) -> str:
     """The metric that verdicts are about: throughput, or what most runs have instead."""
     counts = Counter(metric for values in its_runs.values() for metric in values)
-    usual = [metric for metric in (PRIMARY, TPS, OPERATION_TIME) if metric in counts]
+    usual = [metric for metric in PRIMARIES if metric in counts]
     return max(usual or counts, key=lambda metric: counts[metric])
 
 

@@ -1,10 +1,14 @@
 """What a foreign table holds: single values, each with what it was measured on."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from build.errors import did_you_mean
 from history.transfer.row_source import TransferError
+
+NAMED = 12
+"""The names that a refusal lists at most."""
 
 PROFILE = "imported"
 """The profile of a table that names none."""
@@ -104,6 +108,14 @@ class Read:
         self.notes += [
             f"{file}: '{name}' is left out: {why}" for name, why in self.unreadable.items() if "@" in name
         ]
+
+
+def require_named(place: Location, given: Given, there: Collection[str], what: str) -> None:
+    """Refuse names of `--metric` that are not `there`, the columns or benchmarks that a file has."""
+    missing = [name for name in given.metrics if name not in there]
+    if missing:
+        hint = f"{did_you_mean(missing[0], there)} there are {', '.join(list(there)[:NAMED])}".strip()
+        raise refuse(place, f"--metric names no {what} of the file: {', '.join(missing)}", hint)
 
 
 def refuse(place: Location, what: str, hint: str = "mend the row; nothing was taken") -> TransferError:

@@ -35,6 +35,7 @@ from history.transfer.foreign.values import Given
 from history.transfer.format_detection import open_files
 from history.transfer.merging import merge
 from history.transfer.row_source import TransferError
+from runners.cli import main
 from suites.metrics import METRICS
 from tests.history.transfer.test_foreign import take_in, values
 from tests.suites.golden import require_golden
@@ -44,12 +45,10 @@ GOLDEN = ROOT / "tests/golden/imported"
 TOOLS = [known for known in FORMATS if isinstance(known, ToolFormat)]
 
 WHEN = datetime(2026, 11, 1, tzinfo=UTC)
-GIVEN = Given(
-    "db1",
-    when=WHEN,
-    version="postgres@main",
-    metrics={"inserts": ("qps", ""), "p99": ("latency_p99_ms", "")},
-)
+GIVEN = Given("db1", when=WHEN, version="postgres@main")
+NAMED = replace(GIVEN, metrics={"inserts": ("qps", ""), "p99": ("latency_p99_ms", "")})
+"""What is given with the CSV of Otava."""
+
 PGBENCH = """pgbench (17.7)
 transaction type: <builtin: select only>
 scaling factor: 100
@@ -70,6 +69,7 @@ def told(path: Path, given: Given) -> list[str]:
     document = Document(path)
     known = recognised(document)
     assert known is not None
+    given = NAMED if "otava" in path.name else given
     for when, step in product((None, given.when), (None, "read-write")):
         try:  # only what the file does not say
             read = read_files([(document, known)], replace(given, when=when, step=step))
@@ -239,11 +239,14 @@ def refusals(tmp_path: Path) -> Sequence[tuple[str, str | bytes, Given]]:
         ("pgbench_log.8", "1764028800 5600 1540000 483000000 61 2573\n", named),
         ("hyperfine.csv", "command,mean,stddev\npsql,fast,1\n", GIVEN),
         ("table.csv", "step,version,value\ninsert,postgres@17.7,1\n", GIVEN),
-        ("otava.csv", whole["otava.csv"], replace(GIVEN, metrics={})),
+        ("otava.csv", whole["otava.csv"], GIVEN),
         ("otava-unit.csv", whole["otava.csv"], replace(GIVEN, metrics={"p99": ("latency_p99_ms", "MiB")})),
+        ("otava-name.csv", whole["otava.csv"], replace(GIVEN, metrics={"insert": ("qps", "")})),
+        ("metric.json", whole["hyperfine.json"], NAMED),
+        ("table-mytools.tsv", "col-1 : pg177\n\ncol-1\n100\tinsert\n", GIVEN),
         ("otava-text.csv", whole["otava.csv"], replace(GIVEN, metrics={"remark": ("qps", "")})),
-        ("otava-date.csv", whole["otava.csv"].replace("1767409200", "soon"), GIVEN),
-        ("otava-branch.csv", whole["otava.csv"], replace(GIVEN, version="postgres@18.1")),
+        ("otava-date.csv", whole["otava.csv"].replace("1767409200", "soon"), NAMED),
+        ("otava-branch.csv", whole["otava.csv"], replace(NAMED, version="postgres@18.1")),
         ("data.js", "window.BENCHMARK_DATA = ", GIVEN),
         ("units.js", whole["data.js"].replace("us/iter", "MB").replace("ops/sec", "MB"), GIVEN),
         ("benchbase.json", whole["benchbase.summary.json"].replace("put (req", "put (r"), GIVEN),
@@ -294,7 +297,7 @@ def test_damaged_files_are_read_or_refused(
 # --- what is shown of it
 
 
-def test_less_time_is_better(tmp_path: Path) -> None:
+def test_less_time_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Hyperfine's times were neither compared nor searched for changes."""
     history = tmp_path / "h.db"
     for version, factor in (("postgres@17.7", 1.0), ("postgres@18.1", 1.2)):
@@ -313,10 +316,13 @@ def test_less_time_is_better(tmp_path: Path) -> None:
     assert step.judged.value == pytest.approx(1.2)
     assert title(comparison, contender).endswith("operation_ms (ms, less is better)")
     assert {key.metric for key in series} == {"operation_ms"}
+    words = ["history", "series", "--step", "q1", "--branch", "postgres@18", "--history", str(history)]
+    assert main(words) == 0
+    assert "q1: operation_ms (ms) of postgres@18" in capsys.readouterr().out
 
 
 def test_the_commits_of_a_branch_are_kept(tmp_path: Path) -> None:
-    take_in(tmp_path / "h.db", FILES / "data.js", given=replace(GIVEN, metrics={}))
+    take_in(tmp_path / "h.db", FILES / "data.js", given=GIVEN)
     with open_store(tmp_path / "h.db") as store, store.database.reading() as connection:
         rows = connection.exec_driver_sql("SELECT source_digest FROM builds ORDER BY 1").scalars().all()
     assert rows == [f"git:{commit * 40}:" for commit in "12"]

@@ -10,7 +10,7 @@ from history.transfer.foreign.document import Document
 from history.transfer.foreign.json_parts import date, date_of_milliseconds, items, number, parts, text
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.units import by_unit, factor
-from history.transfer.foreign.values import Given, Location, refuse
+from history.transfer.foreign.values import Given, Location, refuse, require_named
 from suites.metrics import METRICS
 
 _VARIABLE = "window.BENCHMARK_DATA"
@@ -28,8 +28,12 @@ def _read(documents: Sequence[Document], given: Given, notes: list[str]) -> Iter
     (document,) = documents
     entries = parts(_data(document).get("entries"))
     left_out: dict[str, str] = {}
-    for suite, runs in entries.items():
-        for number_, run in enumerate(items(runs), start=1):
+    runs = [parts(run) for of_suite in entries.values() for run in items(of_suite)]
+    benches = [parts(bench) for run in runs for bench in items(run.get("benches"))]
+    names = dict.fromkeys(text(bench.get("name")) for bench in benches)
+    require_named(Location(document.name, "its benchmarks"), given, names, "benchmark")
+    for suite, of_suite in entries.items():
+        for number_, run in enumerate(items(of_suite), start=1):
             place = Location(document.name, f"{suite}, entry {number_}")
             yield from _run(parts(run), text(suite), place, given, left_out)
     if left_out:
@@ -92,5 +96,6 @@ GITHUB_ACTION = ToolFormat(
     """window.BENCHMARK_DATA = {"lastUpdate": 1764028800000, "entries": {"Benchmark": [
  {"commit": {"id": "aaa0"}, "date": 1764028800000, "tool": "customBiggerIsBetter",
   "benches": [{"name": "insert", "value": 15402, "unit": "ops/sec"}]}]}}""",
+    takes_metrics=True,
     is_series=True,
 )

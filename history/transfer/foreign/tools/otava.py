@@ -18,7 +18,7 @@ from history.transfer.foreign.document import Document
 from history.transfer.foreign.json_parts import date_of_milliseconds, number
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.units import factor
-from history.transfer.foreign.values import Given, Location, refuse
+from history.transfer.foreign.values import Given, Location, refuse, require_named
 from suites.metrics import METRICS
 
 _TIMES = ("time", "timestamp", "date", "datetime")
@@ -98,6 +98,7 @@ def _metrics(
 ) -> Mapping[str, tuple[str, float]]:
     """The columns with a number that is known: metric, and the factor to its unit."""
     place = Location(document.name, "row 1")
+    require_named(place, given, columns, "column")
     named = {
         name: given.metrics.get(name, (name, "")) for name in columns if name in {*given.metrics, *METRICS}
     }
@@ -157,5 +158,6 @@ OTAVA = ToolFormat(
     """time,commit,qps,latency_p99_ms
 2026-01-01T03:00:00Z,aaa0,15402,10.4
 2026-01-02T03:00:00Z,aaa1,15391,10.6""",
+    takes_metrics=True,
     is_series=True,
 )
