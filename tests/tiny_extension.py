@@ -16,7 +16,7 @@ include $(PGXS)
 CONTROL = "default_version = '1.0'\nrelocatable = true\nmodule_pathname = '$libdir/tiny'\n"
 
 SQL = """CREATE FUNCTION tiny_work(integer) RETURNS bigint
-    AS 'MODULE_PATHNAME' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 """
 
 SOURCE = """#include "postgres.h"

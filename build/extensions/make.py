@@ -48,6 +48,12 @@ WORDS = ("USE_PGXS=1", "with_llvm=no", r"rpathdir=$$ORIGIN/../lib")
 """What make is told: to use PGXS where a Makefile leaves a choice, to write no bitcode, since a server
 compiles none of it, and where modules find libraries of the server."""
 
+BASELINES = {"x86_64": "-march=x86-64", "aarch64": "-march=armv8-a"}
+"""The processors for which compilers compile by default. What is compiled for this machine's own cannot be
+counted, since valgrind knows no AVX-512, and is not what packages have."""
+
+_IS_NATIVE = re.compile(r"-march=native\b")
+
 _USES_PGXS = re.compile(r"\bPGXS\b|pg_config", re.IGNORECASE)
 
 _NOT_COPIED = (store.MANIFEST, store.IMPORTED)
@@ -102,7 +108,7 @@ def _key(build: Build, extensions: Sequence[Extension]) -> str:
         "format": EXTENSION_FORMAT,
         "server": build.key,
         "extensions": [[extension.name, extension.commit] for extension in extensions],
-        "words": WORDS,
+        "words": [WORDS, BASELINES],
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -168,7 +174,7 @@ def _install(extension: Extension, place: _Installation, tree: Path, home: Home)
     source, root = make_folder(place.scratch / "source"), make_folder(place.scratch / "root")
     with git.archive(commit_of(extension, home)) as stream:
         work.run("unpack", ["tar", "--extract", "--no-same-owner"], source, stream.stdout)
-    _require_makefile(extension, source)
+    _prepare(extension, source, place.server)
     make = ["make", f"PG_CONFIG={_pg_config(place.server)}", *WORDS]
     try:
         work.run("compile", [*make, f"-j{host.cores()}"], source)
@@ -187,7 +193,12 @@ def _install(extension: Extension, place: _Installation, tree: Path, home: Home)
     return creates
 
 
-def _require_makefile(extension: Extension, source: Path) -> None:
+def _prepare(extension: Extension, source: Path, server: Build) -> None:
+    """Have the Makefile of an unpacked source compile for any processor in place of -march=native.
+
+    Who chose a processor for the server by --build has what the Makefile says. Raises ExtensionError without
+    a Makefile, or for one without PGXS.
+    """
     makefile = next((source / name for name in MAKEFILES if (source / name).is_file()), None)
     if makefile is None:
         raise ExtensionError(
@@ -195,12 +206,17 @@ def _require_makefile(extension: Extension, source: Path) -> None:
             where=extension.to_json()["repository"],
             hint="only extensions that PGXS compiles are supported, with: make PG_CONFIG=...",
         )
-    if not _USES_PGXS.search(makefile.read_text(errors="replace")):
+    text = makefile.read_text(errors="surrogateescape")
+    if not _USES_PGXS.search(text):
         raise ExtensionError(
             f"the Makefile of {extension} does not use PGXS",
             where=extension.to_json()["repository"],
             hint="it has to include what `pg_config --pgxs` prints",
         )
+    chosen = "-march=" in server.manifest.get("choices", {}).get("CFLAGS", "")
+    baseline = BASELINES.get(host.architecture())
+    if baseline and not chosen and _IS_NATIVE.search(text):
+        makefile.write_text(_IS_NATIVE.sub(baseline, text), errors="surrogateescape")
 
 
 def _control(extension: Extension, installed: Path, label: str) -> str:

@@ -80,9 +80,11 @@ class CommitRange:
 
 
 def commit_range(
-    mirror: Mirror, engine: Engine, good: str, bad: str, *, is_published: bool = False
+    mirror: Mirror, engine: Engine | None, good: str, bad: str, *, is_published: bool = False
 ) -> CommitRange:
     """Return the commits from `good` (exclusive) to `bad` along first parents; both are refs as in `Version`.
+
+    Without an engine they are refs of an extension, as git knows them.
 
     Raises GitError if a ref does not exist or the source is a shallow clone; with `is_published` also if no
     branch or tag of the source leads to it. Raises RangeError if good and bad are the same, swapped, or on
@@ -96,8 +98,9 @@ def commit_range(
     candidates, collapsed = collapse(commits, immaterial(engine))
     collapsed = [*collapsed, *_side_branches(mirror, commits)]
     if not candidates:
+        what = "server" if engine else "extension"
         raise RangeError(
-            f"none of the {len(commits)} commits between good and bad can change the server",
+            f"none of the {len(commits)} commits between good and bad can change the {what}",
             where=f"{mirror.shown}: {collapsed[0].reason}",
             hint="check what else differed: settings, machine, suite",
         )
@@ -193,9 +196,9 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 @cache
-def immaterial(engine: Engine) -> tuple[str, ...]:
-    """Return the patterns of paths that cannot change the server of an engine."""
-    return tuple(tomllib.loads(IMMATERIAL.read_text(encoding="utf-8"))[engine]["paths"])
+def immaterial(engine: Engine | None) -> tuple[str, ...]:
+    """Return the patterns of paths that cannot change the server of an engine; without one, an extension."""
+    return tuple(tomllib.loads(IMMATERIAL.read_text(encoding="utf-8"))[engine or "extension"]["paths"])
 
 
 def read_commits(mirror: Mirror, span: str, seconds: float | None = None) -> list[CommitInfo]:
@@ -257,18 +260,18 @@ def _side_branches(mirror: Mirror, commits: Iterable[CommitInfo]) -> Iterator[Co
 
 
 def _resolve_both(
-    mirror: Mirror, engine: Engine, refs: tuple[str, str], is_published: bool
+    mirror: Mirror, engine: Engine | None, refs: tuple[str, str], is_published: bool
 ) -> tuple[Commit, Commit]:
     """Return the commits of two refs. Raises GitError for one that there is not before either is fetched."""
     for ref in refs:
-        mirror.require(git_ref(Version(engine, ref)))
+        mirror.require(_name(engine, ref))
     first, second = (_resolve(mirror, engine, ref, is_published) for ref in refs)
     return first, second
 
 
-def _resolve(mirror: Mirror, engine: Engine, ref: str, is_published: bool) -> Commit:
+def _resolve(mirror: Mirror, engine: Engine | None, ref: str, is_published: bool) -> Commit:
     """Return the commit of a release, tag, branch or commit name. Raises GitError if there is none."""
-    name = git_ref(Version(engine, ref))
+    name = _name(engine, ref)
     commit = None if is_published else mirror.find(name)
     if commit is not None:
         return commit
@@ -278,6 +281,10 @@ def _resolve(mirror: Mirror, engine: Engine, ref: str, is_published: bool) -> Co
         if re.search(r"shallow", error.where):
             raise _shallow(mirror) from error
         raise
+
+
+def _name(engine: Engine | None, ref: str) -> str:
+    return ref.removeprefix("git:") if engine is None else git_ref(Version(engine, ref))
 
 
 def _require_whole(mirror: Mirror) -> None:

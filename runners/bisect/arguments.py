@@ -53,6 +53,11 @@ def _question(parser: argparse.ArgumentParser) -> None:
     add("--good", metavar="REF", help=f"{ref} before the change; required")
     add("--bad", metavar="REF", help=f"{ref} with the change; required")
     add("--git", metavar="SOURCE", help=GIT_HELP)
+    server = (
+        "search the commits of an extension on this version, such as postgres@18.6: --extension NAME=REPO "
+        "names it, and good and bad are refs of its repository"
+    )
+    add("--server", metavar="VERSION", help=server)
     add("--suite", default="write-heavy", help="name or folder of the suite (default: %(default)s)")
     add("--step", metavar="NAME", help="the step that changed; required")
     add("--profile", default="smoke", help="how long and large: smoke (default) or short")

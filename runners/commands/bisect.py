@@ -5,12 +5,14 @@ import math
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from build.addresses import without_secrets
 from build.errors import TidemarkError
+from build.extensions.extension import parse_extension, require_extensible
 from build.home import Home, locate_for_writing
-from build.version import Engine, Version, parse_revision
+from build.version import Engine, Version, parse_revision, parse_version
 from history.errors import HistoryError
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader, open_store
@@ -70,7 +72,7 @@ def search(arguments: argparse.Namespace) -> int:
         machine_awaited(home, arguments.wait * 60, shown),
         open_store(history) as store,
     ):
-        real = real_dependencies(home, shown, asked.question.suite, asked.variant)
+        real = real_dependencies(home, shown, asked.question.suite, asked.variant, asked.extension)
         bisect = BisectRun(asked, home, store, shown, real)
         try:
             log = bisect.run()
@@ -146,25 +148,80 @@ def _require(arguments: argparse.Namespace) -> None:
 def parse_request(arguments: argparse.Namespace) -> BisectRequest:
     """Return the request of a command line. Raises QuestionError, VersionError or SuiteError."""
     _require(arguments)
+    if arguments.server is not None:
+        return _of_extension(arguments)
     engine = Engine(arguments.engine)
     good, bad = (parse_revision(f"{engine}@{ref}") for ref in (arguments.good, arguments.bad))
     variant = variant_of(good, bad, arguments)
+    address = git_source_of(engine, good.ref, bad.ref, arguments.git)
+    return _request(arguments, Sought(engine, good.ref, bad.ref, shown_address(address)), variant, address)
+
+
+def _of_extension(arguments: argparse.Namespace) -> BisectRequest:
+    """Return the request to search the commits of an extension on one server.
+
+    Raises QuestionError, ExtensionError, VersionError or SuiteError.
+    """
+    server = parse_version(arguments.server)
+    if arguments.box is not None or arguments.git is not None:
+        raise QuestionError(
+            "--server searches the repository of --extension", where="--server", hint="omit --box and --git"
+        )
+    if server.variant or len(arguments.extension) != 1:
+        raise QuestionError(
+            "what is searched is one extension on one plain version",
+            where=f"--server {server}",
+            hint=f"--server {server.plain} --extension NAME=REPO, without a ref",
+        )
+    extension = parse_extension(arguments.extension[0], has_ref=False)
+    require_extensible(server, (extension,))
+    others = argparse.Namespace(**{**vars(arguments), "extension": []})
+    variants = variants_of(others)
+    require_defined((server,), variants)
+    sought = Sought(
+        server.engine,
+        arguments.good,
+        arguments.bad,
+        shown_address(extension.repository),
+        extension.name,
+        str(server),
+    )
+    variant = definition_of(server, variants)
+    return replace(_request(arguments, sought, variant, None), extension=extension)
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What is searched: the fields of a Question of the same names."""
+
+    engine: Engine
+    good: str
+    bad: str
+    git: str | None
+    extension: str = ""
+    server: str = ""
+
+
+def _request(
+    arguments: argparse.Namespace, sought: Sought, variant: Variant, address: str | None
+) -> BisectRequest:
     metric = metric_named(arguments.metric)
     require_direction(metric, arguments.direction)
-    address = git_source_of(engine, good.ref, bad.ref, arguments.git)
     question = Question(
-        engine=engine,
-        good=good.ref,
-        bad=bad.ref,
+        engine=sought.engine,
+        good=sought.good,
+        bad=sought.bad,
         suite=arguments.suite,
         profile=arguments.profile,
         step=arguments.step,
         metric=metric.name,
         direction=arguments.direction,
         confidence=arguments.confidence / 100,
-        git=shown_address(address),
+        git=sought.git,
         seconds=arguments.seconds,
         variant=variant.to_json(),
+        extension=sought.extension,
+        server=sought.server,
     )
     return BisectRequest(
         question,

@@ -62,6 +62,12 @@ class Question:
     variant: Mapping[str, Any] = field(default_factory=dict)
     """What every position gets: settings, build and patches, as a session records a variant."""
 
+    extension: str = ""
+    """The extension whose commits are searched, `git` being its repository; empty for a server."""
+
+    server: str = ""
+    """The version of the server that it is compiled for, such as `postgres@18.6`; empty without one."""
+
     def rules(self) -> Rules:
         """Return the rules of the search for this question."""
         return self._rules_of(METRICS[self.metric])
@@ -101,8 +107,9 @@ class Question:
         `counted` are those of the search by counts that guides it; None when nothing is counted.
         """
         kept = asdict(self)
-        if not self.variant:
-            del kept["variant"]  # as in older histories
+        for name in ("variant", "extension", "server"):
+            if not kept[name]:
+                del kept[name]  # as in older histories
         guide = {} if counted is None else {"counted_rules": asdict(counted)}
         return kept | {"rules": asdict(rules), "build_cost_rounds": BUILD_COST_ROUNDS} | guide
 
@@ -123,7 +130,8 @@ class Question:
         """The question in one line."""
         where = f"{self.suite} {self.profile}, {self.step}"
         every = f", with {described(self.variant)}" if self.variant else ""
-        return f"{self.engine} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}{every}"
+        searched = f"{self.extension} on {self.server}" if self.extension else str(self.engine)
+        return f"{searched} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}{every}"
 
 
 def rules_of(kept: Mapping[str, Any]) -> Rules:
@@ -149,7 +157,8 @@ class BisectPoint:
     """
 
     version: str
-    """The version that is built and measured: `postgres@git:5bf748b86b12`, `postgres@18.6`."""
+    """The version that is built and measured: `postgres@git:5bf748b86b12`, `postgres@18.6`; for a commit of
+    an extension `postgres@18.6#5bf748b86b12`."""
 
     commit: str = ""
     """The commit id of 40 hex digits; empty for a release."""

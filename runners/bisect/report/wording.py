@@ -37,17 +37,23 @@ def changed(size: float, interval: tuple[float, float]) -> str:
 
 def reproduce(state: BisectState) -> Iterator[str]:
     """Yield lines for a shell that measure the change again: comments, and two commands."""
-    question, counted = state.log.question, state.metric.is_counted
-    # The definition holds what every position got, which here is a variant of that name, or all versions.
-    name = question.good.partition("#")[2]
-    versions = [str(replace(version, variant=name)) for version in state.pair()]
+    question, counted, pair = state.log.question, state.metric.is_counted, state.pair()
     where = ["--suite", question.suite, "--profile", question.profile, "--step", question.step]
     seconds = ["--seconds", f"{question.seconds:g}"] if question.seconds and not counted else []
     how = COUNTED if counted else DECIDED
     yield from patch_notes(question.variant)
-    source = ["--git", question.git] if question.git else []
-    options = [*option_words(name, question.variant), *source, *where, *seconds, *how]
-    yield quoted(["./tidemark", "run", *options, *versions])
+    # The definition holds what every position got, which here is a variant of that name, or all versions.
+    name = "" if question.extension else question.good.partition("#")[2]
+    defined = option_words(name, question.variant)
+    if question.extension:
+        commits = [version.variant for version in pair]
+        named = [f"{commit}:{question.extension}={question.git}@{commit}" for commit in commits]
+        defined += [word for value in named for word in ("--extension", value)]
+    else:
+        pair = (replace(pair[0], variant=name), replace(pair[1], variant=name))
+        defined += ["--git", question.git] if question.git else []
+    versions = [str(version) for version in pair]
+    yield quoted(["./tidemark", "run", *defined, *where, *seconds, *how, *versions])
     yield quoted(["./compare.py", *versions, *where, "--metric", question.metric])
 
 

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 
 from build.build import Build
 from build.errors import TidemarkError
+from build.extensions.extension import Extension
 from build.home import Home
 from build.progress import Progress
-from build.version import Version
+from build.version import Version, parse_version
 from history.store import bisects
 from history.store.bisects import Bisect, EventKind
 from history.store.records import Machine
@@ -19,7 +20,7 @@ from history.store.writer import Store
 from runners.bisect.domain.question import CandidateRange, Question, step_of
 from runners.bisect.domain.rules import Rules, SearchVerdict
 from runners.bisect.run.builds import Provide, Unusable, build_of, built_already, provider
-from runners.bisect.run.candidates import candidate_range
+from runners.bisect.run.candidates import candidate_range, extension_range
 from runners.bisect.run.conductor import BisectError, Conductor
 from runners.bisect.run.event_log import Log
 from runners.bisect.run.recorder import EventRecorder
@@ -29,7 +30,7 @@ from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import callgrind_of
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.session import run_session
-from runners.measuring.variants import EVERY, UNCHANGED, Variant
+from runners.measuring.variants import EVERY, UNCHANGED, Variant, Variants
 from suites.definition import Suite, load_suite
 from suites.generators.registry import build_programs_of
 from suites.keys.profile import Mode
@@ -71,6 +72,9 @@ class BisectRequest:
 
     variant: Variant = UNCHANGED
     """What every position gets; `question.variant` records it."""
+
+    extension: Extension | None = None
+    """The extension whose commits are searched, without a ref; None for those of a server."""
 
     counts: bool = True
     """Whether instructions are counted first, where they tell of the metric and can be counted."""
@@ -117,14 +121,7 @@ class BisectRun:
         suite = load_suite(question.suite)
         step_of(suite, question.profile, question.step)
         with measuring_alone(self.home):
-            span = candidate_range(
-                question.engine,
-                question.good,
-                question.bad,
-                self.request.address,
-                self.home,
-                is_published=self.request.is_published,
-            )
+            span = self._span()
             bisect = self.bisect = self._find_or_begin(span)
             recorder = EventRecorder(self.store, bisect, self.dependencies.now)
             if bisect.verdict is None:
@@ -132,6 +129,20 @@ class BisectRun:
             if self.request.perf:
                 self._profile(recorder, suite)
             return recorder.log
+
+    def _span(self) -> CandidateRange:
+        question, extension = self.request.question, self.request.extension
+        if extension is not None:
+            source = extension.mirror(self.home)
+            return extension_range(parse_version(question.server), source, question.good, question.bad)
+        return candidate_range(
+            question.engine,
+            question.good,
+            question.bad,
+            self.request.address,
+            self.home,
+            is_published=self.request.is_published,
+        )
 
     # --- resuming or beginning
 
@@ -152,7 +163,7 @@ class BisectRun:
         if same:
             raise _other_machine(same[0], machine)
         question = self.request.question
-        kept = question.to_json(question.rules(), self._counted_rules())
+        kept = question.to_json(question.rules(), self._counted_rules(span))
         change = target_change(self.store, self.request.change, question, span)
         with self.store.database.writing() as connection:
             uid, when = secrets.token_hex(4), self.dependencies.now()
@@ -161,13 +172,13 @@ class BisectRun:
         self.progress.note(f"bisect {uid}: {question.summary}: {many}")
         return new
 
-    def _counted_rules(self) -> Rules | None:
+    def _counted_rules(self, span: CandidateRange) -> Rules | None:
         """Return the rules of the search by counts; None when nothing is counted, or cannot be."""
         counted = self.request.question.counted_rules() if self.request.counts else None
         if counted is None:
             return None
         question = self.request.question
-        versions = tuple(Version(question.engine, ref) for ref in (question.good, question.bad))
+        versions = (span.points[0].parsed, span.points[-1].parsed)
         request = replace(self._request(versions, load_suite(question.suite), ""), exact=Exact.DRIVEN)
         return counted if self.dependencies.callgrind(request, self.progress) is not None else None
 
@@ -224,7 +235,12 @@ class BisectRun:
     def _build_ahead(self, bisect: Bisect, recorder: EventRecorder) -> None:
         """Record once what is compiled already, and compile likely positions while nothing is measured."""
         span = recorder.span
-        if not bisect.events and (known := built_already(span, self.home, self.request.variant)):
+        is_of_server = self.request.extension is None
+        if (
+            not bisect.events
+            and is_of_server
+            and (known := built_already(span, self.home, self.request.variant))
+        ):
             recorder.write(EventKind.BUILT, {"positions": known})
         for position in (
             recorder.worth_compiling(self.request.build_ahead) if self.request.build_ahead else ()
@@ -253,8 +269,16 @@ class BisectRun:
             git={} if self.request.address is None else {question.engine: self.request.address},
             bisect=uid,
             exact=Exact.DRIVEN if is_guided else alone,
-            variants={EVERY: self.request.variant},
+            variants={EVERY: self.request.variant, **self._commits(versions)},
         )
+
+    def _commits(self, versions: tuple[Version, ...]) -> Variants:
+        """Return the definitions of versions that are commits of an extension."""
+        extension = self.request.extension
+        if extension is None:
+            return {}
+        names = {version.variant for version in versions}
+        return {name: Variant(extensions=(replace(extension, ref=name),)) for name in names}
 
     # --- profiles
 
@@ -279,15 +303,19 @@ class BisectRun:
 
 
 def real_dependencies(
-    home: Home, progress: Progress, suite: str, variant: Variant = UNCHANGED
+    home: Home,
+    progress: Progress,
+    suite: str,
+    variant: Variant = UNCHANGED,
+    extension: Extension | None = None,
 ) -> Dependencies:
     """Return the real ones: the build cache, real sessions, this machine, the system's clocks.
 
     `suite` is the one that is measured, which determines what a build has to contain; all builds are compiled
-    as `variant` says. Raises SuiteError.
+    as `variant` says, at the commits of the `extension` that is searched, if any. Raises SuiteError.
     """
     programs = build_programs_of(load_suite(suite))
-    return Dependencies(provide=provider(home, progress, programs, variant))
+    return Dependencies(provide=provider(home, progress, programs, variant, searched=extension))
 
 
 def _other_machine(bisect: Bisect, machine: Machine) -> OtherMachineError:

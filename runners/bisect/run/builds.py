@@ -9,6 +9,8 @@ from build.build import Build
 from build.cache.failures import compiler_errors, is_of_machine
 from build.cache.store import all_builds, require_clean
 from build.errors import TidemarkError
+from build.extensions.extension import Extension
+from build.extensions.make import with_extensions
 from build.home import Home
 from build.make import provide
 from build.programs.work import FIRST_ERROR, CompileError
@@ -50,18 +52,20 @@ def provider(
     variant: Variant = UNCHANGED,
     *,
     relinks: bool = False,
+    searched: Extension | None = None,
 ) -> Provide:
     """Return the function that provides builds from the build cache, compiling them where needed.
 
     All are compiled as `variant` says. What it compiles has the server and `programs`, and no more than
     measuring them needs. Where that fails, and not by an error of the compiler, as in a source that is laid
-    out differently, all of it is compiled. With `relinks` they keep what their server is linked from.
+    out differently, all of it is compiled. With `relinks` they keep what their server is linked from. Builds
+    with extensions are whole; of an extension that is `searched`, a version's variant is the commit.
     """
 
     def provided(version: Version, git: str | None) -> Build:
         def made(slim: Sequence[str] | None) -> Build:
             return provide(
-                version,
+                version.plain,
                 home,
                 progress,
                 patches=variant.patches,
@@ -71,6 +75,11 @@ def provider(
                 relinks=relinks,
             )
 
+        extensions = variant.extensions
+        if searched is not None:
+            extensions = (*extensions, replace(searched, ref=version.variant))
+        if extensions:
+            return with_extensions(made(None), extensions, home, progress)
         try:
             return made(programs)
         except CompileError as error:

@@ -1,9 +1,12 @@
 """The candidates between good and bad: commits of a git source, or known releases without one."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from build.addresses import without_secrets
 from build.home import Home
 from build.sources.commits import CommitInfo, CommitRange, RangeError, commit_range
-from build.sources.git import mirror
+from build.sources.git import Mirror, mirror
 from build.sources.releases import known_releases
 from build.sources.repository import git_address, repository_address
 from build.version import Engine, Version, is_release, release_numbers
@@ -40,14 +43,16 @@ def candidate_range(
     if address is None:
         return _releases(engine, good, bad, home)
     commits = commit_range(mirror(address, engine, home), engine, good, bad, is_published=is_published)
-    points = (commits.good, *commits.candidates)
-    collapsed = [
-        {"commit": commit.commit, "subject": commit.subject, "reason": commit.reason}
-        for commit in commits.collapsed
-    ]
-    return CandidateRange(
-        tuple(_point(engine, point) for point in points), tuple(collapsed), _collapsed_bad(commits)
-    )
+    return _range_of(commits, lambda commit: Version(engine, f"git:{commit[:DIGITS]}"))
+
+
+def extension_range(server: Version, source: Mirror, good: str, bad: str) -> CandidateRange:
+    """Return good, the candidates and bad of an extension, as variants of the server it is compiled for.
+
+    Raises GitError and RangeError for a range that cannot be searched.
+    """
+    commits = commit_range(source, None, good, bad)
+    return _range_of(commits, lambda commit: replace(server, variant=commit[:DIGITS]))
 
 
 def shown_address(address: str | None) -> str | None:
@@ -59,8 +64,20 @@ def _collapsed_bad(commits: CommitRange) -> str:
     return "" if commits.candidates[-1].commit == commits.bad.commit else commits.bad.commit
 
 
-def _point(engine: Engine, commit: CommitInfo) -> BisectPoint:
-    version = Version(engine, f"git:{commit.commit[:DIGITS]}")
+def _range_of(commits: CommitRange, version_of: Callable[[str], Version]) -> CandidateRange:
+    points = (commits.good, *commits.candidates)
+    collapsed = [
+        {"commit": commit.commit, "subject": commit.subject, "reason": commit.reason}
+        for commit in commits.collapsed
+    ]
+    return CandidateRange(
+        tuple(_point(version_of(point.commit), point) for point in points),
+        tuple(collapsed),
+        _collapsed_bad(commits),
+    )
+
+
+def _point(version: Version, commit: CommitInfo) -> BisectPoint:
     message = commit.message[:LONGEST_MESSAGE]
     return BisectPoint(str(version), commit.commit, commit.author, commit.date, commit.subject, message)
 

@@ -8,8 +8,9 @@ from build.build import Build
 from build.cache.store import find, require_clean
 from build.errors import TidemarkError
 from build.extensions.extension import parse_extension
-from build.extensions.make import ExtensionCompileError, with_extensions
+from build.extensions.make import BASELINES, ExtensionCompileError, with_extensions
 from build.home import Home
+from build.host import architecture
 from build.progress import Silent
 from tests.tiny_extension import ONLY_SINCE_18, TinyExtension
 
@@ -60,6 +61,22 @@ def test_what_is_installed_replaces_links_and_never_writes_through_them(
     replaced = made(copy, home, f"tiny={tiny.path}@v2")
     assert (replaced.prefix / control).read_text() != original
     assert (copy.prefix / control).read_text() == original
+
+
+def test_it_is_compiled_for_any_processor_whatever_its_makefile_says(
+    tmp_path: Path, server_folder: Path, postgres_17: Build
+) -> None:
+    tiny, home = TinyExtension(tmp_path / "tiny"), Home(server_folder)
+    tiny.tagged("v1")
+    makefile = (tiny.path / "Makefile").read_text()
+    tiny.without("Makefile", "v2", text=f"PG_CFLAGS = -march=native\n{makefile}")
+    made(postgres_17, home, f"tiny={tiny.path}@v2")
+    (log,) = home.logs.glob("build-extension-*.log")
+    (compiled,) = [
+        line for line in log.read_text().splitlines() if line.startswith("gcc") and "tiny.c" in line
+    ]
+    flags = [word for word in compiled.split() if word.startswith("-march=")]
+    assert flags == [BASELINES[architecture()]]
 
 
 @pytest.mark.parametrize(
