@@ -10,7 +10,7 @@ from build.cache.failures import compiler_errors, is_of_machine
 from build.cache.store import all_builds, require_clean
 from build.errors import TidemarkError
 from build.extensions.extension import Extension
-from build.extensions.make import with_extensions
+from build.extensions.make import ExtensionCompileError, with_extensions
 from build.home import Home
 from build.make import provide
 from build.programs.work import FIRST_ERROR, CompileError
@@ -170,6 +170,8 @@ def shorten_reason(reason: str) -> str:
 def _why_not_compiled(error: TidemarkError) -> str:
     """Return what failed with the errors of the compiler: a parallel build logs them far above its end."""
     errors = compiler_errors(error)
+    if isinstance(error, ExtensionCompileError):
+        return "\n".join([error.what, *errors[1:MAX_LINES]])
     if not errors:
         return f"does not compile: {error}"
     what = error.what.splitlines()[0].partition("; the ")[0]

@@ -32,7 +32,7 @@ def command(stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyP
         machine = made[0] if made else stand(*steps, fuse=fuse or Fuse())
         made.append(machine)
         monkeypatch.setattr(
-            bisect, "real_dependencies", lambda home, shown, suite, variant: machine.dependencies
+            bisect, "real_dependencies", lambda home, shown, suite, variant, extension: machine.dependencies
         )
         ends = ("--good", line.good, "--bad", line.code[-1], "--step", "update-nonindex")
         history = ("--history", str(tmp_path / "history.db"))
