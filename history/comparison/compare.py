@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from build.version import Engine, Version
+from history.comparison.beside.work_done import own_failures, same_rows
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.intervals import Intervals, looks_of
@@ -81,7 +82,7 @@ def exit_code(comparison: Comparison) -> int:
     codes = {TRAITS[verdict].exit_code for verdict in verdicts if verdict is not None}
     if 1 in codes or any(_counts(step, comparison.options.instructions) for step in _steps(comparison)):
         return 1
-    if any(contender.own_failures for contender in comparison.contenders):
+    if any(own_failures(contender) for contender in comparison.contenders):
         return 1
     complete = all(contender.is_complete for contender in comparison.contenders)
     return 0 if complete and codes <= {0} else 2
@@ -155,6 +156,7 @@ def _compare_in_session(
             dropped=tuple(dropped for dropped in history.dropped(session.id) if dropped.step in names),
             calibrations=tuple(calibrated.values()),
             kinds=_kinds(history, session, measured, (base, contender), options),
+            same_rows=same_rows(history, session, (base, contender)),
         ),
     )
 

@@ -1,7 +1,7 @@
 """The options of a comparison, and its result."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -24,14 +24,11 @@ from history.comparison.verdict import (
     Verdict,
     without_verdict,
 )
-from history.series.results import failures_in
 from history.stats.estimators import geometric_mean
 from history.stats.repeated_intervals import FAMILY_CONFIDENCE
 from history.store.records import (
     CalibratedNoise,
     DroppedRound,
-    FailureCause,
-    RunStatus,
     Session,
     SessionStatus,
 )
@@ -241,6 +238,9 @@ class ContenderComparison:
     kinds: "tuple[KindComparison, ...]" = ()
     """The kinds of transactions of the steps, where the suite tells kinds apart."""
 
+    same_rows: Mapping[str, int] = field(default_factory=dict)
+    """By step: the rows that both hold alike after the transactions of a counted pass and a crash."""
+
     @property
     def engines(self) -> frozenset[Engine]:
         """The engines of base and contender."""
@@ -280,28 +280,6 @@ class ContenderComparison:
         )
         judged = (step.judged for step in self.steps)
         return tuple(dict.fromkeys(entry.metric for entry in (*judged, *beside)))
-
-    @cached_property
-    def own_failures(self) -> tuple[Failure, ...]:
-        """The failures of the contender that are its own: its server failed, and the base's did not.
-
-        Empty over nights, and for a version that was not built.
-        """
-        options = self.session.options
-        why = failures_in(options).get(str(self.contender))
-        not_built = options.get("not_built")
-        is_built = not isinstance(not_built, dict) or str(self.contender) not in not_built
-        if self.nights is not None or why is None or why.cause is not FailureCause.VERSION or not is_built:
-            return ()
-        of_base = {failure.step for failure in self.failures if failure.version == str(self.base)}
-        return tuple(
-            failure
-            for failure in self.failures
-            if failure.version == str(self.contender)
-            and failure.status is RunStatus.FAILED
-            and not failure.over_limit
-            and failure.step not in of_base
-        )
 
     @property
     def judged_steps(self) -> int:

@@ -69,6 +69,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *(line for plan in changed_plans(contender) for line in _plans(plan)),
         *definition_notes(session.options, (contender.base, contender.contender)),
         *_overhead(contender),
+        *_same_rows(contender),
         f"History: {comparison.history}",
         *_base_drift(comparison, contender),
         *_measured_again(contender),
@@ -126,6 +127,21 @@ def _plans(plan: ChangedPlan) -> Iterator[str]:
     for side, text in (("base", plan.base), ("new", plan.contender)):
         lines = (" ".join(line.split()) for line in text.splitlines())
         yield f"{plan.step}, plan of {side}: {'; '.join(filter(None, lines))}"
+
+
+def _same_rows(contender: ContenderComparison) -> Iterator[str]:
+    """Return in which steps both versions hold the same rows after the same work, in one line."""
+    steps = [step.step for step in contender.steps]
+    proved = [step for step in steps if step in contender.same_rows]
+    if proved:
+        rows = max(contender.same_rows[step] for step in proved)
+        others = [step for step in steps if step not in proved]
+        missing = f"; not compared: {', '.join(others)}" if others else ""
+        where = "every step" if not others else counted(len(proved), "step")
+        yield (
+            f"Both hold the same rows, up to {rows:,}, after the same transactions and a crash in {where}"
+            f"{missing}."
+        )
 
 
 def _overhead(contender: ContenderComparison) -> Iterator[str]:

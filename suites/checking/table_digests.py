@@ -11,7 +11,7 @@ from suites.checking.queries import connected
 from suites.server import Address
 
 _DIGITS = 15
-"""Hexadecimal digits of a row's MD5 that are summed up: they fit into the integers of every engine."""
+"""Hexadecimal digits of a row's hash that are summed up: they fit into the integers of every engine."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ def _of_innodb(cursor: Any) -> Iterator[tuple[str, TableDigest]]:
     cursor.execute(
         """
         SELECT t.table_name, GROUP_CONCAT(
-            CONCAT('QUOTE(`', REPLACE(c.column_name, '`', '``'), '`)') ORDER BY c.ordinal_position)
+            CONCAT('IFNULL(HEX(CONCAT(`', REPLACE(c.column_name, '`', '``'), '`)), ''N'')')
+            ORDER BY c.ordinal_position)
         FROM information_schema.tables t LEFT JOIN information_schema.columns c
             ON c.table_schema = t.table_schema AND c.table_name = t.table_name
             AND c.data_type NOT IN ('date', 'time', 'datetime', 'timestamp', 'year')
@@ -98,7 +99,8 @@ def _of_innodb(cursor: Any) -> Iterator[tuple[str, TableDigest]]:
     )
     for table, columns in cursor.fetchall():
         row = f"CONCAT_WS(',', {columns})" if columns else "''"
-        number = f"CAST(CONV(LEFT(MD5({row}), {_DIGITS}), 16, 10) AS UNSIGNED)"
+        # Without MD5, which MySQL has no more as a function of its own.
+        number = f"CAST(CONV(LEFT(SHA2({row}, 256), {_DIGITS}), 16, 10) AS UNSIGNED)"
         name = table.replace("`", "``")
         cursor.execute(f"SELECT COUNT(*), COALESCE(SUM({number}), 0) FROM `{name}`")
         yield table, _digest(cursor)

@@ -20,7 +20,7 @@ from suites.counting.tool import Callgrind
 from suites.generators.load import Generator, LongPassError
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS, METRICS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS, METRICS, PROVED_ROWS
 from suites.sizing import Sizes, fit_together, this_machine
 
 
@@ -132,17 +132,24 @@ class CountedPasses:
     ) -> list[Measurement]:
         """Return the measurements, without the values of a version that did other work than the base."""
         try:
-            wrong = self._proofs.refuted(step.name, versions, passes)
+            work = self._proofs.compare(step.name, versions, passes)
         except TidemarkError as error:
             note = f"not known whether all versions did the same work: {error}"
             return [
                 replace(measurement, warnings=[*measurement.warnings, note]) for measurement in measurements
             ]
-        self.refuted |= {(name, step.name): reason for name, reason in wrong.items()}
-        return [
-            Measurement({}, (), [wrong[version.name]]) if version.name in wrong else measurement
-            for version, measurement in zip(versions, measurements, strict=True)
-        ]
+        self.refuted |= {(name, step.name): reason for name, reason in work.refuted.items()}
+        proved = []
+        for version, measurement in zip(versions, measurements, strict=True):
+            name = version.name
+            if name in work.refuted:
+                proved.append(Measurement({}, (), [work.refuted[name]]))
+            elif name in work.same_rows:
+                values = {**measurement.values, PROVED_ROWS: float(work.same_rows[name])}
+                proved.append(replace(measurement, values=values))
+            else:
+                proved.append(measurement)
+        return proved
 
     def _count(
         self, number: int, step: Step, versions: Sequence[MeasuredVersion]

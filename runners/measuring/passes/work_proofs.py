@@ -6,7 +6,7 @@ passes, and when both were loaded with the same rows: a suite may draw random nu
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from build.errors import TidemarkError
@@ -23,6 +23,16 @@ LARGEST_DATA = 1_000_000_000
 
 
 @dataclass
+class WorkDone:
+    """What the passes of a round show of the work of versions, by their names."""
+
+    refuted: dict[str, str] = field(default_factory=dict)
+    """What a contender did not do that the base did, in words."""
+    same_rows: dict[str, int] = field(default_factory=dict)
+    """The rows that are the same in the base, which is among them, and another version."""
+
+
+@dataclass
 class WorkProofs:
     """What the versions of a session held after the passes of each step."""
 
@@ -33,10 +43,10 @@ class WorkProofs:
     _loaded: dict[str, Digests] = field(default_factory=dict)
     _bytes: dict[str, int] = field(default_factory=dict)
 
-    def refuted(
+    def compare(
         self, step: str, versions: Sequence[MeasuredVersion], passes: Sequence[CountedPass | TidemarkError]
-    ) -> Mapping[str, str]:
-        """Take in the passes of a round; return what contenders did not do that the base did, by version.
+    ) -> WorkDone:
+        """Take in the passes of a round, and compare what versions of the base's engine held after them.
 
         Raises TidemarkError when a server cannot be started to see what it was loaded with.
         """
@@ -48,26 +58,23 @@ class WorkProofs:
         for name, (_, found) in done.items():
             if found.digests is not None:
                 self._held[name, step].append(found.digests)
+        work = WorkDone()
         if self.base not in done:
-            return {}
+            return work
         base, of_base = done.pop(self.base)
-        others = {
-            name: (version, found)
-            for name, (version, found) in done.items()
-            if version.build.version.engine is base.build.version.engine
-        }
-        wrong = {
-            name: found.problem
-            for name, (_, found) in others.items()
-            if found.seconds is None and of_base.seconds is not None
-        }
-        if of_base.digests is None or not self._is_steady(step):
-            return wrong
-        for name, (version, found) in others.items():
-            apart = found.digests.differs_from(of_base.digests) if found.digests is not None else ()
-            if apart and not self._loaded_with(version).differs_from(self._loaded_with(base)):
-                wrong[name] = f"after the same transactions as {self.base}, {'; '.join(apart)}"
-        return wrong
+        for name, (version, found) in done.items():
+            if version.build.version.engine is not base.build.version.engine:
+                continue
+            if found.seconds is None and of_base.seconds is not None:
+                work.refuted[name] = found.problem
+            if found.digests is None or of_base.digests is None:
+                continue
+            apart = found.digests.differs_from(of_base.digests)
+            if not apart:
+                work.same_rows |= {name: found.digests.rows, self.base: found.digests.rows}
+            elif self._is_steady(step) and self._were_loaded_alike(version, base):
+                work.refuted[name] = f"after the same transactions as {self.base}, {'; '.join(apart)}"
+        return work
 
     def are_wanted(self, number: int, version: MeasuredVersion) -> bool:
         """Whether the server crashes after a version's pass of round `number`, and its rows are read."""
@@ -83,6 +90,9 @@ class WorkProofs:
         """Whether the base holds the same rows after each of at least two passes."""
         held = self._held[self.base, step]
         return len(held) >= PROVING_PASSES and not any(rows.differs_from(held[0]) for rows in held)
+
+    def _were_loaded_alike(self, version: MeasuredVersion, base: MeasuredVersion) -> bool:
+        return not self._loaded_with(version).differs_from(self._loaded_with(base))
 
     def _loaded_with(self, version: MeasuredVersion) -> Digests:
         if version.name not in self._loaded:

@@ -40,16 +40,18 @@ def proofs(monkeypatch: pytest.MonkeyPatch) -> WorkProofs:
 
 
 def test_other_rows_are_told_once_the_base_has_repeated_its_own(proofs: WorkProofs) -> None:
-    assert proofs.refuted("delete", [BASE, NEW], [after(rows(5)), after(rows(6))]) == {}
-    wrong = proofs.refuted("delete", [BASE, NEW], [after(rows(5)), after(rows(6, 11))])
-    assert wrong == {
+    first = proofs.compare("delete", [BASE, NEW], [after(rows(5)), after(rows(6))])
+    assert (first.refuted, first.same_rows) == ({}, {})
+    second = proofs.compare("delete", [BASE, NEW], [after(rows(5)), after(rows(6, 11))])
+    assert second.refuted == {
         "postgres@18.6": "after the same transactions as postgres@17.11, sbtest1 has 11 rows instead of 10"
     }
 
 
 def test_a_base_that_never_repeats_itself_accuses_nobody(proofs: WorkProofs) -> None:
     for content in (5, 6, 7):
-        assert proofs.refuted("delete", [BASE, NEW], [after(rows(content)), after(rows(6))]) == {}
+        work = proofs.compare("delete", [BASE, NEW], [after(rows(content)), after(rows(6))])
+        assert work.refuted == {}
 
 
 def test_versions_that_were_loaded_with_other_rows_are_not_compared(
@@ -57,17 +59,20 @@ def test_versions_that_were_loaded_with_other_rows_are_not_compared(
 ) -> None:
     monkeypatch.setattr(work_proofs, "loaded_rows", lambda server: rows(len(server) + ord(server[-1])))
     for _ in range(2):
-        assert proofs.refuted("delete", [BASE, NEW], [after(rows(5)), after(rows(6))]) == {}
+        work = proofs.compare("delete", [BASE, NEW], [after(rows(5)), after(rows(6))])
+        assert work.refuted == {}
 
 
 def test_engines_are_not_compared_and_equal_rows_are_no_news(proofs: WorkProofs) -> None:
     for _ in range(2):
         passes = [after(rows(5)), after(rows(5)), after(rows(6))]
-        assert proofs.refuted("delete", [BASE, NEW, OTHER], passes) == {}
+        work = proofs.compare("delete", [BASE, NEW, OTHER], passes)
+        assert work.refuted == {}
+        assert work.same_rows == {"postgres@17.11": 10, "postgres@18.6": 10}
 
 
 def test_a_server_that_does_not_come_back_is_told_unless_the_base_does_not_either(proofs: WorkProofs) -> None:
     lost = after(None, None, "it does not come back after a crash: no log")
-    wrong = proofs.refuted("delete", [BASE, NEW], [after(rows(5)), lost])
-    assert wrong == {"postgres@18.6": "it does not come back after a crash: no log"}
-    assert proofs.refuted("delete", [BASE, NEW], [lost, lost]) == {}
+    work = proofs.compare("delete", [BASE, NEW], [after(rows(5)), lost])
+    assert work.refuted == {"postgres@18.6": "it does not come back after a crash: no log"}
+    assert proofs.compare("delete", [BASE, NEW], [lost, lost]).refuted == {}

@@ -1,0 +1,82 @@
+"""What real servers hold after a crash: the rows that were committed, and digests that tell others apart."""
+
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from suites.checking.table_digests import digests
+from suites.counting.recovery import recovered
+from tests.suites import innodb_servers
+from tests.suites.servers import ask, running
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
+
+ODD = """CREATE TABLE "odd ""name" (id int, "a b" text, at timestamptz DEFAULT clock_timestamp());
+    INSERT INTO "odd ""name" VALUES (1, NULL), (2, ''), (3, E'it''s \\\\ odd');
+    CREATE TABLE parts (id int) PARTITION BY RANGE (id);
+    CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (10); INSERT INTO parts VALUES (1), (2);
+    CREATE UNLOGGED TABLE lost AS SELECT 1; CREATE TABLE empty ()"""
+
+
+def test_versions_that_hold_the_same_rows_have_equal_digests(
+    server_folder: Path, postgres_17: Build, postgres_18: Build
+) -> None:
+    with running(postgres_17, server_folder / "1") as old, running(postgres_18, server_folder / "2") as new:
+        for server in (old, new):
+            for statement in ODD.split(";"):
+                ask(server, statement)
+        ask(new, """UPDATE "odd ""name" SET id = id""")  # another order of rows, and times of its own
+        first, second = digests(old.address), digests(new.address)
+        assert second.differs_from(first) == ()
+        assert {name: table.rows for name, table in first.tables.items()} == {
+            '"odd ""name"': 3,
+            "part": 2,
+            "empty": 0,
+        }
+        ask(new, """UPDATE "odd ""name" SET "a b" = '' WHERE id = 1""")
+        ask(new, "DELETE FROM parts WHERE id = 2")
+        assert digests(new.address).differs_from(first) == (
+            '"odd ""name" has 3 rows with other content',
+            "part has 1 rows instead of 2",
+        )
+
+
+def test_commits_of_relaxed_durability_are_there_after_the_crash(
+    server_folder: Path, postgres_18: Build
+) -> None:
+    with running(postgres_18, server_folder, overrides={"wal_writer_delay": "10s"}) as server:
+        ask(server, "CREATE TABLE kept (id int)")
+        for number in range(50):
+            ask(server, f"INSERT INTO kept VALUES ({number})")
+        before = digests(server.address)
+        after = recovered(server)
+        assert (after.problem, after.digests and after.digests.differs_from(before)) == ("", ())
+        assert after.seconds is not None
+        assert "interrupted" in server.log.read_text()  # it was a crash, and no shutdown
+
+
+def test_a_server_that_does_not_come_back_is_told(server_folder: Path, postgres_18: Build) -> None:
+    with running(postgres_18, server_folder) as server:
+        (server.data / "postgresql.auto.conf").write_text("imagined_setting = 1\n")
+        found = recovered(server)
+        assert (found.seconds, found.digests) == (None, None)
+        assert found.problem.startswith("it does not come back after a crash: ")
+
+
+def test_rows_of_mysql_have_digests_and_outlive_the_crash(server_folder: Path, mysql_9: Build) -> None:
+    with innodb_servers.running(mysql_9, server_folder) as server:
+        with server.connect() as connection, connection.cursor() as cursor:
+            columns = "id int PRIMARY KEY, `a ``b` text, b blob, at datetime, j json, f double"
+            rows = "(1, NULL, 0xff00, NOW(), '[1]', 0.5), (2, '', 'x', NOW(), NULL, 1)"
+            cursor.execute(f"CREATE TABLE tidemark.odd ({columns})")
+            cursor.execute(f"INSERT INTO tidemark.odd VALUES {rows}")
+            connection.commit()
+        before = digests(server.address)
+        assert before.tables["odd"].rows == 2
+        after = recovered(server)
+        assert (after.problem, after.digests and after.digests.differs_from(before)) == ("", ())
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("UPDATE tidemark.odd SET `a ``b` = '' WHERE id = 1")
+            connection.commit()
+        assert digests(server.address).differs_from(before) == ("odd has 2 rows with other content",)
