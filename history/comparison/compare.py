@@ -28,7 +28,7 @@ from history.stats.noise_model import Noise
 from history.store.reader import Reader
 from history.store.records import Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
-from suites.metrics import METRICS, OVER_LIMIT, OVERLOADED, PRIMARY, beside_verdict
+from suites.metrics import METRICS, OVER_LIMIT, OVERLOADED, PRIMARY, PROVED_ROWS, beside_verdict
 
 NAMED_FUNCTIONS = 3
 """The functions that are named for a regressed step; `./tidemark profile diff` shows all."""
@@ -110,7 +110,7 @@ def _compare_in_session(
     if options.metric == PRIMARY:
         options = replace(options, metric=session.judged_by)
     metrics = {options.metric, PRIMARY, OVERLOADED, *beside_verdict(primary=session.primary)}
-    metrics |= {*imported_stand_ins().values(), *WORK_METRICS}
+    metrics |= {*imported_stand_ins().values(), *WORK_METRICS, PROVED_ROWS}
     runs = history.runs(session.id, (base, contender), metrics)
     if not runs:
         raise ComparisonError(
@@ -156,7 +156,7 @@ def _compare_in_session(
             dropped=tuple(dropped for dropped in history.dropped(session.id) if dropped.step in names),
             calibrations=tuple(calibrated.values()),
             kinds=_kinds(history, session, measured, (base, contender), options),
-            same_rows=same_rows(history, session, (base, contender)),
+            same_rows=same_rows(measured, (base, contender)),
         ),
     )
 

@@ -1,13 +1,12 @@
 """Whether a contender did the work that the base did: its own failures, and the rows that both hold alike."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from build.version import Version
 from history.comparison.pairs import Failure
 from history.comparison.result import ContenderComparison
 from history.series.results import failures_in
-from history.store.reader import Reader
-from history.store.records import FailureCause, RunStatus, Session
+from history.store.records import FailureCause, Run, RunStatus
 from suites.metrics import PROVED_ROWS
 
 
@@ -32,10 +31,10 @@ def own_failures(contender: ContenderComparison) -> tuple[Failure, ...]:
     )
 
 
-def same_rows(history: Reader, session: Session, versions: tuple[Version, Version]) -> Mapping[str, int]:
-    """Return, by step, the rows that both versions hold alike after the same transactions and a crash."""
+def same_rows(runs: Iterable[Run], versions: Collection[Version]) -> Mapping[str, int]:
+    """Return, by step, the rows that all versions hold alike after the same transactions and a crash."""
     recorded: dict[str, dict[str, int]] = {}
-    for run in history.runs(session.id, versions, {PROVED_ROWS}):
+    for run in runs:
         if PROVED_ROWS in run.values:
             recorded.setdefault(run.step, {})[run.version] = int(run.values[PROVED_ROWS])
     return {step: min(rows.values()) for step, rows in recorded.items() if len(rows) == len(versions)}
