@@ -38,31 +38,14 @@ RESTARTED = (
 
 def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     """Return all notes below the table of a contender."""
-    session, machine = contender.session, contender.session.machine
+    session = contender.session
     gaps: dict[tuple[str, str], list[str]] = {}
     for step in contender.steps:
         if step.judged.gap or step.judged.doubts:
             without = "no verdict" if step.judged.gap else "inconclusive"
             gaps.setdefault((without, step.judged.reason), []).append(step.step)
-    place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores"
-    if contender.nights is None:
-        first = [
-            f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: suite "
-            f"{session.suite}, profile {session.profile}, {_planned(contender)}; {place}.",
-            _intervals(comparison, contender),
-            *_visible(contender),
-        ]
-    else:
-        first = [
-            f"{_span(contender.nights)}: suite {session.suite}, {contender.nights.configuration}; {place}.",
-            "Each night gives one pair, the geometric means of its rounds; base and contender are paired "
-            "within a night only, and the interval is over nights.",
-            _intervals(comparison, contender),
-            *_version_changes(contender.nights),
-            *_night_gaps(contender.nights),
-        ]
     return [
-        *first,
+        *_origin(comparison, contender),
         *(line for curve in curves(contender) for line in _curve(curve)),
         *([RESTARTED] if session.options.get(RESTARTS) is True else []),
         *_connections(contender),
@@ -96,6 +79,27 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *_censored(contender),
         *map(_failure, contender.failures),
         *(f"warning: {text}" for text in contender.warnings),
+    ]
+
+
+def _origin(comparison: Comparison, contender: ContenderComparison) -> list[str]:
+    """Return where the numbers come from, and how wide their intervals are."""
+    session, machine = contender.session, contender.session.machine
+    place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores"
+    if contender.nights is None:
+        return [
+            f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: suite "
+            f"{session.suite}, profile {session.profile}, {_planned(contender)}; {place}.",
+            _intervals(comparison, contender),
+            *_visible(contender),
+        ]
+    return [
+        f"{_span(contender.nights)}: suite {session.suite}, {contender.nights.configuration}; {place}.",
+        "Each night gives one pair, the geometric means of its rounds; base and contender are paired "
+        "within a night only, and the interval is over nights.",
+        _intervals(comparison, contender),
+        *_version_changes(contender.nights),
+        *_night_gaps(contender.nights),
     ]
 
 
