@@ -151,7 +151,7 @@ def _script_in(folder: Path, name: str) -> Script:
 
 
 _ABORTED = re.compile(r"script (\d+) aborted in command (\d+)(?: query \d+)?: *")
-_BEFORE = re.compile(r"exit status \d+: (.*?); client \d", re.DOTALL)
+_BEFORE = re.compile(r"(?:exit status \d+|pgbench failed): (.*?); client \d", re.DOTALL)
 _VAGUE = re.compile(
     r"""ERROR: *prepared statement "P\d*_\d+" does not exist|evaluation of meta-command failed"""
 )

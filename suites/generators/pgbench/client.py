@@ -1,5 +1,6 @@
 """Running the pgbench of one build for all servers of a session."""
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from build.build import Build
 from build.version import Engine
 from suites.definition import Suite
+from suites.generators.complaints import complaint
 from suites.generators.load import (
     CountedLoad,
     CountedWork,
@@ -33,6 +35,9 @@ LOGGED_TRANSACTIONS = 2_000_000
 
 EXPECTED_TPS = 100_000
 """An upper bound of a client's transactions/s, which determines the sampling rate."""
+
+_ABORTED = re.compile(r"pgbench: (?:error|fatal): client \d+ (?:script \d+ )?aborted in command")
+"""What pgbench says when a statement or a command of a client has failed, and the client has ended."""
 
 
 class Pgbench:
@@ -79,13 +84,17 @@ class Pgbench:
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer, turn: int = 0) -> Load:
         """Run one step; the observer measures from the first progress report to the last."""
         sampled = min(1.0, LOGGED_TRANSACTIONS / (EXPECTED_TPS * work.seconds))
-        transcript = PgbenchTranscript()
+        transcript, said = PgbenchTranscript(), list[str]()
         with tempfile.TemporaryDirectory(prefix="tidemark-pgbench-") as folder:
             log = ["--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampled:g}"]
             argv = [*self.arguments(address, step, work, turn), *log]
             client = placement(step, self.sizes).client
             with loading.naming_the_line(self.suite.folder, step):
                 for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, bound_to=client):
+                    said.append(line)
+                    if _ABORTED.match(line):
+                        # The other clients would go on until their time is over.
+                        raise LoadError(f"pgbench failed: {complaint(said)}")
                     if transcript.read(line):
                         if len(transcript.ticks) == 1:
                             observer.begin(pid)

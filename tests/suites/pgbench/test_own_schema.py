@@ -1,5 +1,6 @@
 """A suite with a schema and scripts of its own on a real server: what it loads, and how it fails."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,6 +152,23 @@ def test_a_statement_that_fails_later_ends_the_step(
     assert caught.value.what == (
         'orders.sql, line 2: duplicate key value violates unique constraint "orders_pkey"'
     )
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1 / 0;", "\\set c 1 / 0"])
+def test_one_failing_client_ends_the_step_at_once(
+    suite: Callable[..., Suite], server_folder: Path, postgres_17: Build, statement: str
+) -> None:
+    """The trial has client 0, and the other clients would go on for 25 seconds."""
+    orders = f"\\if :client_id = 3\n\\sleep 1 s\n{statement}\n\\endif\nSELECT 1;\n"
+    own = suite(orders=orders, report="SELECT 2;\n")
+    step = own.steps[0].model_copy(update={"clients": (8,)})
+    with running(postgres_17, server_folder, ROOM) as server:
+        generator = loaded(own, server, postgres_17)
+        began = time.monotonic()
+        with pytest.raises(LoadError) as caught:
+            generator.run(server.address, step, WorkLimit(25, None), Meter(server.pid))
+    assert caught.value.what == "orders.sql, line 3: division by zero"
+    assert time.monotonic() - began < 15
 
 
 def test_what_is_wrong_without_a_server(suite: Callable[..., Suite], tmp_path: Path) -> None:
