@@ -20,15 +20,18 @@ CHECK_SECONDS = 20.0
 _OPTION = re.compile(r"^ *--([A-Za-z0-9_-]{1,100})(\[=on\|off\]|=\S+)? ", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
 _LACKS = re.compile(r"test does not implement the '(\w+)' command|cannot find the (event)\(\) function")
+_BEFORE_CONNECTING = "`init' function failed"
+"""What sysbench says of a function that it calls before it connects."""
+
 _SWITCH = "[=on|off]"
 
 
 def options_in(listing: str) -> dict[str, str]:
-    """Return the options of a listing of sysbench: name, as sysbench compares it, and how it is given.
+    """Return the options of a listing of sysbench: name, and how it is given.
 
     That is `=N`, `=STRING`, `=SIZE`, `=[LIST,...]` or `[=on|off]`.
     """
-    return {plain_option(match[1]): match[2] or "" for match in _OPTION.finditer(listing)}
+    return {match[1]: match[2] or "" for match in _OPTION.finditer(listing)}
 
 
 def lacks(said: str) -> str | None:
@@ -45,8 +48,8 @@ def lua_path(folder: Path) -> Mapping[str, str]:
 def require_script(suite: Suite) -> None:
     """Raise SuiteError, with file and line where there is one, unless the script loads and has its options.
 
-    Also if it cannot run, or has no `prepare` and the suite no `setup`. Nothing of it is carried out: every
-    command but `help` is told of a server that does not exist.
+    Also if it does not begin to run, or has no `prepare` and the suite no `setup`. Every command but `help`
+    is told of a server that does not exist.
     """
     script = suite.folder / str(suite.script)
     known = _known_options(script)
@@ -60,7 +63,10 @@ def require_script(suite: Suite) -> None:
                 f"{script.name}: {error}", where=f"options of step {step.name}", hint=_listing(script)
             ) from error
     for command in ("run", *(("prepare",) if suite.setup is None else ())):
-        missing = lacks(_asked(script, command, suite.engines[0]))
+        said = _asked(script, command, suite.engines[0])
+        if _BEFORE_CONNECTING in said:
+            raise SuiteError(located_in(said, script.parent), where=str(script))
+        missing = lacks(said)
         if missing is not None:
             also = "" if missing == "event" else ", and the suite has no setup"
             raise SuiteError(
@@ -87,10 +93,10 @@ def _require_option(name: str, value: Option, known: Mapping[str, str] | None) -
     """Raise ValueError for an option that a script does not have, or for a value that is not of its kind."""
     if known is None:
         return
-    if plain_option(name) not in known:
-        meant = did_you_mean(plain_option(name), known)
+    kind = {plain_option(one): kind for one, kind in known.items()}.get(plain_option(name))
+    if kind is None:
+        meant = did_you_mean(name, known)
         raise ValueError(f"it has no option {name}" + f"; {meant}" * bool(meant))
-    kind = known[plain_option(name)]
     if kind == _SWITCH and not isinstance(value, bool) and value not in ("on", "off"):
         raise ValueError(f"the option {name} is on or off, not {value}")
     if kind == "=N" and (isinstance(value, bool) or not _NUMBER.fullmatch(str(value))):

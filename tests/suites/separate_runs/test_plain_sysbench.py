@@ -132,6 +132,11 @@ def address() -> Address:
     ("old", "new", "said"),
     [
         ('kind = "write"', "kinds = 3", "read.lua: it has no option kinds; did you mean kind?"),
+        (
+            "check = true",
+            "db_ps_modes = 1",
+            "read.lua: it has no option db_ps_modes; did you mean db-ps-mode?",
+        ),
         ("rows = 100", 'rows = "10k"', "read.lua: the option rows is a number, not 10k"),
         ("check = true", "check = 1", "read.lua: the option check is on or off, not 1"),
         ('kind = "write"', "rand-type = 3", ""),
@@ -157,6 +162,7 @@ def test_options_are_those_that_the_script_declares(
         ("function event(\n", "read.lua, line 2: <name> or '...' expected near '<eof>'"),
         ("\nrequire('nowhere')\n", "read.lua, line 2: module 'nowhere' not found:"),
         (COMMON, "read.lua does not define event"),
+        ("function init() error('no!') end function event() end", "read.lua, line 1: no!"),
         ("function event() end", "read.lua does not define prepare, and the suite has no setup"),
     ],
 )
