@@ -9,6 +9,9 @@ from suites.keys.pgbench_scripts import MAX_PARTITIONS, MAX_RATE, PARTITION_METH
 USUAL_SUITE = "write-heavy"
 """The suite of a command line that names none."""
 
+PLAIN_GENERATORS = ("pgbench", "queries")
+"""The load generators of scripts whose names do not tell."""
+
 MAX_SCALE = 100_000
 """The highest scale factor of pgbench's own tables."""
 
@@ -26,7 +29,11 @@ def add_own_workload(command: argparse.ArgumentParser) -> None:
     )
     script = (
         "pgbench script, drawn in proportion to its weight, can be repeated; or a sysbench script,"
-        " whose name ends with .lua"
+        " whose name ends with .lua; or a file of SQL, each a step of its own"
+    )
+    generator = (
+        "what runs scripts: pgbench, or Tidemark's own client of SQL files, queries (default: pgbench if all"
+        " versions are of Postgres)"
     )
     scale = "scale factor of pgbench's own tables, loaded before --load and --setup; 1 without these two"
     partitions = "partitions of pgbench_accounts"
@@ -36,6 +43,7 @@ def add_own_workload(command: argparse.ArgumentParser) -> None:
     add("--load", metavar="FILE", help=load)
     add("--setup", metavar="FILE", help=setup)
     add("--script", action="append", default=[], metavar="FILE[@WEIGHT]", help=script)
+    add("--generator", choices=PLAIN_GENERATORS, help=generator)
     add("--scale", type=_scale, metavar="N", help=scale)
     add("--partitions", type=_partitions, metavar="N", help=partitions)
     add("--partition-method", choices=PARTITION_METHODS, help=method)

@@ -3,7 +3,7 @@
 import argparse
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from build.errors import TidemarkError
 from build.version import Engine
 from suites.keys.generator_rules import GeneratorName
 from suites.keys.pgbench_scripts import PROTOCOLS, WeightedScript
+from suites.keys.sql_statements import statements_in
 from suites.keys.sysbench_scripts import files_of_script
 
 _SCALE = """
@@ -24,13 +25,17 @@ class OwnWorkloadError(TidemarkError):
     """The options that describe a user's own workload contradict each other, or a file cannot be read."""
 
 
+Files = Mapping[str, Path]
+"""All files by their names in the folder of the suite."""
+
+
 @dataclass(frozen=True)
 class ScriptKind:
     """How scripts of one kind become a suite."""
 
     generator: GeneratorName
     engines: tuple[Engine, ...]
-    steps: Callable[[argparse.Namespace, Sequence[WeightedScript]], str]
+    steps: Callable[[argparse.Namespace, Sequence[WeightedScript], Files], str]
     """Returns the steps as TOML; the names of the scripts are those of the files beside suite.toml."""
     keys: Callable[[argparse.Namespace, Sequence[WeightedScript]], str] = lambda arguments, scripts: ""
     """Returns further keys of the suite as TOML."""
@@ -58,8 +63,8 @@ def quoted(text: str) -> str:
     return json.dumps(text).replace("\x7f", "\\u007f")
 
 
-def _step(title: str, keys: Sequence[str]) -> str:
-    return "\n".join(["[[steps]]", 'name = "own"', f"title = {quoted(title)}", *keys, ""])
+def _step(title: str, keys: Sequence[str], name: str = "own") -> str:
+    return "\n".join(["[[steps]]", f"name = {quoted(name)}", f"title = {quoted(title)}", *keys, ""])
 
 
 def _rate(arguments: argparse.Namespace) -> list[str]:
@@ -99,7 +104,7 @@ def _pgbench_bounds(arguments: argparse.Namespace) -> str:
     return f"scale = [{scale}, {scale}]\n" if scale else ""
 
 
-def _pgbench_steps(arguments: argparse.Namespace, scripts: Sequence[WeightedScript]) -> str:
+def _pgbench_steps(arguments: argparse.Namespace, scripts: Sequence[WeightedScript], files: Files) -> str:
     weighted = [f"{script.name}@{script.weight}" for script in scripts]
     variables = defined(arguments, "[A-Za-z_][A-Za-z0-9_]*")
     protocol, connect = arguments.protocol or PROTOCOLS[-1], str(arguments.connect).lower()
@@ -124,7 +129,7 @@ def _sysbench_keys(arguments: argparse.Namespace, scripts: Sequence[WeightedScri
     return f"script = {quoted(scripts[0].name)}\n"
 
 
-def _sysbench_steps(arguments: argparse.Namespace, scripts: Sequence[WeightedScript]) -> str:
+def _sysbench_steps(arguments: argparse.Namespace, scripts: Sequence[WeightedScript], files: Files) -> str:
     options = defined(arguments, "[A-Za-z_][A-Za-z0-9_-]*")
     return _step(
         scripts[0].name,
@@ -138,6 +143,37 @@ def _sysbench_steps(arguments: argparse.Namespace, scripts: Sequence[WeightedScr
 
 def _number_or_text(value: str) -> str:
     return value if re.fullmatch(r"0|[1-9][0-9]{0,17}", value) else quoted(value)
+
+
+# --- queries
+
+
+def _query_steps(arguments: argparse.Namespace, scripts: Sequence[WeightedScript], files: Files) -> str:
+    names: dict[str, WeightedScript] = {}
+    for script in scripts:
+        name = re.sub("[^a-z0-9]+", "-", Path(script.name).stem.lower()).strip("-")
+        name = name if re.match("[a-z]", name) else f"q{name}"
+        if name in names:
+            raise OwnWorkloadError(
+                f"{names[name].name} and {script.name} are steps of one name", where="--script", hint="rename"
+            )
+        names[name] = script
+    return "\n".join(
+        _step(
+            script.name,
+            [
+                f"options = {{ file = {quoted(script.name)} }}",
+                f"reads_only = {str(_reads_only(files[script.name].read_bytes())).lower()}",
+            ],
+            name,
+        )
+        for name, script in names.items()
+    )
+
+
+def _reads_only(content: bytes) -> bool:
+    text = content.decode(errors="replace")
+    return all(statement.reads_only for engine in Engine for statement in statements_in(text, engine))
 
 
 PGBENCH = ScriptKind(
@@ -160,15 +196,57 @@ SYSBENCH = ScriptKind(
 )
 
 
-def kind_of(arguments: argparse.Namespace, scripts: Sequence[WeightedScript]) -> ScriptKind:
-    """Return the kind of the scripts. Raises OwnWorkloadError if they do not go together."""
-    lua = [script for script in scripts if script.name.endswith(".lua")]
-    if not lua:
+QUERIES = ScriptKind(
+    GeneratorName.QUERIES,
+    tuple(Engine),
+    _query_steps,
+    lambda arguments, scripts: "plans = true\n",
+    lambda arguments: "warm_seconds = 1\nlimit_seconds = 600\n",
+    refused={
+        **dict.fromkeys(("--scale", "--protocol", "--connect", "--rate"), "it is of pgbench: omit it"),
+        "--define": "SQL has no variables: write their values into the file",
+    },
+)
+
+
+def kind_of(
+    arguments: argparse.Namespace, scripts: Sequence[WeightedScript], engines: Collection[Engine]
+) -> ScriptKind:
+    """Return the kind of the scripts, for versions of `engines`.
+
+    Raises OwnWorkloadError if they do not go together.
+    """
+    if any(script.name.endswith(".lua") for script in scripts):
+        return _sysbench_of(arguments, scripts)
+    if arguments.generator != "queries" and set(engines) <= set(PGBENCH.engines):
         return PGBENCH
-    if len(scripts) > 1 or lua[0].weight != 1:
+    if arguments.generator == "pgbench":
+        raise OwnWorkloadError(
+            "pgbench runs scripts on Postgres alone", where="--generator", hint="use --generator queries"
+        )
+    for script in scripts:
+        if script.weight != 1:
+            raise OwnWorkloadError(
+                f"{script.name} has a weight, but each file of SQL is a step of its own",
+                where="--script",
+                hint="omit the weight; pgbench draws scripts by weight, on Postgres",
+            )
+    if not arguments.setup:
+        raise OwnWorkloadError(
+            f"{scripts[0].name} needs tables", where="--script", hint="add --setup FILE, which makes them"
+        )
+    return QUERIES
+
+
+def _sysbench_of(arguments: argparse.Namespace, scripts: Sequence[WeightedScript]) -> ScriptKind:
+    if len(scripts) > 1 or scripts[0].weight != 1:
         raise OwnWorkloadError(
             "sysbench runs one script, and knows no weights",
             where="--script",
             hint="measure each script with a command of its own; pgbench draws scripts by weight",
+        )
+    if arguments.generator is not None:
+        raise OwnWorkloadError(
+            f"{scripts[0].name} is of sysbench", where="--generator", hint="omit --generator"
         )
     return SYSBENCH

@@ -9,13 +9,14 @@ import hashlib
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from build.files import make_folder
 from build.home import locate_for_writing
+from build.version import Engine
 from runners.own_workload.arguments import USUAL_SUITE
-from runners.own_workload.kinds import OwnWorkloadError, ScriptKind, kind_of, quoted
+from runners.own_workload.kinds import Files, OwnWorkloadError, ScriptKind, kind_of, quoted
 from suites.definition import SuiteError, load_suite, own_suites, suite_names
 from suites.generators.registry import require_runnable
 from suites.keys.loaded_file import kind_of as load_kind_of
@@ -65,18 +66,22 @@ settle_seconds = 60
 
 {steps}"""
 
-_OF_SUITE = re.compile(r"this suite has a mistake: (?:steps\.own\.(?:scripts: |options\.))?")
+_OF_SUITE = re.compile(
+    r"this suite has a mistake: (?:steps\.[a-z0-9-]+\.(?:scripts: |options\.(?:file: )?))?"
+)
 """How errors begin about a file that the user has not written."""
 
 
 _BESIDE_SCRIPTS = (
-    *("load", "setup", "scale", "partitions", "partition_method", "protocol", "connect", "define", "rate"),
+    *("load", "setup", "generator", "scale", "partitions", "partition_method", "protocol", "connect", "define", "rate"),
 )
 """The options that say more of a workload, which needs --script."""
 
 
-def suite_of(arguments: argparse.Namespace) -> str:
+def suite_of(arguments: argparse.Namespace, engines: Collection[Engine]) -> str:
     """Return the name of the suite of a command line, which is written if it has files of its own.
+
+    `engines` are those of the versions.
 
     Raises OwnWorkloadError, with file and line of what is wrong in a script.
     """
@@ -87,7 +92,7 @@ def suite_of(arguments: argparse.Namespace) -> str:
             raise OwnWorkloadError(
                 f"{given[0]} needs a workload",
                 where=given[0],
-                hint="add --script FILE, a script of pgbench or sysbench",
+                hint="add --script FILE, a script of pgbench or sysbench, or SQL",
             )
         return arguments.suite or USUAL_SUITE
     if arguments.suite:
@@ -98,7 +103,7 @@ def suite_of(arguments: argparse.Namespace) -> str:
         scripts = [weighted_script(text) for text in arguments.script]
     except ValueError as error:
         raise OwnWorkloadError(str(error), where="--script") from error
-    kind = kind_of(arguments, scripts)
+    kind = kind_of(arguments, scripts, engines)
     for option in given:
         if option in kind.refused:
             raise OwnWorkloadError(
@@ -106,7 +111,7 @@ def suite_of(arguments: argparse.Namespace) -> str:
             )
     files = _files(arguments, kind, scripts)
     named = [WeightedScript(Path(script.name).name, script.weight) for script in scripts]
-    return _written(_toml(arguments, kind, named), files)
+    return _written(_toml(arguments, kind, named, files), files)
 
 
 def _files(
@@ -149,7 +154,9 @@ def _require(option: str, path: str) -> None:
         raise OwnWorkloadError(str(error), where=option) from error
 
 
-def _toml(arguments: argparse.Namespace, kind: ScriptKind, scripts: Sequence[WeightedScript]) -> str:
+def _toml(
+    arguments: argparse.Namespace, kind: ScriptKind, scripts: Sequence[WeightedScript], files: Files
+) -> str:
     """Return a suite.toml, with `{name}` in place of the name."""
     setup = Path(arguments.setup).name if arguments.setup else None
     data = [Path(arguments.load).absolute().name] if arguments.load else []
@@ -162,7 +169,7 @@ def _toml(arguments: argparse.Namespace, kind: ScriptKind, scripts: Sequence[Wei
         engines=", ".join(map(quoted, kind.engines)),
         keys=(f"setup = {quoted(setup)}\n" if setup else "") + keys,
         bounds=kind.bounds(arguments),
-        steps=kind.steps(arguments, scripts),
+        steps=kind.steps(arguments, scripts, files),
     )
 
 

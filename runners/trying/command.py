@@ -39,8 +39,8 @@ def main(arguments: argparse.Namespace) -> int:
         require_not_paused(home, now())
     if arguments.page is not None:
         require_page(Path(arguments.page))
-    suite = load_suite(suite_of(arguments))  # a mistake in it is said before anything is fetched
     engine = Engine(arguments.engine)
+    suite = load_suite(suite_of(arguments, {engine}))  # a mistake in it is said before anything is fetched
     # A workflow names the box: what it asks for may come from somebody who must not run code there.
     is_published = arguments.box is not None
     sides = sides_of(

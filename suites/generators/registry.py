@@ -89,7 +89,13 @@ def _loading_programs(suite: Suite) -> tuple[str, ...]:
 
 
 def _queries(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
-    return QueryConductor(suite, sizes)
+    return QueryConductor(suite, sizes, builds)
+
+
+def _require_data_program(suite: Suite) -> None:
+    """Raise ProcessError if what makes the data of TPC-H is missing."""
+    if suite.scale is not None:
+        tool(DATA_PROGRAM)
 
 
 def _plain_sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
@@ -102,7 +108,7 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
         _pgbench, build_programs=("pgbench",), loading_programs=_loading_programs, counts=True
     ),
     GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
-    GeneratorName.QUERIES: Entry(_queries, system_programs=(DATA_PROGRAM,)),
+    GeneratorName.QUERIES: Entry(_queries, setup_programs=("psql",), check=_require_data_program),
     GeneratorName.PLAIN_SYSBENCH: Entry(
         _plain_sysbench,
         system_programs=("sysbench",),

@@ -7,8 +7,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from build.version import Engine
 from suites.keys.pgbench_scripts import PROTOCOLS, require_scripts
 from suites.keys.profile import Profile
+from suites.keys.sql_statements import require_statements
 from suites.keys.step import Step
 from suites.keys.sysbench_scripts import require_free_options
 from suites.metrics import CONNECTION_KIB, PRIMARY
@@ -47,6 +49,10 @@ class SuiteKeys(Protocol):
     @property
     def script(self) -> str | None:
         """The name of the Lua script beside suite.toml."""
+
+    @property
+    def engines(self) -> Sequence[Engine]:
+        """The engines that it runs on."""
 
     @property
     def setup(self) -> str | None:
@@ -189,13 +195,17 @@ def _check_connections(suite: SuiteKeys) -> None:
 
 
 def _check_queries(suite: SuiteKeys) -> None:
-    """Raise ValueError unless the tables have a scale, and every step has one file of statements."""
+    """Raise ValueError unless the tables have a scale or a setup, and every step has a file of statements."""
     _require_plain_steps(suite, "queries")
-    if suite.scale is None:
-        raise ValueError("scale: queries needs the tables of TPC-H, in hundredths of its scale factor")
-    for name in ("schema.sql", "indexes.sql"):
-        if not (suite.folder / name).is_file():
-            raise ValueError(f"generator: queries needs {name} beside suite.toml")
+    if (suite.scale is None) == (suite.setup is None):
+        raise ValueError(
+            "scale, setup: queries needs one of the two: the tables of TPC-H, in hundredths of its scale "
+            "factor, or a SQL file that makes tables"
+        )
+    if suite.scale is not None:
+        for name in ("schema.sql", "indexes.sql"):
+            if not (suite.folder / name).is_file():
+                raise ValueError(f"generator: queries needs {name} beside suite.toml")
     for step in suite.steps:
         if STREAMS in step.options:
             _check_streams(suite, step)
@@ -203,6 +213,8 @@ def _check_queries(suite: SuiteKeys) -> None:
             _check_query(suite, step)
         if step.most_work_to_rows is not None:
             raise ValueError(f"steps.{step.name}.most_work_to_rows: not supported by queries")
+        if step.is_open:
+            raise ValueError(f"steps.{step.name}.rate: not supported by queries")
 
 
 def _check_query(suite: SuiteKeys, step: Step) -> None:
@@ -216,13 +228,22 @@ def _check_query(suite: SuiteKeys, step: Step) -> None:
         raise ValueError(f"{where}.options.keys: a number of orders from 1 to {MAX_KEYS}")
     if "keys" in step.options and step.reads_only:
         raise ValueError(f"{where}.reads_only: a refresh function changes the data")
-    if not (suite.folder / str(step.options["file"])).is_file():
+    if "keys" in step.options and suite.scale is None:
+        raise ValueError(f"{where}.options.keys: only on the tables of TPC-H, whose orders it changes")
+    file = suite.folder / str(step.options["file"])
+    if not file.is_file():
         raise ValueError(f"{where}.options.file: there is no file {step.options['file']} beside suite.toml")
+    try:
+        require_statements(file.read_text(encoding="utf-8"), suite.engines)
+    except ValueError as error:
+        raise ValueError(f"{where}.options.file: {file.name}, {error}") from error
 
 
 def _check_streams(suite: SuiteKeys, step: Step) -> None:
     """Raise ValueError unless every stream has queries, which are steps of the suite."""
     where = f"steps.{step.name}"
+    if suite.scale is None:
+        raise ValueError(f"{where}.options.{STREAMS}: only on the tables of TPC-H; here clients are streams")
     if step.options.keys() != {STREAMS}:
         raise ValueError(f"{where}.options: streams have no other option")
     queries = {query.name: query for query in suite.steps if STREAMS not in query.options}
@@ -278,7 +299,7 @@ RULES: Mapping[GeneratorName, GeneratorRules] = {
     GeneratorName.CONNECTIONS: GeneratorRules(
         _check_connections, shared_files=_lua_modules, primary=CONNECTION_KIB, levels_are_steps=False
     ),
-    GeneratorName.QUERIES: GeneratorRules(_check_queries),
+    GeneratorName.QUERIES: GeneratorRules(_check_queries, takes_setup=True),
     GeneratorName.PLAIN_SYSBENCH: GeneratorRules(
         _check_plain_sysbench, takes_setup=True, is_loaded_by_script=True, restarts=True
     ),

@@ -16,7 +16,7 @@ from build.version import Engine
 from suites.generators.queries.execution import execute
 from suites.generators.queries.scripts import statements_of
 from suites.generators.queries.sessions import ERRORS, SESSIONS, QuerySession, Rows, RowsError
-from suites.generators.queries.streams import run_streams
+from suites.generators.queries.streams import QueryFailure, run_streams
 from suites.server import Address
 
 
@@ -27,7 +27,7 @@ def serve(session: QuerySession, connect: Callable[[], QuerySession]) -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         if "streams" in asked:
-            done = run_streams(connect, asked["streams"], asked["limit"])
+            done = run_streams(connect, asked["streams"], asked["limit"], asked["again_seconds"])
             print(json.dumps({"runs": done.runs, "took": done.seconds, "is_over": done.over}), flush=True)
         else:
             if limit != asked["limit"]:
@@ -79,6 +79,9 @@ def main() -> int:
         else:
             serve(session, connect)
         session.close()
+    except QueryFailure as failure:
+        print(json.dumps({"error": str(failure), "query": failure.name}), flush=True)
+        return 1
     except (*ERRORS, RowsError, OSError, TidemarkError) as error:
         said = " ".join(str(error).split()) or repr(error)
         # A load has no answers in JSON; what it says is read by suites.generators.complaints.

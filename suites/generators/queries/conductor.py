@@ -10,10 +10,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from build.build import Build
 from build.home import ROOT
 from suites.definition import Suite
 from suites.generators.load import (
@@ -32,12 +34,14 @@ from suites.generators.plausibility import require_plausible
 from suites.generators.programs import OVERTIME_SECONDS, run_all
 from suites.generators.queries.answers import Row, answers_of, difference
 from suites.generators.queries.innodb_client import library_version
+from suites.generators.queries.own_files import explained_statements, own_streams, place_of
 from suites.generators.queries.scripts import HUNDREDTHS, refresh_keys, statements_of, with_key
 from suites.generators.queries.streams import load_of_streams, streams_in
 from suites.keys.generator_rules import STREAMS
 from suites.keys.step import Step
 from suites.processes import run, start, stop, tool
 from suites.server import Address
+from suites.setup.clients import run_setup
 from suites.sizing import Sizes
 from suites.slices import Schedule
 
@@ -60,10 +64,10 @@ UNLIMITED_SECONDS = 7 * 86_400.0
 class QueryConductor:
     """Tidemark's own client of long queries; implements suites.generators.load.Generator."""
 
-    def __init__(self, suite: Suite, sizes: Sizes) -> None:
+    def __init__(self, suite: Suite, sizes: Sizes, builds: Sequence[Build] = ()) -> None:
         self.suite = suite
         self.sizes = sizes
-        self.program = tool(DATA_PROGRAM)
+        self.builds = builds
         self.answers = answers_of(suite.folder, self._scale)
 
     @property
@@ -71,15 +75,24 @@ class QueryConductor:
         return self.sizes.data.scale or 1
 
     def version(self) -> str:
-        """Return the versions of the drivers, and of what makes the data."""
+        """Return the versions of the drivers, and of what makes the data of TPC-H."""
         drivers = (
             f"psycopg {version('psycopg')}, MySQL's client library {library_version() or 'not installed'}"
         )
-        return f"{drivers}, {run([self.program, '--version'], what='tpchgen-cli --version').strip()}"
+        if self.suite.scale is None:
+            return drivers
+        made_by = run([tool(DATA_PROGRAM), "--version"], what=f"{DATA_PROGRAM} --version")
+        return f"{drivers}, {made_by.strip()}"
 
     def load(self, address: Address) -> None:
-        """Create and fill the tables, which are the same whatever the seed. Raises LoadError."""
-        assert self.suite.scale is not None  # guaranteed by the rules of the generator
+        """Create and fill the tables, which are the same whatever the seed, or run the suite's SQL file.
+
+        Raises LoadError, and SetupError for that file.
+        """
+        if self.suite.scale is None:
+            assert self.suite.setup is not None  # guaranteed by the rules of the generator
+            run_setup(self.builds, address, self.suite.folder, self.suite.setup)
+            return
         limit = 60 + self.sizes.data.rows * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
         asked = {
             "folder": str(self.suite.folder),
@@ -96,7 +109,7 @@ class QueryConductor:
             partial = rows.with_suffix(".partial")
             shutil.rmtree(partial, ignore_errors=True)
             factor = f"--scale-factor={self._scale / HUNDREDTHS:g}"
-            run_all([[self.program, "csv", "--quiet", factor, f"--output-dir={partial}"]], 1, limit)
+            run_all([[tool(DATA_PROGRAM), "csv", "--quiet", factor, f"--output-dir={partial}"]], 1, limit)
             partial.rename(rows)
         return rows
 
@@ -111,9 +124,10 @@ class QueryConductor:
         """Run the query in the slices of each server: once to warm up, otherwise until the slice is over.
 
         The first result of each server is compared with the known answer. Raises OverLimitError when a query
-        takes longer than its limit. A step with streams runs them once in each slice, without a warm-up.
+        takes longer than its limit. A step with streams runs them once in each slice, without a warm-up. A
+        file of a suite with a setup is a stream of its statements for each client; see own_streams.
         """
-        if STREAMS in step.options:
+        if STREAMS in step.options or self.suite.scale is None:
             return self._alternate_streams(addresses, step, share, observers)
         limit = share.limit_seconds or UNLIMITED_SECONDS
         schedule, runs = share.schedule, [list[float]() for _ in addresses]
@@ -137,32 +151,37 @@ class QueryConductor:
     def _alternate_streams(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """Run the streams of a step in every measured slice.
+        """Run the streams of a step in every slice; those of TPC-H have no warm-up.
 
         Raises LoadError when a query takes longer than its limit: without it there is no figure.
         """
-        limit = share.limit_seconds or UNLIMITED_SECONDS
+        limit, schedule = share.limit_seconds or UNLIMITED_SECONDS, share.schedule
         runs = [list[tuple[str, float]]() for _ in addresses]
         taken, turns = [0.0] * len(addresses), [0] * len(addresses)
         with self._clients(addresses, step, observers) as clients:
-            for place in share.schedule.order[share.schedule.warming :]:
+            for number, place in enumerate(schedule.order):
+                is_warm = number < schedule.warming
+                if is_warm and STREAMS in step.options:
+                    continue
                 turns[place] += 1
-                asked = self._asked_streams(step, turns[place], limit)
+                if STREAMS in step.options:
+                    asked = self._asked_streams(step, turns[place], limit)
+                else:
+                    again = 0.0 if is_warm else schedule.slice_seconds
+                    asked = own_streams(self._file_of(step), addresses[place].engine, step, again, limit)
                 with blamed_on(place):
                     answer = clients[place].ask(asked, limit)
-                    if answer["is_over"]:
-                        raise LoadError(
-                            f"{answer['is_over']} took longer than its limit of {limit:g} s in {step.name}",
-                            hint="streams have a figure only if all queries end; measure this one alone",
-                        )
-                runs[place] += [(name, seconds) for name, seconds in answer["runs"]]
-                taken[place] += answer["took"]
-        return [
-            require_plausible(
-                load_of_streams(runs[place], taken[place], client.executions), "the client of long queries"
-            )
+                    _require_finished(answer["is_over"], step, asked)
+                if not is_warm:
+                    runs[place] += [(name, seconds) for name, seconds in answer["runs"]]
+                    taken[place] += answer["took"]
+        loads = [
+            load_of_streams(runs[place], taken[place], client.executions)
             for place, client in enumerate(clients)
         ]
+        # A single statement is what the step itself is about.
+        loads = [load if len(load.kinds) > 1 else replace(load, kinds={}) for load in loads]
+        return [require_plausible(load, "the client of long queries") for load in loads]
 
     def _asked_streams(self, step: Step, turn: int, limit: float) -> dict[str, Any]:
         """Return what the client is asked for; each refresh function has its own set of orders."""
@@ -178,7 +197,8 @@ class QueryConductor:
                 query = self._asked(steps[name], (turn - 1) * most + seen[name], 0.0, limit)
                 queries.append({"name": name, "statements": query["statements"], "keys": query["keys"]})
             asked.append(queries)
-        return {"streams": asked, "limit": limit, "seconds": limit * max(map(len, streams))}
+        at_most = limit * max(map(len, streams))
+        return {"streams": asked, "limit": limit, "seconds": at_most, "again_seconds": 0.0}
 
     @contextlib.contextmanager
     def _clients(
@@ -229,14 +249,29 @@ class QueryConductor:
         """Return the statements of a step, for a refresh function those of one order, of streams none."""
         if STREAMS in step.options:
             return []
+        if self.suite.scale is None:
+            return explained_statements(self._file_of(step), address.engine)
         return [with_key(text, 1) for text in self._texts(step)]
 
     def _texts(self, step: Step) -> list[str]:
-        return statements_of(self.suite.folder / str(step.options["file"]), self._scale)
+        return statements_of(self._file_of(step), self._scale)
+
+    def _file_of(self, step: Step) -> Path:
+        return self.suite.folder / str(step.options["file"])
 
     def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         """Raise LoadError: under callgrind a query of seconds would take minutes."""
         raise LoadError("long queries cannot be counted", hint="use a suite for sysbench")
+
+
+def _require_finished(over: str | None, step: Step, asked: Mapping[str, Any]) -> None:
+    """Raise LoadError if a query of streams was over its limit."""
+    if over is not None:
+        raise LoadError(
+            f"{place_of(asked.get('file', ''), over)}: took longer than its limit of {asked['limit']:g} s in "
+            f"{step.name}",
+            hint="there is a figure only if all queries end: measure this one alone, or raise limit_seconds",
+        )
 
 
 class _Client:
@@ -262,18 +297,23 @@ class _Client:
         except OSError:
             pass  # what it said before it ended says why
         # A slice ends with the query that was begun in it.
-        answer = self.read(asked["seconds"] + limit + OVERTIME_SECONDS)
+        answer = self.read(asked["seconds"] + limit + OVERTIME_SECONDS, asked.get("file", ""))
         self.executions += len(answer["runs"])
         return answer
 
-    def read(self, seconds: float) -> dict[str, Any]:
-        """Return the next answer. Raises LoadError if there is none, or it tells of an error."""
+    def read(self, seconds: float, file: str = "") -> dict[str, Any]:
+        """Return the next answer, to statements of `file`.
+
+        Raises LoadError if there is none, or it tells of an error.
+        """
         line = self._line(time.monotonic() + seconds)
         try:
             answer = json.loads(line)
             if isinstance(answer, dict) and "error" not in answer:
                 return answer
             reason = str(answer["error"])
+            if "query" in answer:
+                raise LoadError(f"{place_of(file, answer['query'])}: {reason}", where=file)
         except (ValueError, TypeError, KeyError):
             reason = line.decode(errors="replace") or f"it ended with status {self._process.wait(5)}"
         raise LoadError(f"the client of long queries failed: {reason}", hint="check the server's log")

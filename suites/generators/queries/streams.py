@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
+
 from suites.generators.load import KindLoad, Load, LoadError
 from suites.generators.queries.execution import execute
-from suites.generators.queries.sessions import QuerySession
+from suites.generators.queries.sessions import ERRORS, QuerySession
 
 MIN_SHARE = 1000
 """TPC-H, clause 5.4.1.4: no time counts as less than this part of the longest one."""
@@ -35,30 +37,47 @@ class StreamRuns:
     """The query that took longer than its limit, which ended the streams; None if all were finished."""
 
 
+class QueryFailure(Exception):
+    """A query of a stream failed; `name` is its name, and the text what the server said."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        said = error.diag.message_primary if isinstance(error, psycopg.Error) else error.args[-1]
+        super().__init__(str(said or error))
+        self.name = name
+
+
 def run_streams(
-    connect: Callable[[], QuerySession], streams: Sequence[Sequence[Mapping[str, Any]]], limit: float
+    connect: Callable[[], QuerySession],
+    streams: Sequence[Sequence[Mapping[str, Any]]],
+    limit: float,
+    seconds: float = 0.0,
 ) -> StreamRuns:
-    """Carry out all streams at once, with a session each.
+    """Carry out all streams at once, with a session each: once, and again until so many seconds are over.
 
     A query has `name`, `statements` and `keys`. When one fails or takes longer than `limit` seconds, the
-    others end after the query that they are at. Raises what a session raises.
+    others end after the query that they are at. Raises QueryFailure, and what connecting raises.
     """
     sessions = [connect() for _ in streams]
     ended = threading.Event()
 
     def one(place: int) -> tuple[list[tuple[str, float]], str | None]:
         runs: list[tuple[str, float]] = []
+        name = ""
         try:
-            for query in streams[place]:
-                if ended.is_set():
-                    break
-                done = execute(sessions[place], query["statements"], limit, query["keys"])
-                if done.is_over:
-                    ended.set()
-                    return runs, str(query["name"])
-                runs.append((query["name"], done.seconds))
-        except BaseException:
+            while not (ended.is_set() or (runs and time.perf_counter() - began >= seconds)):
+                for query in streams[place]:
+                    name = str(query["name"])
+                    if ended.is_set():
+                        break
+                    done = execute(sessions[place], query["statements"], limit, query["keys"])
+                    if done.is_over:
+                        ended.set()
+                        return runs, name
+                    runs.append((name, done.seconds))
+        except BaseException as error:
             ended.set()
+            if isinstance(error, ERRORS):
+                raise QueryFailure(name, error) from error
             raise
         return runs, None
 
@@ -68,12 +87,12 @@ def run_streams(
         began = time.perf_counter()
         with ThreadPoolExecutor(len(streams)) as pool:
             results = list(pool.map(one, range(len(streams))))
-        seconds = time.perf_counter() - began
+        taken = time.perf_counter() - began
     finally:
         for session in sessions:
             session.close()
     over = next((name for _, name in results if name is not None), None)
-    return StreamRuns([run for runs, _ in results for run in runs], seconds, over)
+    return StreamRuns([run for runs, _ in results for run in runs], taken, over)
 
 
 def load_of_streams(runs: Sequence[tuple[str, float]], seconds: float, executions: int) -> Load:

@@ -32,6 +32,7 @@ SELECT n % 100 FROM generate_series(1, 2000) n;
 ORDERS = "\\set customer random(1, :most)\nINSERT INTO orders (customer) VALUES (:customer);\n"
 REPORT = "SELECT count(*) FROM orders WHERE customer = 7;\n"
 
+SQL = ("--setup", "setup.sql", "--generator", "queries")
 TABLES = """local parts = require "lib.parts"
 sysbench.cmdline.options = {rows = {"Rows", 10}, kind = {"What is done", ""}}
 function prepare() parts.fill(sysbench.opt.rows) end
@@ -138,6 +139,18 @@ def test_a_script_of_sysbench_and_its_modules() -> None:
     assert (kept / "lib/parts.lua").read_text() == PARTS
 
 
+def test_files_of_sql_are_steps() -> None:
+    words = ["--setup", "setup.sql", "--script", "report.pgbench", "--script", "1 Sum.sql"]
+    Path("1 Sum.sql").write_text("SELECT 1; UPDATE orders SET customer = 1;\n")
+    by_choice = requested("--generator", "queries", *words).suite
+    request = request_of(parser().parse_args(["run", *words, "mysql@9.7.2", "mariadb@11.8.6"]))
+    assert request.suite == by_choice
+    assert (by_choice.generator, by_choice.plans, by_choice.engines) == ("queries", True, tuple(Engine))
+    report, total = request.steps
+    assert (report.name, report.options, report.reads_only) == ("report", {"file": "report.pgbench"}, True)
+    assert (total.name, total.options, total.reads_only) == ("q1-sum", {"file": "1 Sum.sql"}, False)
+
+
 def test_any_file_name_is_quoted(tmp_path: Path) -> None:
     name = 'o"r\\d é\n.sql'
     (tmp_path / name).write_text("SELECT 1;")
@@ -176,6 +189,14 @@ def test_any_file_name_is_quoted(tmp_path: Path) -> None:
         ),
         (["--script", "tables.lua@2"], "sysbench runs one script, and knows no weights"),
         (["--script", "lib/parts.lua"], "parts.lua does not define event"),
+        (
+            [*SQL, "--script", "orders.pgbench"],
+            "orders.pgbench, line 1: \\set is no SQL, but a command of psql,",
+        ),
+        ([*SQL, "--script", "report.pgbench@2"], "report.pgbench has a weight, but each file of SQL is a st"),
+        ([*SQL, "--script", "report.pgbench", "--rate", "3"], "--rate is not for report.pgbench"),
+        ([*SQL[2:], "--script", "report.pgbench"], "report.pgbench needs tables"),
+        ([*SQL, "--script", "tables.lua"], "tables.lua is of sysbench"),
     ],
 )
 def test_mistakes_are_said_before_anything_is_done(
@@ -234,7 +255,7 @@ def test_a_try_counts_the_first_level_of_own_files() -> None:
     words = ["try", "topic", *MINE, "--clients", "4,16"]
     arguments = parser().parse_args(words)
     sides = Sides(parse_version(OLD), parse_version(NEW), "")
-    asked = trial_of(arguments, sides, load_suite(suite_of(arguments)))
+    asked = trial_of(arguments, sides, load_suite(suite_of(arguments, {Engine.POSTGRES})))
     assert [step.name for step in asked.steps] == ["own@4", "own@16"]
     assert [step.name for step in counted_request(asked).steps] == ["own@4"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from suites.definition import load_suite
 from suites.generators.load import LoadError
 from suites.generators.queries.sessions import Rows
-from suites.generators.queries.streams import load_of_streams, run_streams, streams_in
+from suites.generators.queries.streams import QueryFailure, load_of_streams, run_streams, streams_in
 
 STEPS = {step.name: step for step in load_suite("tpch").steps}
 
@@ -89,10 +89,20 @@ def test_a_query_over_its_limit_ends_all_streams() -> None:
     assert [session.sent[1:] for session in sessions.made] == [["slow"], ["slow"]]
 
 
+def test_streams_begin_again_until_their_time_is_over() -> None:
+    sessions = Sessions()
+    done = run_streams(sessions, [[query("a"), query("b")]] * 2, 5, seconds=0.05)
+    assert 0.05 <= done.seconds < 1
+    for session in sessions.made:
+        assert session.sent[1:] == ["a", "b"] * (len(session.sent) // 2)
+        assert len(session.sent) > 5
+
+
 def test_an_error_ends_all_streams_and_closes_their_sessions() -> None:
     sessions = Sessions()
-    with pytest.raises(psycopg.errors.SyntaxError):
+    with pytest.raises(QueryFailure, match=r"^syntax error$") as caught:
         run_streams(sessions, [[query("wrong"), query("a")]], 5)
+    assert caught.value.name == "wrong"
     assert [session.sent[1:] for session in sessions.made] == [["wrong"]]
     assert all(session.is_closed for session in sessions.made)
 
