@@ -187,7 +187,7 @@ SYSBENCH = ScriptKind(
     files=files_of_script,
     refused={
         "--scale": "it is of pgbench; a sysbench script has --define NAME=VALUE, such as --define tables=4",
-        "--load": "it is of pgbench; a sysbench script makes its tables itself, or by --setup",
+        "--load": "it is of pgbench; a SQL file, such as a dump of mysqldump, is --setup FILE",
         "--partitions": _OF_PGBENCH,
         "--partition-method": _OF_PGBENCH,
         "--protocol": _OF_PGBENCH,
@@ -203,7 +203,11 @@ QUERIES = ScriptKind(
     lambda arguments, scripts: "plans = true\n",
     lambda arguments: "warm_seconds = 1\nlimit_seconds = 600\n",
     refused={
-        **dict.fromkeys(("--scale", "--protocol", "--connect", "--rate"), "it is of pgbench: omit it"),
+        **dict.fromkeys(
+            ("--scale", "--partitions", "--partition-method", "--protocol", "--connect", "--rate"),
+            "it is of pgbench: omit it",
+        ),
+        "--load": "it is of pgbench; a SQL file, such as a dump of mysqldump, is --setup FILE",
         "--define": "SQL has no variables: write their values into the file",
     },
 )

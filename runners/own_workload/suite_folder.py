@@ -73,7 +73,18 @@ _OF_SUITE = re.compile(
 
 
 _BESIDE_SCRIPTS = (
-    *("load", "setup", "generator", "scale", "partitions", "partition_method", "protocol", "connect", "define", "rate"),
+    *(
+        "load",
+        "setup",
+        "generator",
+        "scale",
+        "partitions",
+        "partition_method",
+        "protocol",
+        "connect",
+        "define",
+        "rate",
+    ),
 )
 """The options that say more of a workload, which needs --script."""
 

@@ -108,7 +108,7 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
         _pgbench, build_programs=("pgbench",), loading_programs=_loading_programs, counts=True
     ),
     GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
-    GeneratorName.QUERIES: Entry(_queries, setup_programs=("psql",), check=_require_data_program),
+    GeneratorName.QUERIES: Entry(_queries, loading_programs=_loading_programs, check=_require_data_program),
     GeneratorName.PLAIN_SYSBENCH: Entry(
         _plain_sysbench,
         system_programs=("sysbench",),
