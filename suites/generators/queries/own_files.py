@@ -53,4 +53,5 @@ def explained_statements(file: Path, engine: Engine) -> list[str]:
     What one statement makes, such as a temporary table, is missing where another one is explained alone.
     """
     statements = statements_in(file.read_text(encoding="utf-8"), engine)
-    return [one.text for one in statements] if all(one.is_explained for one in statements) else []
+    are_explained = all(statement.is_explained for statement in statements)
+    return [statement.text for statement in statements] if are_explained else []

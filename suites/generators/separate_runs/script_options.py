@@ -93,7 +93,7 @@ def _require_option(name: str, value: Option, known: Mapping[str, str] | None) -
     """Raise ValueError for an option that a script does not have, or for a value that is not of its kind."""
     if known is None:
         return
-    kind = {plain_option(one): kind for one, kind in known.items()}.get(plain_option(name))
+    kind = {plain_option(option): kind for option, kind in known.items()}.get(plain_option(name))
     if kind is None:
         meant = did_you_mean(name, known)
         raise ValueError(f"it has no option {name}" + f"; {meant}" * bool(meant))
