@@ -25,11 +25,18 @@ _SECONDS = Habit("the seconds in which each version is measured in a round are -
 _THREADS = Habit("the load generator takes as many threads as the machine has cores for it")
 _SCRIPT = Habit("scripts of pgbench are --script FILE@WEIGHT, and their tables --setup FILE", "--script")
 _SIZE = Habit("the size of the data is that of a profile of the suite: --profile short", "--profile")
-_SCALE = Habit("the scale of pgbench's own tables is --scale N", "--scale")
-_PROTOCOL = Habit("how pgbench sends statements is --protocol", "--protocol")
+_SCALE = Habit(
+    "the scale of pgbench's own tables is --scale N; a suite is as large as its profile: --profile short",
+    "--scale",
+)
+_LOADED = Habit("data are loaded in any case: --setup FILE, or --scale N for pgbench's own tables", "--setup")
+_BUILT_IN = Habit("the built-in scripts of pgbench are steps of --suite pgbench, chosen by --step", "--suite")
+_PROTOCOL = Habit("how pgbench sends statements is --protocol simple, extended or prepared", "--protocol")
+_DEFINE = Habit("a variable of the scripts is --define NAME=VALUE", "--define")
 _CONNECT = Habit("a connection for each transaction is --connect", "--connect")
-_DEFINE = Habit("variables of scripts are --define NAME=VALUE", "--define")
-_RATE = Habit("transactions that arrive per second are --rate N", "--rate")
+_RATE = Habit("transactions that arrive at a rate are --rate N", "--rate")
+_ADDRESS = Habit("Tidemark starts the servers itself: there is no host, port, user or database to give")
+_PROGRESS = Habit("progress is shown in any case, and seconds, latencies and errors are stored")
 _FIXED = Habit(
     "a round lasts a time, --seconds S; --exact-only counts the instructions of fixed work", "--seconds"
 )
@@ -45,16 +52,37 @@ HABITS = {
     "-f": _SCRIPT,
     "--file": _SCRIPT,
     "-s": _SCALE,
-    "-M": _PROTOCOL,
-    "-C": _CONNECT,
-    "-D": _DEFINE,
-    "-R": _RATE,
     "--scale": _SIZE,
     "--table-size": _SIZE,
     "--table_size": _SIZE,
     "-t": _FIXED,
     "--transactions": _FIXED,
     "--events": _FIXED,
+    "-i": _LOADED,
+    "--initialize": _LOADED,
+    "-b": _BUILT_IN,
+    "--builtin": _BUILT_IN,
+    "-S": _BUILT_IN,
+    "--select-only": _BUILT_IN,
+    "-N": _BUILT_IN,
+    "--skip-some-updates": _BUILT_IN,
+    "-M": _PROTOCOL,
+    "-D": _DEFINE,
+    "-C": _CONNECT,
+    "-R": _RATE,
+    **dict.fromkeys(
+        ("-U", "--username", "-u", "--user", "-p", "--port", "--host", "-d", "--dbname"), _ADDRESS
+    ),
+    **{
+        f"--{driver}-{what}": _ADDRESS
+        for driver in ("mysql", "pgsql")
+        for what in ("host", "port", "user", "password", "db", "socket")
+    },
+    "-P": _PROGRESS,
+    "--progress": _PROGRESS,
+    "--report-interval": _PROGRESS,
+    "-r": _PROGRESS,
+    "-l": _PROGRESS,
 }
 """What people type who know pgbench or sysbench, whose clients are called threads."""
 

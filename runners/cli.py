@@ -162,6 +162,9 @@ def parser() -> argparse.ArgumentParser:
     _history(commands.add_parser("history", help="show, judge, export, merge and back up the history"))
     _suite(commands.add_parser("suite", help="list the suites made from own files, or keep one by a name"))
     _data(commands.add_parser("data", help="list or delete the kept copies of loaded data"))
+    _completion(
+        commands.add_parser("completion", help="print what a shell needs to complete commands and options")
+    )
     _bench(commands.add_parser("bench", help="run one of Tidemark's own benchmarks against its targets"))
     return top
 
@@ -384,6 +387,12 @@ def _data(command: argparse.ArgumentParser) -> None:
     prune = what.add_parser("prune", help="delete copies that are damaged, or whose build is gone")
     prune.add_argument("names", nargs="*", metavar="NAME", help="delete these copies instead")
     prune.add_argument("--all", action="store_true", help="delete all copies")
+
+
+def _completion(command: argparse.ArgumentParser) -> None:
+    command.description = "Print the script with which a shell completes commands, options and versions."
+    command.epilog = "Bash reads it with: source <(./tidemark completion bash)"
+    command.add_argument("shell", choices=["bash", "zsh", "fish"], help="the shell that reads the script")
 
 
 def _bench(command: argparse.ArgumentParser) -> None:

@@ -82,7 +82,10 @@ SHOWN: dict[Path_, list[list[str]]] = {
 
 SILENT: dict[Path_, str] = {
     **dict.fromkeys(
-        [("setup",), ("demo",), ("test",), ("build",), ("bench",), ("suite", "list"), ("suite", "save")],
+        [
+            *[("setup",), ("demo",), ("test",), ("build",), ("bench",), ("completion",)],
+            *[("suite", "list"), ("suite", "save")],
+        ],
         "reads no history that others wrote",
     ),
     **dict.fromkeys(

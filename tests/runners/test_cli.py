@@ -138,7 +138,7 @@ def test_a_malformed_suite_is_refused_with_its_place(
 def test_every_command_has_a_module_or_is_the_launchers() -> None:
     names = set(re.findall(r"^    (\w+)\b", parser().format_help(), re.MULTILINE))
     modules = {path.stem for path in (Path(__file__).parents[2] / "runners/commands").glob("[a-z]*.py")}
-    assert names - modules == {"test", "compare", *ELSEWHERE}
+    assert names - modules == {"setup", "test", "compare", *ELSEWHERE}
     assert modules <= names
 
 
@@ -230,8 +230,16 @@ def test_a_file_where_a_folder_is_expected_is_said(
         (["run", "-T60", KNOWN], "in a round are --seconds S"),
         (["run", "-j", "4", KNOWN], "as many threads as the machine has cores"),
         (["run", "-f", "x.sql", KNOWN], "scripts of pgbench are --script FILE@WEIGHT"),
-        (["run", "-s", "10", KNOWN], "the scale of pgbench's own tables is --scale N"),
-        (["run", "-Msimple", KNOWN], "how pgbench sends statements is --protocol"),
+        (["run", "-s", "10", KNOWN], "--scale N; a suite is as large as its profile"),
+        (["run", "-M", "prepared", KNOWN], "--protocol simple, extended or prepared"),
+        (["run", "-t", "1000", KNOWN], "a round lasts a time, --seconds S"),
+        (["run", "-U", "postgres", KNOWN], "Tidemark starts the servers itself"),
+        (["run", "--mysql-host=db1", KNOWN], "Tidemark starts the servers itself"),
+        (["run", "-D", "n=5", KNOWN], "--define NAME=VALUE"),
+        (["run", "-S", KNOWN], "steps of --suite pgbench"),
+        (["calibrate", "-c", "16", KNOWN], "the number of clients is --clients N"),
+        (["calibrate", "-U", "postgres", KNOWN], "Tidemark starts the servers itself"),
+        (["compare", "-U", "postgres", KNOWN, KNOWN], "unrecognized arguments: -U postgres"),
         (["--verison"], "did you mean --version?"),
     ],
 )
