@@ -20,6 +20,7 @@ from runners.trying.sides import base_commit_of
 from suites.data_copies.store import CopyError, read_manifest
 from suites.definition import SuiteError, load_suite
 from suites.generators.queries.answers import AnswerError, answers_of
+from suites.keys.sql_statements import statements_in
 from suites.sizing import Hardware, sizes
 from suites.slices import slices_in
 
@@ -315,6 +316,23 @@ _VERSIONS = [b"postgres@18.6", b"postgres@git:5bf748b86b", b"mysql@9.7.2#mine", 
 _NAMES = [b"pg1222", b"x.pg181_o2nofp.x10b_c32r128.pk1", b"my8045_rel", b"mysql@9.7.2", b"ma110806"]
 _MOMENTS = [b"2025-11", b"2025-11-05", b"2025-11-05T02:00:00Z", b"2025-11-05T02:00:00.123+14:00"]
 
+
+def _sql(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        text = data.decode(errors="replace")
+        for engine in Engine:
+            found = statements_in(text, engine)
+            yield from (Number("line", statement.line, text.count("\n") + 1) for statement in found)
+
+    return parse
+
+
+_SQL = b"""-- a; b
+/*!50503 SET NAMES utf8mb4 */;
+SELECT 'a;''b', "c;d", `e;f`, $x$ ; $x$ FROM t; # g
+SELECT 2
+"""
+
 TARGETS = (
     FuzzTarget("suite", _suites, _suite, (SuiteError,)),
     FuzzTarget("plan", _plans, _plan, (PlanError,)),
@@ -331,5 +349,6 @@ TARGETS = (
     ),
     FuzzTarget("known answers", lambda: [_json(_ANSWERS)], _known_answers, (AnswerError,)),
     FuzzTarget("kept copy", lambda: [_json(_COPY)], _copy, (CopyError,)),
+    FuzzTarget("statements of SQL", lambda: [_SQL], _sql, ()),
     FuzzTarget("saved settings", lambda: [_json(_SETTINGS)], _saved_settings, (SavedSettingsError,)),
 )

@@ -263,6 +263,6 @@ def test_a_setup_of_mysql_fails_with_its_line(
             SetupError, match=r"^setup.sql, line 11: You have an error in your SQL syntax.*near ''"
         ):
             make_generator(own, ROOM, [mysql_9]).load(server.address)
-        assert value(server, "SELECT twice(21)") == 42
+        assert value(server, "SELECT tidemark.twice(21)") == 42
     finally:
         server.destroy()
