@@ -8,21 +8,17 @@ from functools import cached_property
 from pathlib import Path
 
 from build import host
-from build.errors import TidemarkError
 from build.recipes import relinking
 from build.recipes.choices import PLAIN, BuildChoices
 from build.recipes.engines import RECIPES
 from build.recipes.recipe import Recipe, with_words
 from build.sources import git
+from build.sources.patching import PatchError
 from build.sources.source import Source
 from build.version import Version
 
 FORMAT = 1
 """Incremented if builds change in a way that recipe, source and compiler do not show."""
-
-
-class PatchError(TidemarkError):
-    """A patch cannot be read or does not apply."""
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,9 @@ class EngineDescription:
     tree_files: tuple[str, ...]
     """Names at the top of its source, which together no other engine has."""
 
+    needs_submodules: bool = False
+    """Whether a commit cannot be compiled without its submodules, which are not taken from git."""
+
     def release_tag(self, release: str) -> str:
         """Return upstream's tag for `release`: `REL_18_6`, `mysql-9.7.2`."""
         return self.tag_prefix + release.replace(".", self.tag_separator)
@@ -217,6 +220,7 @@ ENGINES = EngineRegistry(
             ),
             server_program="mariadbd",
             tree_files=("libmariadb", "mysys", "sql", "storage"),
+            needs_submodules=True,
         ),
     },
 )

@@ -226,7 +226,7 @@ def _run_stages(
 ) -> Path:
     """Unpack, patch, compile and install; return the install tree in the staging folder."""
     unpack(spec.source, folder, work)
-    apply_patches(spec.patches, folder, work)
+    apply_patches(spec.patches, folder, work, spec.version)
     values = {
         "{jobs}": str(options.jobs),
         "{compiler}": spec.compiler.command,

@@ -4,10 +4,12 @@ import os
 import shutil
 from pathlib import Path
 
-from build.build_spec import Patch, PatchError
+from build.build_spec import Patch
 from build.programs.work import CompileCommands, CompileError
 from build.sources import git
+from build.sources.patching import APPLY, PatchError, not_applying
 from build.sources.source import Source
+from build.version import Version
 
 
 def unpack(source: Source, folder: Path, work: CompileCommands) -> None:
@@ -20,31 +22,26 @@ def unpack(source: Source, folder: Path, work: CompileCommands) -> None:
             work.run("unpack", ["tar", "--extract", "--no-same-owner"], folder, stream.stdout)
 
 
-def apply_patches(patches: tuple[Patch, ...], folder: Path, work: CompileCommands) -> None:
+def apply_patches(patches: tuple[Patch, ...], folder: Path, work: CompileCommands, version: Version) -> None:
     """Apply the patches in order as `patch -p1` would, but without fuzz.
 
-    Raises PatchError for the first patch that does not apply exactly, with file and line of the hunk.
+    Raises PatchError for the first patch that does not apply exactly to `version` after those before it, with
+    file and line of the hunk.
     """
-    for patch in patches:
+    for number, patch in enumerate(patches, start=1):
         started = work.log.stat().st_size
-        command = ["git", "apply", "--verbose", "-p1", "--whitespace=nowarn", "--", str(patch.path)]
+        command = ["git", *APPLY, "--verbose", "--", str(patch.path)]
         try:
             work.run("patch", command, folder)
         except CompileError as error:
-            raise _patch_error(patch, work.log, started) from error
+            place = (number, len(patches))
+            raise _patch_error(patch.path, place, version, work.log, started) from error
 
 
-def _patch_error(patch: Patch, log: Path, start: int) -> PatchError:
+def _patch_error(patch: Path, place: tuple[int, int], version: Version, log: Path, start: int) -> PatchError:
     with log.open(errors="replace") as file:
         file.seek(start)
-        errors = [line.rstrip().removeprefix("error: ") for line in file if line.startswith("error: ")]
-    hunks = [line.removeprefix("patch failed: ") for line in errors if line.startswith("patch failed: ")]
-    reason = f"the hunk at {', '.join(hunks)} does not match" if hunks else "; ".join(errors)
-    return PatchError(
-        f"the patch {patch.path.name} does not apply: {reason}",
-        where=f"{patch.path}; log {log}",
-        hint="rebase the patch onto this version",
-    )
+        return not_applying(patch, place, str(version), file.read(), log=str(log))
 
 
 def masquerade(ccache: str, folder: Path) -> str:

@@ -16,7 +16,7 @@ from history.transfer.foreign.version_names import version_of
 from runners.fitness.fixes import SavedSettingsError, saved_settings
 from runners.nightly.heartbeat import status
 from runners.nightly.plan import PlanError, load_plan
-from runners.trying.sides import base_commit_of
+from runners.trying.series import base_commit_of, patches_in_mails
 from suites.data_copies.store import CopyError, read_manifest
 from suites.definition import SuiteError, load_suite
 from suites.generators.queries.answers import AnswerError, answers_of
@@ -123,6 +123,15 @@ def _failure(_folder: Path) -> Parse:
 def _patch(_folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
         return [Number("digits", len(base_commit_of(data) or "0" * 40), 40, 40)]
+
+    return parse
+
+
+def _mails(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        for patch in patches_in_mails(data):
+            yield Number("number", patch.number, 9999)
+            yield Number("total", patch.total, 9999)
 
     return parse
 
@@ -290,6 +299,12 @@ _FAILURE = {
     "where": "/srv/build.log",
 }
 _FORMATTED = b"--- a/x.c\n+++ b/x.c\n@@ -1 +1 @@\n-a\n+b\n--\n2.39\n\nbase-commit: " + b"5bf748b8" * 5 + b"\n"
+_MAILED = b"From x Mon Sep 17 00:00:00 2001\nSubject: =?utf-8?q?[PATCH_v3_2/5]_a?=\n\n" + _FORMATTED
+_ATTACHED = (
+    b"From x Mon Sep 17 00:00:00 2001\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHello\n--b\n"
+    b'Content-Disposition: attachment; filename="v3-0002-a.patch"\n'
+    b"Content-Transfer-Encoding: quoted-printable\n\n" + _FORMATTED + b"--b--\n"
+)
 _PINS = {
     version.engine: {version.ref: "00" * 32}
     for version in map(parse_version, ("postgres@18.6", "mysql@9.7.2"))
@@ -342,6 +357,7 @@ TARGETS = (
     FuzzTarget("pins", lambda: [_json(_PINS)], _pins, (ReleaseError,)),
     FuzzTarget("failed compile", lambda: [_json(_FAILURE)], _failure, ()),
     FuzzTarget("patch", lambda: [_FORMATTED], _patch, ()),
+    FuzzTarget("mails", lambda: [_MAILED, _ATTACHED], _mails, ()),
     FuzzTarget("heartbeat", lambda: [_json(_BEAT)], _heartbeat, ()),
     FuzzTarget("build record", lambda: [_json(_MANIFEST)], _build_record, (store.StoreError,)),
     FuzzTarget(

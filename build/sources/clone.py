@@ -57,6 +57,22 @@ class Clone:
         found = (name.removeprefix(kind) for kind in kinds for name in listed if name.startswith(kind))
         return list(dict.fromkeys(found))
 
+    @property
+    def has_tree(self) -> bool:
+        """Whether files are checked out."""
+        return self.root != self.git_dir
+
+    def read(self, *arguments: str) -> str:
+        """Return the output of a git command that only reads. Raises GitError."""
+        return git_command.run(*arguments, git_dir=self.git_dir)
+
+    def read_tree(self, *arguments: str) -> str:
+        """Return the output of a git command that reads the work tree, and leaves the index as it is.
+
+        Raises GitError.
+        """
+        return git_command.run(*arguments, git_dir=self.git_dir, work_tree=self.root)
+
     def names_in(self, ref: str) -> set[str]:
         """Return the names at the top of the tree of a ref; empty if there is no such ref."""
         try:

@@ -53,12 +53,19 @@ def _environment() -> dict[str, str]:
     return {**kept, **quiet, **allowed, **certificates.git_environment()}
 
 
-def run(*arguments: str, git_dir: Path | None, seconds: float | None = None) -> str:
-    """Return the output of a git command in the repository `git_dir`, or in none.
+# Whoever works there keeps the index as it is, and no program that the repository names is started.
+_READ_ONLY = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "diff.autoRefreshIndex=false")
+
+
+def run(
+    *arguments: str, git_dir: Path | None, work_tree: Path | None = None, seconds: float | None = None
+) -> str:
+    """Return the output of a git command in the repository `git_dir`, or in none, and in its `work_tree`.
 
     Raises GitError with git's message, and when it takes longer than `seconds`, by default LOCAL_SECONDS.
     """
-    where = ["--git-dir", str(git_dir)] if git_dir is not None else []
+    where = [] if work_tree is None else [*_READ_ONLY, "--work-tree", str(work_tree)]
+    where += [] if git_dir is None else ["--git-dir", str(git_dir)]
     command = [*BASE, *_SLOW_LIMIT, *where, *arguments]
     limit = LOCAL_SECONDS if seconds is None else seconds
     name = arguments[0]

@@ -21,24 +21,27 @@ EXIT_CODES = (
 def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     """Add the arguments of a try; `plan` is the default plan of nights."""
     parser.description = (
-        "Compare the tip of a branch with its merge base, a patch with what it applies to, or an install "
-        "prefix with another version: instructions are counted first, then rounds are measured until decided "
-        "or the budget is used up. No series gets a point."
+        "Compare what is in your clone or the tip of a branch with its merge base, patches with what they "
+        "apply to, or an install prefix with another version: instructions are counted first, then rounds "
+        "are measured until decided or the budget is used up. No series gets a point."
     )
     parser.epilog = EXIT_CODES
     add = parser.add_argument
     add(
         "what",
+        nargs="*",
         metavar="REF|PATCH",
-        help="branch, tag or commit, such as postgres@topic; the file of a patch; or an install prefix, such "
-        "as postgres@new=/opt/pg",
+        help="branch, tag or commit, such as postgres@topic; patches in their order, as files, a folder, or "
+        "mails (mbox); or an install prefix, such as postgres@new=/opt/pg; default: HEAD and what is "
+        "uncommitted in the clone around the current folder",
     )
     against = (
-        "what a ref is to be merged into, what a patch applies to, or what an install prefix is compared "
-        "with; default: the commit that the patch names, else upstream's main branch"
+        "what a ref is to be merged into, what patches apply to, or what an install prefix is compared "
+        "with; default: the commit that a patch names, else upstream's main branch; for HEAD the branch that "
+        "is tracked, else origin/HEAD"
     )
     add("--against", metavar="REF", help=against)
-    add("--engine", choices=list(Engine), default=Engine.POSTGRES, help="default: %(default)s")
+    add("--engine", choices=list(Engine), help="default: that of the clone, else postgres")
     add("--git", metavar="SOURCE", help=GIT_HELP)
     add("--suite", help=f"name or folder of the suite (default: {USUAL_SUITE})")
     add("--profile", default="smoke", help="how long and large: smoke (default) or short")

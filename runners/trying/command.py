@@ -22,6 +22,7 @@ from runners.occupancy.waiting import machine_awaited
 from runners.own_workload.arguments import USUAL_SUITE
 from runners.own_workload.suite_folder import suite_of
 from runners.trying.answer import TryAnswer, basis, heads, markdown, table
+from runners.trying.own_clone import engine_here
 from runners.trying.sides import Sides, TryError, sides_of
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
 from suites.definition import Suite, load_suite
@@ -39,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
         require_not_paused(home, now())
     if arguments.page is not None:
         require_page(Path(arguments.page))
-    engine = Engine(arguments.engine)
+    engine = Engine(arguments.engine or engine_here(arguments.git) or Engine.POSTGRES)
     suite = load_suite(suite_of(arguments, {engine}))  # a mistake in it is said before anything is fetched
     # A workflow names the box: what it asks for may come from somebody who must not run code there.
     is_published = arguments.box is not None
@@ -53,7 +54,8 @@ def main(arguments: argparse.Namespace) -> int:
         machine_awaited(home, arguments.wait * 60, shown),
         open_store(history_of_tries(home)) as store,
     ):
-        shown.note(f"try: {sides.described}")
+        for line in (f"try: {sides.described}", *sides.notes):
+            shown.note(line)
         outcome = run_trial(asked, home, store, shown)
         answer = answer_of(store, sides, outcome)
     page = write_page(answer, home, arguments.page)
@@ -150,14 +152,17 @@ def _planned(arguments: argparse.Namespace) -> tuple[Box, argparse.Namespace]:
             hint="omit --box, or name a suite of the checkout",
         )
     plan = load_plan(Path(arguments.plan))
+    if len(arguments.what) != 1:
+        raise TryError("with --box one branch, tag or commit is tried", where=" ".join(arguments.what))
+    engine = Engine(arguments.engine or Engine.POSTGRES)
     inputs = TryInputs(
-        arguments.engine,
-        arguments.what,
+        engine,
+        arguments.what[0],
         arguments.against,
         arguments.suite or USUAL_SUITE,
         arguments.profile,
         tuple(arguments.step),
     )
     box = box_for_try(plan, arguments.box or "", inputs)
-    git = arguments.git or plan.engines[Engine(arguments.engine)].git
-    return box, argparse.Namespace(**{**vars(arguments), "git": git})
+    git = arguments.git or plan.engines[engine].git
+    return box, argparse.Namespace(**{**vars(arguments), "git": git, "engine": engine})

@@ -1,33 +1,28 @@
 """What a try compares: a branch with its merge base, a patch with what it applies to, an install prefix."""
 
-import hashlib
-import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from build.engines import ENGINES
+from build.engines import ENGINES, git_ref
 from build.errors import TidemarkError
 from build.home import Home
 from build.installs.install import recorded_install
+from build.sources.clone import HEAD
 from build.sources.commits import merge_base
 from build.sources.git import mirror
-from build.sources.repository import git_address
+from build.sources.patching import require_applies
+from build.sources.repository import engine_of, git_address, repository_address
 from build.version import Engine, Version, parse_revision
 from runners.measuring.variants import Variant, Variants
+from runners.trying.own_clone import clone_of, own_work
+from runners.trying.series import PatchSeries, is_series, read_series
 
 TRIED = "try"
 """The variant that a patched version is called."""
 
 DIGITS = 12
 """The hex digits of a commit in the name of a version."""
-
-MAX_PATCH_BYTES = 20_000_000
-"""The size of a patch that is read."""
-
-_CHANGES_A_FILE = re.compile(rb"^(--- |diff --git )", re.MULTILINE)
-
-_BASE_COMMIT = re.compile(rb"^base-commit: ([0-9a-f]{40})\s*$", re.MULTILINE)
-"""The line with which `git format-patch --base` names the commit that a patch applies to."""
 
 
 class TryError(TidemarkError):
@@ -47,31 +42,44 @@ class Sides:
     git: str | None = None
     """The git source of both; None for a release from its tarball."""
 
+    notes: tuple[str, ...] = ()
+    """What is left out of what was named."""
+
 
 def sides_of(
-    what: str, against: str | None, engine: Engine, git: str | None, home: Home, *, is_published: bool = False
+    words: Sequence[str],
+    against: str | None,
+    engine: Engine,
+    git: str | None,
+    home: Home,
+    *,
+    is_published: bool = False,
 ) -> Sides:
-    """Return what a command line compares; `what` is a ref, with or without its engine, or a patch.
+    """Return what a command line compares; `words` are a ref, with or without its engine, or patches.
 
-    A patch applies to `against`, by default the commit that it names itself, else upstream's main branch; a
-    ref is compared with its merge base with `against`, and an install prefix, or a ref with one, with what
-    `against` names itself. With `is_published` a branch or tag of the git source has to lead to both. Raises
-    TryError, VersionError, PrefixError or GitError.
+    Without words they are HEAD and what is uncommitted in a clone, and its merge base with `against`, by
+    default its upstream branch. Patches apply to `against`, by default the commit that one of them names,
+    else upstream's main branch; a ref is compared with its merge base with `against`, and an install prefix,
+    or a ref with one, with what `against` names itself. With `is_published` a branch or tag of the git source
+    has to lead to both. Raises TryError, CloneError, PatchSeriesError, PatchError, VersionError, PrefixError or
+    GitError.
     """
+    if not words:
+        return _of_clone(against, engine, git, home)
+    if is_series(words):
+        return _of_series(read_series(words, home), against, engine, git, home)
+    for word in words if len(words) > 1 else ():
+        if not is_series([word]):
+            raise TryError(
+                f"{word} is no patch", where=" ".join(words), hint="name one ref, or nothing but patches"
+            )
+    (what,) = words
     path = Path(what)
-    if path.is_file() and is_patch(path):
-        return _of_patch(path, against, engine, git, home)
     if "/" in what and path.suffix in (".patch", ".diff"):
         raise TryError(f"there is no patch {what}", hint="name a file, or a branch, tag or commit")
     if any("=" in name for name in (what, against or "")):
         return _of_install(what, against, engine, git, home, is_published)
     return _of_ref(what, against, engine, git, home, is_published)
-
-
-def is_patch(file: Path) -> bool:
-    """Return whether a file has a line with which the part of a patch begins that changes a file."""
-    with file.open("rb") as opened:
-        return _CHANGES_A_FILE.search(opened.read(MAX_PATCH_BYTES)) is not None
 
 
 def read_version(text: str, engine: Engine) -> Version:
@@ -80,17 +88,33 @@ def read_version(text: str, engine: Engine) -> Version:
     return parse_revision(text if named else f"{engine}@{text}")
 
 
-def base_commit_of(patch: bytes) -> str | None:
-    """Return the commit that a patch says that it applies to; None if it names none."""
-    found = _BASE_COMMIT.findall(patch)
-    return found[-1].decode() if found else None
+def _of_clone(against: str | None, engine: Engine, git: str | None, home: Home) -> Sides:
+    clone = clone_of(git)
+    if clone is None or engine_of(clone) is not engine:
+        titles = ", ".join(ENGINES[known].title for known in Engine)
+        raise TryError(
+            "no ref and no patch is named, and there is no clone to look into",
+            where=git or str(Path.cwd()),
+            hint=f"name a branch or a patch, or start the command in a clone of one of {titles}",
+        )
+    if ENGINES[engine].needs_submodules and ".gitmodules" in clone.names_in(HEAD):
+        raise TryError(
+            f"commits of {ENGINES[engine].title} have submodules, which a build from git lacks",
+            where=str(clone.root),
+            hint="install both sides, and name their prefixes: "
+            f"./tidemark try {engine}@new=/PATH --against {engine}@old=/PATH",
+        )
+    address = str(clone.root)
+    work = own_work(clone, mirror(address, engine, home), engine, against, home)
+    base, tip = (Version(engine, f"git:{commit[:DIGITS]}") for commit in (work.base, work.head))
+    if work.patch is None:
+        return Sides(base, tip, work.described, git=address, notes=work.notes)
+    variants = {TRIED: Variant(patches=(work.patch,))}
+    return Sides(base, replace(tip, variant=TRIED), work.described, variants, address, work.notes)
 
 
-def _of_patch(path: Path, against: str | None, engine: Engine, git: str | None, home: Home) -> Sides:
-    if path.stat().st_size > MAX_PATCH_BYTES:
-        raise TryError(f"the patch {path.name} is larger than {MAX_PATCH_BYTES // 1_000_000} MB")
-    text = path.read_bytes()
-    named = base_commit_of(text)
+def _of_series(series: PatchSeries, against: str | None, engine: Engine, git: str | None, home: Home) -> Sides:
+    named = series.base_commit
     base = read_version(against or (f"git:{named}" if named else _main(engine)), engine)
     if base.is_install:
         raise TryError(
@@ -98,9 +122,15 @@ def _of_patch(path: Path, against: str | None, engine: Engine, git: str | None, 
             hint="name the release, branch or commit that it was compiled from",
         )
     base, address = _as_it_is(base, git, home)
-    name = f"{path.name} ({hashlib.sha256(text).hexdigest()[:8]})"
+    commit = None if address is None else mirror(address, base.engine, home).find(git_ref(base))
+    if commit is not None:
+        name = (against or str(base)).removeprefix(f"{base.engine}@").removeprefix("git:")
+        short = commit.commit[:DIGITS]
+        shown = name if name.startswith(short) else f"{name} ({short})"
+        require_applies(commit, series.files, shown)
     tip = Version(base.engine, base.ref, TRIED)
-    return Sides(base, tip, f"{name} on {base}", {TRIED: Variant(patches=(path.resolve(),))}, address)
+    variants = {TRIED: Variant(patches=series.files)}
+    return Sides(base, tip, f"{series.shown} on {base}", variants, address, series.notes)
 
 
 def _of_install(
@@ -133,10 +163,9 @@ def _as_it_is(version: Version, git: str | None, home: Home) -> tuple[Version, s
     """
     if version.is_install:
         return recorded_install(version, home).version, None
-    address = git_address(version.engine, git)
     if version.is_release:
-        return version, address
-    address = address or ENGINES[version.engine].upstream.git
+        return version, git_address(version.engine, git)
+    address = repository_address(version.engine, git)
     return _commit(version, mirror(address, version.engine, home).fetch(_ref(version)).commit), address
 
 
@@ -155,7 +184,7 @@ def _of_ref(
     tip = read_version(what, engine)
     other = read_version(against or _main(tip.engine), tip.engine)
     _require_comparable(tip, other)
-    address = git_address(tip.engine, git) or ENGINES[tip.engine].upstream.git
+    address = repository_address(tip.engine, git)
     source = mirror(address, tip.engine, home)
     new, base = merge_base(source, tip.engine, tip.ref, other.ref, is_published=is_published)
     if new == base:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from build.build_spec import BuildSpec, Patch, PatchError, build_spec, read_patches, release_of
+from build.build_spec import BuildSpec, Patch, build_spec, read_patches, release_of
 from build.home import Home
 from build.host import Compiler
 from build.progress import Silent
 from build.recipes.postgres import recipe
+from build.sources.patching import PatchError
 from build.sources.source import Source, obtain
 from build.version import parse_version
 from tests.build.stand import Repository

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from build.build_spec import PatchError
 from build.cache import store
 from build.home import ROOT, Home
 from build.host import HostError
@@ -18,6 +17,7 @@ from build.make import lookup, provide
 from build.programs.work import CompileError
 from build.progress import Silent
 from build.recipes.choices import PLAIN
+from build.sources.patching import PatchError
 from build.version import parse_version
 from tests.build.stand import Pins, Repository, Stand, Web
 
@@ -204,7 +204,9 @@ def test_a_patch_that_does_not_apply_names_file_and_hunk(
     versions(r18_99=stand.tarball(home.sources / TARBALL))
     patch = tmp_path / "old.patch"
     patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1 @@\n-int other;\n+int more;\n")
-    with pytest.raises(PatchError, match=r"old\.patch does not apply: the hunk at src/part\.c:1"):
+    with pytest.raises(
+        PatchError, match=r"old\.patch does not apply to postgres@18\.99: the hunk at src/part\.c:1"
+    ):
         provide(RELEASE, home, progress, patches=[patch])
     assert leftovers(home) == []
 

@@ -23,7 +23,8 @@ from runners.measuring.request import Request
 from runners.trying import trial
 from runners.trying.answer import TryAnswer, markdown
 from runners.trying.command import answer_of, require_page, write_page
-from runners.trying.sides import Sides, TryError, base_commit_of, sides_of
+from runners.trying.series import base_commit_of
+from runners.trying.sides import Sides, TryError, sides_of
 from runners.trying.trial import TrialRequest, history_of_tries, run_trial
 from suites.counting.tool import Callgrind
 from suites.definition import load_suite
@@ -74,29 +75,31 @@ def tried(lab: Lab, sides: Sides, minutes: float = 30.0, layouts: int = 0) -> tu
 
 def test_a_branch_is_compared_with_its_merge_base(lab: Lab) -> None:
     base, tip = branched(lab)
-    sides = sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home)
+    sides = sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home)
     assert (str(sides.base), str(sides.tip)) == (base, tip)
-    same = sides_of("postgres@topic", "postgres@master", Engine.MYSQL, str(lab.source), lab.home)
+    same = sides_of(["postgres@topic"], "postgres@master", Engine.MYSQL, str(lab.source), lab.home)
     assert replace(same, described="") == replace(sides, described="")
     with pytest.raises(TryError, match="contains"):
-        sides_of("master~1", "master", Engine.POSTGRES, str(lab.source), lab.home)
+        sides_of(["master~1"], "master", Engine.POSTGRES, str(lab.source), lab.home)
     with pytest.raises(TidemarkError, match="two engines"):
-        sides_of("topic", "mysql@trunk", Engine.POSTGRES, str(lab.source), lab.home)
+        sides_of(["topic"], "mysql@trunk", Engine.POSTGRES, str(lab.source), lab.home)
 
 
 def test_a_patch_is_tried_on_what_it_names(lab: Lab, tmp_path: Path) -> None:
     base, _ = branched(lab)
     commit = lab.git("rev-parse", "master~1")
+    old = lab.git("show", f"{commit}:server.c").strip()
+    hunk = f"@@ -1 +1 @@\n-{old}\n+int version;\n"
     patch = tmp_path / "work.patch"
-    patch.write_text(f"--- a/server.c\n+++ b/server.c\n--\nbase-commit: {commit}\n")
-    sides = sides_of(str(patch), None, Engine.POSTGRES, str(lab.source), lab.home)
+    patch.write_text(f"--- a/server.c\n+++ b/server.c\n{hunk}-- \nbase-commit: {commit}\n")
+    sides = sides_of([str(patch)], None, Engine.POSTGRES, str(lab.source), lab.home)
     assert (str(sides.base), str(sides.tip)) == (base, f"{base}#try")
     assert sides.variants["try"].patches == (patch.resolve(),)
-    release = sides_of(str(patch), "postgres@18.6", Engine.POSTGRES, None, lab.home)
+    release = sides_of([str(patch)], "postgres@18.6", Engine.POSTGRES, None, lab.home)
     assert str(release.tip) == "postgres@18.6#try"
     assert base_commit_of(b"no such line\nbase-commit: 12\n") is None
     with pytest.raises(TryError, match="there is no patch"):
-        sides_of(str(tmp_path / "other.patch"), None, Engine.POSTGRES, None, lab.home)
+        sides_of([str(tmp_path / "other.patch")], None, Engine.POSTGRES, None, lab.home)
 
 
 def test_an_install_prefix_is_tried_against_what_is_named(
@@ -109,7 +112,7 @@ def test_an_install_prefix_is_tried_against_what_is_named(
     )
 
     def sides(what: str, against: str | None, **published: bool) -> Sides:
-        return sides_of(what, against, Engine.POSTGRES, str(lab.source), lab.home, **published)
+        return sides_of([what], against, Engine.POSTGRES, str(lab.source), lab.home, **published)
 
     found = sides(new, old)
     assert (found.base.install_name, found.tip.install_name) == ("old", "new")
@@ -139,7 +142,7 @@ def test_a_page_replaces_no_file_of_another_kind(
 ) -> None:
     branched(lab)
     monkeypatch.setenv("TIDEMARK_HOME", str(lab.home.path))
-    answer, page = tried(lab, sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home))
+    answer, page = tried(lab, sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home))
     mine = tmp_path / "work.patch"
     mine.write_text("my work")
     words = ["try", "topic", "--git", str(lab.source), "--page"]
@@ -160,7 +163,7 @@ def test_a_file_that_is_no_patch_is_told_from_a_ref(
     (tmp_path / "notes.txt").write_text("not a patch")
     for words in ((what, "master"), ("topic", what)):
         with pytest.raises(TidemarkError) as caught:
-            sides_of(*words, Engine.POSTGRES, str(lab.source), lab.home)
+            sides_of([words[0]], words[1], Engine.POSTGRES, str(lab.source), lab.home)
         there = ": it is a file here" if what == "notes.txt" else ", and no file of this name here"
         assert caught.value.what == f"no tag, branch or commit '{what}'{there}"
     with pytest.raises(TidemarkError, match=rf"'{what}'.* file"):
@@ -184,7 +187,7 @@ def test_a_try_over_layouts(
 
     monkeypatch.setattr(session, "link_layouts", link)
     monkeypatch.setattr(bisect_builds, "provide", provide)
-    sides = sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home)
+    sides = sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home)
     answer, _ = tried(lab, sides, layouts=5)
     assert (linked, compiled) == ([0, 5], [True, True]), "instructions are counted without layouts"
     assert "interleaved rounds, in 5 layouts a side, of write-heavy" in markdown(answer, "page.html")
@@ -197,7 +200,7 @@ def test_more_instructions_are_told_and_no_series_gets_a_point(lab: Lab) -> None
     _, tip = branched(lab)
     assert lab.counts is not None
     lab.counts[tip] = MORE
-    sides = sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home)
+    sides = sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home)
     answer, page = tried(lab, sides)
     assert re.match(r"More work: more instructions in update-index \+(1\.9|2\.[01]) %\. ?", answer.headline)
     assert answer.exit_code == 1
@@ -213,7 +216,7 @@ def test_more_instructions_are_told_and_no_series_gets_a_point(lab: Lab) -> None
 
 def test_a_patch_that_costs_nothing_is_told_as_that(lab: Lab) -> None:
     branched(lab)
-    answer, _ = tried(lab, sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home))
+    answer, _ = tried(lab, sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home))
     assert answer.headline.startswith("No difference: the same instructions in all steps.")
     assert answer.exit_code == 0
     text = markdown(answer, "page.html").replace(str(answer.sides.base), "BASE")
@@ -225,7 +228,7 @@ def test_a_patch_that_costs_nothing_is_told_as_that(lab: Lab) -> None:
 def test_slower_rounds_and_an_exhausted_budget(lab: Lab) -> None:
     _, tip = branched(lab)
     lab.speeds[tip] = {"insert": 0.9}
-    sides = sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home)
+    sides = sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home)
     answer, _ = tried(lab, sides)
     assert answer.headline.startswith("Slower: slower in insert -")
     assert answer.exit_code == 1
@@ -239,7 +242,7 @@ def test_what_does_not_compile_is_no_answer(lab: Lab) -> None:
     _, tip = branched(lab)
     lab.unbuildable = {tip}
     with pytest.raises(TryError, match="cannot be built"):
-        tried(lab, sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home))
+        tried(lab, sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home))
 
 
 def test_a_budget_that_ends_before_a_verdict_is_continued_by_the_same_command(
@@ -248,7 +251,7 @@ def test_a_budget_that_ends_before_a_verdict_is_continued_by_the_same_command(
     branched(lab)
     lab.minutes_a_round = 1.0
     monkeypatch.setattr(time, "monotonic", lambda: lab.minutes * 60)
-    sides = sides_of("topic", None, Engine.POSTGRES, str(lab.source), lab.home)
+    sides = sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home)
     answer, _ = tried(lab, sides, minutes=5.0)
     assert len(lab.measured) == 5
     passes = len(lab.passes)

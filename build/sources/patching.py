@@ -1,0 +1,111 @@
+"""Whether a series of patches applies to a commit, before anything is compiled, and which hunk does not."""
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from build.errors import TidemarkError
+from build.sources import git_command
+from build.sources.git import Commit
+
+APPLY = ("apply", "-p1", "--whitespace=nowarn")
+"""How a patch is applied: as by `patch -p1`, but without fuzz."""
+
+_FAILED = re.compile(r"patch failed: (.+):([0-9]+)")
+_HUNK = re.compile(r"@@ -([0-9]+)(?:,[0-9]+)? \+[0-9]+(?:,[0-9]+)? @@.*")
+_NEW_NAME = re.compile(r"\+\+\+ (?:b/)?([^\t\n]+)")
+_OLD_NAME = re.compile(r"--- (?:a/)?([^\t\n]+)")
+
+_SECONDS = 120.0
+
+
+class PatchError(TidemarkError):
+    """A patch cannot be read or does not apply."""
+
+
+def require_applies(commit: Commit, patches: Sequence[Path], version: str) -> None:
+    """Raise PatchError for the first patch of a series that does not apply to a commit after those before it.
+
+    Nothing is written to the repository: the patched files go to a folder that is deleted. `version` is what
+    the commit is called in the message.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = {
+            "GIT_INDEX_FILE": f"{folder}/index",
+            "GIT_OBJECT_DIRECTORY": f"{folder}/objects",
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(commit.mirror / "objects"),
+        }
+        Path(folder, "objects").mkdir()
+
+        def git(*words: str) -> str:
+            command = [*git_command.BASE, "--git-dir", str(commit.mirror), *words]
+            environment = {**os.environ, "LC_ALL": "C", **scratch}
+            done = subprocess.run(
+                command,
+                check=False,
+                env=environment,
+                capture_output=True,
+                errors="replace",
+                timeout=_SECONDS,
+            )
+            return "" if done.returncode == 0 else done.stderr or "git failed"
+
+        problem = git("read-tree", commit.commit)
+        if problem:
+            raise PatchError(f"the files of {version} cannot be read", where=problem.strip()[-500:])
+        for number, patch in enumerate(patches, start=1):
+            errors = git(*APPLY, "--cached", "--", str(patch.resolve()))
+            if errors:
+                is_there = not git(*APPLY, "--cached", "--check", "--reverse", "--", str(patch.resolve()))
+                raise not_applying(patch, (number, len(patches)), version, errors, is_there=is_there)
+
+
+def not_applying(
+    patch: Path, place: tuple[int, int], version: str, errors: str, *, is_there: bool = False, log: str = ""
+) -> PatchError:
+    """Return the error for a patch that `git apply` has refused with `errors`.
+
+    `place` is its number in the series and the length of that; `is_there` says that it is applied already.
+    """
+    number, total = place
+    of_series = f", {number} of {total}," if total > 1 else ""
+    lines = [line.removeprefix("error: ").rstrip() for line in errors.splitlines() if "error: " in line]
+    found = [match for line in lines if (match := _FAILED.search(line))]
+    reasons = [_described(patch, match[1], int(match[2])) for match in found]
+    reason = "; ".join(reasons or dict.fromkeys(lines) or [errors.strip()[-300:]])
+    hint = "rebase it onto this version, or name the commit that it was made for with --against"
+    if log:
+        hint = "rebase it onto this version"
+    if number > 1:
+        hint = f"check that the patches are in order; {hint}"
+    if is_there:
+        reason, hint = "its changes are there already", "try an older commit, or omit this patch"
+    return PatchError(
+        f"the patch {patch.name}{of_series} does not apply to {version}: {reason}",
+        where="; ".join(filter(None, (str(patch), log and f"log {log}"))),
+        hint=hint,
+    )
+
+
+def _described(patch: Path, name: str, line: int) -> str:
+    """Return which hunk of a file did not match, of which `git apply` says the first old line."""
+    hunks = _hunks_of(patch.read_text(encoding="utf-8", errors="replace"), name)
+    places = [number for number, start in enumerate(hunks, start=1) if start == line]
+    which = f"hunk {places[0]} of {len(hunks)}" if places and len(hunks) > 1 else "the hunk"
+    return f"{which} at {name}:{line} does not match"
+
+
+def _hunks_of(text: str, name: str) -> list[int]:
+    """Return the first old line of each hunk of one file of a patch."""
+    found, current, old = [], "", ""
+    for line in text.splitlines():
+        if match := _OLD_NAME.fullmatch(line):
+            old = match[1]
+        elif match := _NEW_NAME.fullmatch(line):
+            current = old if match[1] == "/dev/null" else match[1]
+        elif (match := _HUNK.match(line)) and current == name:
+            found.append(int(match[1]))
+    return found
