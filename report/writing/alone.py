@@ -1,6 +1,6 @@
 """Pages to mail: one file with its style sheet inside, without scripts, that needs no network."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import htpy as h
@@ -29,17 +29,17 @@ def tried_alone(
     headline: str,
     heads: Sequence[str],
     rows: Sequence[Sequence[str]],
-    basis: Sequence[str],
+    below: Mapping[str, Sequence[str]],
     comparisons: Sequence[tuple[str, Comparison]],
 ) -> str:
     """Return the answer of a try as a page to mail, with both comparisons below it.
 
-    `heads` and `rows` are those of its table, `comparisons` have a heading each.
+    `heads` and `rows` are those of its table; the lines `below` it and the `comparisons` have a heading each.
     """
     cells = (h.tr[h.th(scope="row")[step], (h.td[cell] for cell in others)] for step, *others in rows)
     body = [
         section("The answer", table(heads, cells, caption="What changed, step by step"), lead=headline),
-        section("What it rests on", bullets(basis)),
+        *(section(heading, bullets(lines)) for heading, lines in below.items() if lines),
         *(part for heading, comparison in comparisons for part in comparison_sections(comparison, heading)),
         legend(),
     ]

@@ -8,6 +8,7 @@ from history.comparison.verdict import Verdict
 from history.escaping.markdown import Markdown, joined, md, row
 from history.rendering.numbers import DASH
 from history.stats.estimators import Interval
+from runners.trying.changes import StepChange
 from runners.trying.sides import Sides
 
 UNDECIDED = 2
@@ -57,6 +58,8 @@ class TryAnswer:
     timed: Comparison | None
     minutes: float
     failures: tuple[str, ...] = ()
+    changes: tuple[StepChange, ...] = ()
+    """What changed, of the steps in which functions or costs did."""
 
     @property
     def steps(self) -> tuple[StepAnswer, ...]:
@@ -123,6 +126,7 @@ def markdown(answer: TryAnswer, page: str) -> Markdown:
     """Return the summary as Markdown, for a terminal and the summary of a job; `page` is the file to mail."""
     lines: list[str] = [md("## Try: {}", answer.sides.described), "", md("**{}**", answer.headline), ""]
     lines += [md("| {} | {} | {} |\n|:--|--:|--:|", *heads(answer)), *map(row, table(answer)), ""]
+    lines += [md("- {}", change.text) for change in answer.changes]
     lines += [md("- failed: {}", failure) for failure in answer.failures]
     lines += [md("- {}", line) for line in basis(answer)]
     lines += [md("- page to mail: {}", page), ""]
@@ -142,7 +146,8 @@ def table(answer: TryAnswer) -> list[Sequence[str]]:
 
 
 def basis(answer: TryAnswer) -> Iterator[str]:
-    """Yield what the answer rests on."""
+    """Yield what the answer rests on, and what was left out."""
+    yield from answer.sides.notes
     for what, comparison in (("counted", answer.counted), ("measured", answer.timed)):
         if comparison is None:
             yield f"{'instructions were not counted' if what == 'counted' else 'no rounds were measured'}"

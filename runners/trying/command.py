@@ -22,6 +22,7 @@ from runners.occupancy.waiting import machine_awaited
 from runners.own_workload.arguments import USUAL_SUITE
 from runners.own_workload.suite_folder import suite_of
 from runners.trying.answer import TryAnswer, basis, heads, markdown, table
+from runners.trying.changes import changes_of
 from runners.trying.own_clone import engine_here
 from runners.trying.sides import Sides, TryError, sides_of
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
@@ -103,7 +104,8 @@ def answer_of(store: Store, sides: Sides, outcome: TrialOutcome) -> TryAnswer:
             return None
 
     counted, timed = compared(outcome.counted, INSTRUCTIONS), compared(outcome.timed, PRIMARY)
-    return TryAnswer(sides, counted, timed, outcome.seconds / 60, tuple(failures))
+    changes = changes_of(store, counted, timed)
+    return TryAnswer(sides, counted, timed, outcome.seconds / 60, tuple(failures), changes)
 
 
 def require_page(path: Path) -> None:
@@ -134,7 +136,11 @@ def write_page(answer: TryAnswer, home: Home, chosen: str | None) -> Path:
     named = [("Instructions", answer.counted), ("Throughput", answer.timed)]
     comparisons = [(heading, compared) for heading, compared in named if compared is not None]
     title = f"Try: {answer.sides.described}"
-    page = tried_alone(title, answer.headline, heads(answer), table(answer), list(basis(answer)), comparisons)
+    below = {
+        "Functions and resources": [change.text for change in answer.changes],
+        "What it rests on": list(basis(answer)),
+    }
+    page = tried_alone(title, answer.headline, heads(answer), table(answer), below, comparisons)
     path.write_text(page, encoding="utf-8")
     return path
 

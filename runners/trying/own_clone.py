@@ -15,7 +15,7 @@ from build.version import Engine
 from history.counts import counted
 from runners.trying.series import write_patch
 
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 """The files that a note names."""
 
 _LINE = re.compile(r"(?:.*/)?(?:master|main|trunk|REL_?[0-9_]+_STABLE|[0-9]+(?:\.[0-9]+)+)")
@@ -161,5 +161,5 @@ def _notes(changes: _Changes) -> tuple[str, ...]:
 
 
 def _named(paths: list[str]) -> str:
-    more = len(paths) - _MOST_NAMED
-    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(paths) - _MAX_NAMED
+    return ", ".join(paths[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

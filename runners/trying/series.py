@@ -237,4 +237,6 @@ def _require_whole(patches: Iterable[NumberedPatch], path: Path) -> None:
     missing = sorted(set(range(1, total + 1)) - set(numbers))
     if missing:
         named = ", ".join(f"{number}/{total}" for number in missing)
-        raise PatchSeriesError(f"the mails lack patch {named}", where=str(path), hint="add the mail that has it")
+        raise PatchSeriesError(
+            f"the mails lack patch {named}", where=str(path), hint="add the mail that has it"
+        )

@@ -61,8 +61,8 @@ def sides_of(
     default its upstream branch. Patches apply to `against`, by default the commit that one of them names,
     else upstream's main branch; a ref is compared with its merge base with `against`, and an install prefix,
     or a ref with one, with what `against` names itself. With `is_published` a branch or tag of the git source
-    has to lead to both. Raises TryError, CloneError, PatchSeriesError, PatchError, VersionError, PrefixError or
-    GitError.
+    has to lead to both. Raises TryError, CloneError, PatchSeriesError, PatchError, VersionError,
+    PrefixError or GitError.
     """
     if not words:
         return _of_clone(against, engine, git, home)
@@ -113,7 +113,9 @@ def _of_clone(against: str | None, engine: Engine, git: str | None, home: Home) 
     return Sides(base, replace(tip, variant=TRIED), work.described, variants, address, work.notes)
 
 
-def _of_series(series: PatchSeries, against: str | None, engine: Engine, git: str | None, home: Home) -> Sides:
+def _of_series(
+    series: PatchSeries, against: str | None, engine: Engine, git: str | None, home: Home
+) -> Sides:
     named = series.base_commit
     base = read_version(against or (f"git:{named}" if named else _main(engine)), engine)
     if base.is_install:

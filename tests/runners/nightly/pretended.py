@@ -32,6 +32,7 @@ from suites.counting.counted_pass import CountedPass
 from suites.counting.tool import Callgrind
 from suites.measurement import Measurement
 from suites.metrics import INSTRUCTIONS
+from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from suites.server import ServerError
 from suites.sizing import Hardware, sizes
 from suites.turns.failures import ServerDiedError
@@ -41,6 +42,14 @@ from tests.runners.measuring.journal import FakeServer, Journal
 BASE = "postgres@17.11"
 STEPS = ("update-index", "delete", "insert")
 BRANCH = "postgres@master"
+
+
+def counted_profile(functions: Mapping[str, int]) -> StepProfile:
+    """A profile of one query with these instructions in each function."""
+    stacks = {f"client backend;main;{name}": count for name, count in functions.items()}
+    return StepProfile(
+        COUNTED_EVENT, COUNTED_FREQUENCY, 1.0, 0, stacks, dict.fromkeys([*functions, "main"], 1)
+    )
 
 
 class Lab:
@@ -60,6 +69,8 @@ class Lab:
         """Versions, step and round."""
         self.counts: dict[str, Mapping[str, float]] | None = None
         """Instructions per query by version, and by step, 1 unless said; None where nothing is counted."""
+        self.functions: dict[str, Mapping[str, int]] = {}
+        """Instructions per query by version and function, where passes keep stacks apart."""
         self.passes: list[tuple[str, str]] = []
         """Version and step of every counted pass."""
         self.unbuildable: set[str] = set()
@@ -208,7 +219,9 @@ class Lab:
         self.passes.append((name, step.name))
         scatter = random.Random(f"{step.name} {len(self.passes)}").gauss(0.0, 0.0003)
         level = self.counts.get(name, {}).get(step.name, 1.0)
-        return CountedPass({INSTRUCTIONS: 50_000 * level * (1 + scatter)}, None)
+        functions = self.functions.get(name) if stacks else None
+        profile = None if functions is None else counted_profile(functions)
+        return CountedPass({INSTRUCTIONS: 50_000 * level * (1 + scatter)}, profile)
 
     def _load(self, version: MeasuredVersion) -> None:
         why = self.unloadable.get(version.name)

@@ -15,6 +15,7 @@ from build.installs import facts
 from build.sources.commits import commit_range
 from build.sources.git import mirror
 from build.version import Engine, Version
+from history.comparison.verdict import Judged, MetricChange
 from history.open import open_store
 from runners.bisect.run import builds as bisect_builds
 from runners.cli import main
@@ -22,6 +23,7 @@ from runners.measuring import session
 from runners.measuring.request import Request
 from runners.trying import trial
 from runners.trying.answer import TryAnswer, markdown
+from runners.trying.changes import changes_of
 from runners.trying.command import answer_of, require_page, write_page
 from runners.trying.series import base_commit_of
 from runners.trying.sides import Sides, TryError, sides_of
@@ -212,6 +214,31 @@ def test_more_instructions_are_told_and_no_series_gets_a_point(lab: Lab) -> None
         options = [json.loads(text) for (text,) in rows(store, "SELECT options FROM sessions")]
     assert [option["try"] for option in options] == [True, True]
     assert not lab.home.history.exists()
+
+
+def test_functions_and_resources_that_changed_are_named(lab: Lab) -> None:
+    base, tip = branched(lab)
+    assert lab.counts is not None
+    lab.counts[tip] = MORE
+    lab.functions = {
+        base: {"_bt_first": 40_000, "hash_any": 9_000, "palloc": 1_000},
+        tip: {"_bt_first": 41_200, "hash_any": 7_500, "palloc": 1_010, "loop": 3_009},
+    }
+    answer, page = tried(lab, sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home))
+    said = "update-index: functions: loop +3,009, hash_any -1,500, _bt_first +1,200 instructions per query"
+    (change,) = answer.changes
+    assert change.text.startswith(said)
+    assert f"- {said}" in markdown(answer, "page.html").replace("\\_", "_").replace("\\+", "+")
+    assert said in page
+    cpu = Judged("server_cpu_us_per_op", 1.0, 1.2, 1.2, None, MetricChange.MORE, 9, 0.02, "round")
+    unknown = replace(cpu, metric="server_cs_per_op", change=MetricChange.UNKNOWN)
+    assert answer.timed is not None
+    (contender,) = answer.timed.contenders
+    steps = tuple(replace(step, beside=(cpu, unknown)) for step in contender.steps if step.step == "insert")
+    timed = replace(answer.timed, contenders=(replace(contender, steps=steps),))
+    with open_store(history_of_tries(lab.home)) as store:
+        insert, _ = changes_of(store, answer.counted, timed)
+    assert insert.text == "insert: resources per query: server CPU +20.0 %"
 
 
 def test_a_patch_that_costs_nothing_is_told_as_that(lab: Lab) -> None:
