@@ -54,13 +54,14 @@ def _run_program(client: Build, address: Address, folder: Path, name: str) -> No
         "PGUSER": address.user,
         "PGDATABASE": address.database,
     }
+    variables = f"the program has {', '.join(where)} and PATH of the caller's variables, and no others"
     try:
         run([folder / name], what=name, cwd=folder, env={**where, "PATH": path}, seconds=SETUP_SECONDS)
     except ProcessError as error:
         raise SetupError(
             error.what,
             where=str(folder / name),
-            hint=f"the program has {', '.join(where)} and PATH of the caller's variables, and no others",
+            hint=advice(error.what, name) or variables,
         ) from error
     except OSError as error:
         raise SetupError(

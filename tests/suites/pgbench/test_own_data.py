@@ -128,6 +128,12 @@ def test_a_program_fills_the_database(server: PostgresServer, tmp_path: Path) ->
         loaded(suite, server)
     assert caught.value.what == ("fill failed with exit status 3; it said:\nreading rows.csv\nno such file")
     assert caught.value.where == str(program)
+    program.write_text("#!/bin/sh\npsql -c 'CREATE EXTENSION vector' -v ON_ERROR_STOP=1\n")
+    with pytest.raises(SetupError) as caught:
+        loaded(suite, server)
+    assert caught.value.hint.startswith(
+        "the server's build has no extension vector: build it with --extension"
+    )
     program.write_text("#!/no/such/interpreter\n")
     with pytest.raises(SetupError, match="fill cannot be started: No such file or directory"):
         loaded(suite, server)
