@@ -148,11 +148,12 @@ def collapsed_reason(commit: CommitInfo, engine: Engine) -> str:
 
 
 def merge_base(
-    mirror: Mirror, engine: Engine, tip: str, other: str, *, is_published: bool = False
+    mirror: Mirror, engine: Engine | None, tip: str, other: str, *, is_published: bool = False
 ) -> tuple[str, str]:
     """Return the commits, 40 hex digits, of `tip` and of where it left the line of `other`; both are refs.
 
-    Raises GitError if a ref does not exist, the source is a shallow clone, or they have no common ancestor;
+    Without an engine they are refs of an extension. Raises GitError if a ref does not exist, the source is a
+    shallow clone, or they have no common ancestor;
     with `is_published` also if no branch or tag of the source leads to a ref.
     """
     new, old = _resolve_both(mirror, engine, (tip, other), is_published)

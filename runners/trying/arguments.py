@@ -43,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     add("--against", metavar="REF", help=against)
     add("--engine", choices=list(Engine), help="default: that of the clone, else postgres")
     add("--git", metavar="SOURCE", help=GIT_HELP)
+    extension = "try a ref of an extension's repository, such as pgvector=. in a clone of it; needs --server"
+    add("--extension", metavar="NAME=REPO", help=extension)
+    add("--server", metavar="VERSION", help="the Postgres that the extension is tried on: postgres@18.6")
     add("--suite", help=f"name or folder of the suite (default: {USUAL_SUITE})")
     add("--profile", default="smoke", help="how long and large: smoke (default) or short")
     add("--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
+from build.sources.clone import HEAD
+from build.sources.repository import git_address
 from build.version import Engine
 from history.comparison.compare import compare
 from history.comparison.result import CompareOptions, Comparison
@@ -23,6 +25,7 @@ from runners.own_workload.arguments import USUAL_SUITE
 from runners.own_workload.suite_folder import suite_of
 from runners.trying.answer import TryAnswer, basis, heads, markdown, table
 from runners.trying.changes import changes_of
+from runners.trying.extension_sides import extension_sides
 from runners.trying.own_clone import engine_here
 from runners.trying.sides import Sides, TryError, sides_of
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
@@ -45,8 +48,12 @@ def main(arguments: argparse.Namespace) -> int:
     suite = load_suite(suite_of(arguments, {engine}))  # a mistake in it is said before anything is fetched
     # A workflow names the box: what it asks for may come from somebody who must not run code there.
     is_published = arguments.box is not None
-    sides = sides_of(
-        arguments.what, arguments.against, engine, arguments.git, home, is_published=is_published
+    sides = (
+        _extension_sides(arguments, home)
+        if arguments.extension or arguments.server
+        else sides_of(
+            arguments.what, arguments.against, engine, arguments.git, home, is_published=is_published
+        )
     )
     asked = request_of(arguments, sides, suite)
     home.path.mkdir(parents=True, exist_ok=True)
@@ -66,6 +73,22 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.script:
         print(f"suite: {suite.name}; to keep it: ./tidemark suite save {suite.name} NAME")
     return answer.exit_code
+
+
+def _extension_sides(arguments: argparse.Namespace, home: Home) -> Sides:
+    if arguments.box is not None:
+        raise TryError("a workflow tries no extension", where="--extension", hint="omit --box")
+    if not arguments.extension or not arguments.server:
+        raise TryError(
+            "an extension is tried on one server",
+            where="--extension" if arguments.extension else "--server",
+            hint="./tidemark try REF --extension NAME=REPO --server postgres@18.6",
+        )
+    git = git_address(Engine.POSTGRES, arguments.git)
+    if len(arguments.what) > 1:
+        raise TryError("a try of an extension compares one ref", where=" ".join(arguments.what))
+    what = arguments.what[0] if arguments.what else HEAD
+    return extension_sides(what, arguments.against, arguments.server, arguments.extension, git, home)
 
 
 def request_of(arguments: argparse.Namespace, sides: Sides, suite: Suite) -> TrialRequest:

@@ -1,0 +1,62 @@
+"""What a try of an extension compares: a ref of its repository with its merge base, on one server."""
+
+from dataclasses import replace
+
+from build.extensions.extension import Extension, parse_extension, require_extensible
+from build.home import Home
+from build.sources.commits import merge_base
+from build.sources.git_command import NoSuchRefError
+from build.version import parse_version
+from runners.measuring.variants import Variant
+from runners.trying.sides import DIGITS, Sides, TryError
+
+MAIN_BRANCHES = ("main", "master")
+"""What a ref is compared with by default: the first of these branches that the repository has."""
+
+
+def extension_sides(
+    what: str, against: str | None, server: str, text: str, git: str | None, home: Home
+) -> Sides:
+    """Return the two sides of a try of an extension, `NAME=REPO`; `what` and `against` are refs of it.
+
+    `git` is the git source of the `server`, a version without a variant. Raises TryError, ExtensionError,
+    VersionError or GitError.
+    """
+    version, extension = parse_version(server), parse_extension(text, has_ref=False)
+    require_extensible(version, (extension,))
+    if version.variant:
+        raise TryError("a try compares plain versions", where=server, hint="omit what follows the #")
+    source = extension.mirror(home)
+    other = against or _main(extension, home)
+    new, base = merge_base(source, None, what, other)
+    if new == base:
+        raise TryError(
+            f"{other} contains {what}: there is nothing to try",
+            where=f"{what} is {new[:DIGITS]} in {source.shown}",
+            hint="commit what is to be tried, and name what it is compared with: --against REF",
+        )
+    sides = [replace(version, variant=commit[:DIGITS]) for commit in (base, new)]
+    variants = {
+        commit[:DIGITS]: Variant(extensions=(replace(extension, ref=commit[:DIGITS], commit=commit),))
+        for commit in (base, new)
+    }
+    described = (
+        f"{extension.name} {what} ({new[:DIGITS]}) against {base[:DIGITS]}, where it leaves {other}, "
+        f"on {version}"
+    )
+    return Sides(sides[0], sides[1], described, variants, git)
+
+
+def _main(extension: Extension, home: Home) -> str:
+    source = extension.mirror(home)
+    for branch in MAIN_BRANCHES:
+        try:
+            source.fetch(branch)
+        except NoSuchRefError:
+            continue
+        return branch
+    raise TryError(
+        f"the repository of {extension.name} has no branch {' or '.join(MAIN_BRANCHES)}",
+        where=source.shown,
+        hint="name what the ref is to be merged into: --against REF",
+    )
