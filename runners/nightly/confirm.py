@@ -74,7 +74,7 @@ def suspicion_of(
     """Return a question with the session that answers it; that of past commits has no layouts or profiles."""
     versions = (parse_version(question.before.version), parse_version(question.after.version))
     engine, branch = versions[1].engine, question.confirms.branch
-    request = request_of(task, versions, git=plan.engines[engine].git, variants=plan.definitions())
+    request = request_of(task, versions, git=plan.engines[engine].git, variants=plan.definitions(versions))
     steps = tuple(step for step in request.steps if step.name in question.confirms.steps)
     confirms = replace(question.confirms, steps=tuple(step.name for step in steps))
     request = replace(request, steps=steps, confirms=confirms)

@@ -1,7 +1,7 @@
 """The plan of a night: boxes, tracked versions, suites, limits. `runners/nightly.toml`, read and checked."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,14 +11,14 @@ from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.files import toml_value
 from build.home import Home
-from build.version import Engine, VersionError, is_ref, is_release, is_variant, parse_version
+from build.version import Engine, Version, VersionError, is_ref, is_release, is_variant, parse_version
 from history.open import is_server
 from history.stats.layouts import MIN_LAYOUTS
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
-from runners.nightly.variant_plan import VariantPlan
+from runners.nightly.variant_plan import VariantPlan, with_versions
 from suites.definition import Suite, SuiteError, load_suite
 from suites.keys.levels import LEVEL
 from suites.keys.step import Levels, require_levels
@@ -259,9 +259,10 @@ class Plan(_Strict):
         if asked.version.variant and asked.version.variant not in self.variants:
             raise ValueError(f"tasks.backfill: {asked.branch}: no [variants.{asked.version.variant}]")
 
-    def definitions(self) -> Variants:
-        """Return the definitions of all variants."""
-        return {name: variant.definition() for name, variant in self.variants.items()}
+    def definitions(self, versions: Iterable[Version] = ()) -> Variants:
+        """Return the definitions of all variants, and of `versions` at a commit of an extension."""
+        defined = {name: variant.definition() for name, variant in self.variants.items()}
+        return with_versions(defined, versions)
 
     def tasks_of(self, box: str) -> list[Task]:
         """Return the tasks of a box in order of priority."""

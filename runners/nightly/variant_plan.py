@@ -1,11 +1,17 @@
 """What a plan says of a variant of the versions that it follows."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from build.addresses import without_secrets
 from build.errors import TidemarkError
+from build.extensions.extension import EXTENSION_DIGITS, parse_extension
 from build.home import ROOT
 from build.recipes.choices import PLAIN, ChoiceError
-from runners.measuring.variants import Variant
+from build.version import Version
+from runners.measuring.variants import Variant, Variants
 from suites.additions.indexes import parse_index
 from suites.additions.names import CompanionName
 
@@ -30,10 +36,19 @@ class VariantPlan(BaseModel):
     companions: tuple[CompanionName, ...] = ()
     """Companion processes of the server."""
 
+    extensions: tuple[str, ...] = ()
+    """An extension of Postgres, as `--extension` takes it, which is followed from commit to commit."""
+
     @model_validator(mode="after")
     def _well_formed(self) -> "VariantPlan":
-        if not any((self.settings, self.build, self.patches, self.indexes, self.companions)):
-            raise ValueError("it has neither settings nor build, patches, indexes or companions")
+        given = (self.settings, self.build, self.patches, self.indexes, self.companions, self.extensions)
+        if not any(given):
+            raise ValueError("it has neither settings nor build, patches, indexes, companions or extensions")
+        if len(self.extensions) > 1:
+            raise ValueError("extensions: a variant follows one of them; define another variant")
+        for text in self.extensions:
+            if without_secrets(text.partition("=")[2]) != text.partition("=")[2]:
+                raise ValueError("extensions: the address holds a user name, password or token")
         self.definition()
         return self
 
@@ -51,5 +66,26 @@ class VariantPlan(BaseModel):
                 parse_index(index)
         except TidemarkError as error:
             raise ValueError(f"indexes: {error.what}") from error
+        try:
+            extensions = tuple(map(parse_extension, self.extensions))
+        except TidemarkError as error:
+            raise ValueError(f"extensions: {error.what}") from error
         patches = tuple(ROOT / patch for patch in self.patches)
-        return Variant(self.settings, choices, patches, self.indexes, self.companions)
+        return Variant(self.settings, choices, patches, self.indexes, self.companions, extensions)
+
+
+def at_commit(name: str, commit: str) -> str:
+    """Return the name of the variant `name` at a commit of its extension: `vec-5bf748b86b12`."""
+    return f"{name}-{commit[:EXTENSION_DIGITS]}"
+
+
+def with_versions(defined: Variants, versions: Iterable[Version]) -> Variants:
+    """Return definitions with those of the versions that are called as `at_commit` calls them."""
+    found = dict(defined)
+    for version in versions:
+        name, _, commit = version.variant.rpartition("-")
+        followed = defined.get(name)
+        if version.variant not in defined and followed is not None and followed.extensions:
+            (extension,) = followed.extensions
+            found[version.variant] = replace(followed, extensions=(replace(extension, ref=commit),))
+    return found

@@ -4,11 +4,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
 from build.engines import ENGINES
 from build.errors import TidemarkError
+from build.extensions.extension import commit_of
 from build.home import Home
 from build.sources.git import mirror
 from build.sources.repository import git_address
@@ -16,10 +18,12 @@ from build.version import Engine, Version, parse_version
 from history.series.night import configuration_name, release_branch
 from history.series.results import KnownResult, known_results
 from history.series.task_states import TaskOutcome
+from history.series.variants import EXTENSIONS
 from history.store.records import Environment
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.variants import Variants
 from runners.nightly.plan import Plan, Task, Tracked
+from runners.nightly.variant_plan import at_commit
 from suites.definition import load_suite
 from suites.durability import Durability
 
@@ -90,7 +94,9 @@ class Target:
         """The branch with its commit, or the release: `postgres@master (5bf748b86b12)`."""
         if self.version is None or str(self.version) == self.tracked:
             return self.tracked
-        return f"{self.tracked} ({self.version.ref.removeprefix('git:')})"
+        # Of a release that moves, an extension does.
+        last = self.version.variant.rpartition("-")[2] if self.version.is_release else self.version.ref
+        return f"{self.tracked} ({last.removeprefix('git:')})"
 
     @property
     def place(self) -> str:
@@ -155,13 +161,14 @@ def find_work(
     A branch that cannot be fetched is a target without a version; work that does not need it is still found.
     """
     tips = {engine: tuple(_tips(engine, tracked, home)) for engine, tracked in plan.engines.items()}
+    commits = {tip.branch: tip for tip in _extension_tips(plan, home)}
     found = []
     for task in plan.tasks_of(box):
         for engine in plan.engines_of(task):
             tracked = plan.engines[engine]
             environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
             every = [
-                target
+                _at_commit(target, commits)
                 for target in _targets(plan, engine, task, environment, tips[engine])
                 if mine(environment, branch_of(target))
             ]
@@ -169,6 +176,7 @@ def find_work(
             session = _session(plan, engine, task, environment, targets)
             branches = (f"{engine}@{branch}" for branch in tracked.branches)
             own = frozenset(branch for branch in branches if mine(environment, branch))
+            own |= {branch_of(target) for target in every if target.was_fetched}
             found.append(Spot(task, engine, environment, session, own, targets=targets))
     return NightWork(tuple(found))
 
@@ -182,8 +190,8 @@ def tracked_names(plan: Plan, engine: Engine) -> tuple[str, ...]:
 
 def branch_of(target: Target) -> str:
     """Return the branch of a target's series: `postgres@18` of `postgres@18.6`."""
-    is_branch = target.version is None or str(target.version) != target.tracked
-    return target.tracked if is_branch else release_branch(parse_version(target.tracked))
+    tracked = parse_version(target.tracked)
+    return release_branch(tracked) if tracked.is_release else target.tracked
 
 
 def environment_of(request: Request, box: str) -> Environment:
@@ -217,6 +225,28 @@ def _tips(engine: Engine, tracked: Tracked, home: Home) -> Iterator[Tip]:
             yield Tip(name, Version(engine, f"git:{commit[:COMMIT_DIGITS]}", variant))
 
 
+def _extension_tips(plan: Plan, home: Home) -> Iterator[Tip]:
+    """Yield the variants with an extension, by name, at the commit that its ref has today."""
+    for name, definition in plan.definitions().items():
+        for extension in definition.extensions:
+            try:
+                commit = commit_of(extension, home).commit
+            except TidemarkError as error:
+                yield Tip(name, None, str(error))
+            else:
+                yield Tip(name, Version(Engine.POSTGRES, "", at_commit(name, commit)))
+
+
+def _at_commit(target: Target, commits: Mapping[str, Tip]) -> Target:
+    """Return a target whose variant has an extension as a branch at the commit of that."""
+    tip = commits.get(target.version.variant) if target.version else None
+    if tip is None or target.version is None:
+        return target
+    if tip.version is None:
+        return replace(target, version=None, outcome=TaskOutcome.UNREACHABLE, reason=tip.problem)
+    return replace(target, version=replace(target.version, variant=tip.version.variant), was_fetched=True)
+
+
 def _targets(
     plan: Plan, engine: Engine, task: Task, environment: Environment, tips: Sequence[Tip]
 ) -> Iterator[Target]:
@@ -242,7 +272,7 @@ def _looked_up(
         for name, result in known_results(history, environment, names).items():
             if name not in known or known[name].failure:
                 known[name] = result
-    definitions = plan.definitions()
+    definitions = plan.definitions(target.version for target in targets if target.version)
     return tuple(_as_known(target, known.get(str(target.version)), definitions) for target in targets)
 
 
@@ -254,9 +284,14 @@ def _as_known(target: Target, result: KnownResult | None, definitions: Variants)
     assert target.version is not None
     variant = target.version.variant
     defined = definitions[variant].to_json() if variant in definitions else {}
-    if defined != (result.definition or {}):
+    if _besides_extensions(defined) != _besides_extensions(result.definition or {}):
         return target  # what failed was another server
     return replace(target, outcome=TaskOutcome.FAILED, reason=result.failure)
+
+
+def _besides_extensions(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a definition without extensions, whose commit is in the name of the version."""
+    return {key: value for key, value in definition.items() if key != EXTENSIONS}
 
 
 def _session(
@@ -276,7 +311,7 @@ def _session(
         for target, version in pending
         if version.variant or not version.is_release
     }
-    request = request_of(task, versions, named, tracked.git, plan.definitions())
+    request = request_of(task, versions, named, tracked.git, plan.definitions(versions))
     return PlannedSession(task, request, environment)
 
 

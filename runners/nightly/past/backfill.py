@@ -174,7 +174,7 @@ class BackfillRun:
         version = place.version(commit.commit)
         versions = (parse_version(tracked.base), version)
         branches = {str(version): place.asked.branch}
-        request = request_of(place.task, versions, branches, tracked.git, self._plan.definitions())
+        request = request_of(place.task, versions, branches, tracked.git, self._plan.definitions(versions))
         request = replace(request, stands_at={str(version): commit.stands_at}, perf=None)
         why = f", around a change in {', '.join(action.lead.steps)}" if action.lead else ""
         self._progress.note(f"backfill of {place}: {version} of {commit.stands_at:%Y-%m-%d}{why}")

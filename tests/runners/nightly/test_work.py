@@ -1,5 +1,6 @@
 """What is new: releases without a result, branches that have moved; and what is done already."""
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,9 +14,11 @@ from history.open import open_store
 from history.series.task_states import TaskOutcome
 from history.store.records import SessionStatus
 from history.store.writer import Store
+from runners.measuring.variants import definition_of
 from runners.nightly.plan import Plan
 from runners.nightly.work import NightWork, find_work, request_of
 from tests.history.handmade import record_steps, session_start
+from tests.tiny_extension import TinyExtension
 
 PLAN = {
     "boxes": {"db1": {"label": "tidemark-db1"}},
@@ -180,6 +183,37 @@ def test_a_variant_is_a_branch_of_its_own(store: Store, source: Path, tmp_path: 
     assert work.sessions[0].environment.configuration == "smoke relaxed 3s"
     done(store, *new, branches=dict(request.branches))
     assert not missing().sessions
+
+
+def test_an_extension_is_followed_as_a_branch_on_a_release(store: Store, tmp_path: Path) -> None:
+    tiny = TinyExtension(tmp_path / "tiny")
+    first = tiny.tagged("v1")
+    variants = {"vec": {"extensions": [f"tiny={tiny.path}@main"]}}
+    tracked = {"base": BASE, "releases": ["18.6#vec"]}
+    followed = Plan.model_validate(PLAN | {"engines": {"postgres": tracked}, "variants": variants})
+
+    def missing() -> NightWork:
+        with store.database.reading() as connection:
+            return find_work(followed, "db1", "db1", connection, Home(tmp_path / "home"))
+
+    def version(commit: str) -> str:
+        return f"postgres@18.6#vec-{commit[:12]}"
+
+    work = missing()
+    assert names(work) == [[BASE, version(first)]]
+    assert work.targets[0].name == f"postgres@18.6#vec ({first[:12]})"
+    assert work.spots[0].branches == {"postgres@18#vec"}
+    request = work.sessions[0].request
+    assert request.branches == {version(first): "postgres@18#vec"}
+    (extension,) = definition_of(parse_version(version(first)), request.variants).extensions
+    assert (extension.repository, extension.ref) == (str(tiny.path), first[:12])
+    done(store, BASE, version(first), branches=dict(request.branches))
+    assert not missing().sessions
+    second = tiny.tagged("v2", factor=2)
+    assert names(missing()) == [[BASE, version(second)]]
+    shutil.rmtree(tiny.path / ".git")
+    (target,) = missing().targets
+    assert target.outcome is TaskOutcome.UNREACHABLE
 
 
 def test_a_base_alone_is_measured_once(store: Store, tmp_path: Path) -> None:
