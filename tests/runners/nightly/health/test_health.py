@@ -58,7 +58,7 @@ def test_a_source_that_does_not_answer_is_overdue_with_the_first_night(lab: Lab)
     task = of_task(lab)
     assert task.is_overdue
     assert task.newest is not None
-    assert task.why.startswith("the branch could not be fetched: git fetch failed")
+    assert task.why.startswith("the branch could not be fetched: git ls-remote failed")
     assert task.why.endswith("; no result since 2026-03-03 02:00 UTC")
     assert task.state is not None
     assert task.state.fetched_at == NIGHT + timedelta(days=1)
