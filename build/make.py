@@ -75,7 +75,7 @@ def provide(
     if build is None and slim is not None:
         build = _find(version, home, read, choices, git_source, slim, relinks=relinks)
     if build is not None:
-        progress.note(f"{version}: from the build cache: {build.prefix.name}")
+        progress.note(f"{version}: from the build cache: {build.prefix.name}{_namesakes(build, home)}")
         return build
     obtained = source.obtain(version, home, progress, git_source)
     options = CompileOptions(jobs or host.cores(), host.ccache_program() if use_ccache else None)
@@ -157,6 +157,12 @@ def _imported(
     # A build is imported in order to be measured, even if compiling on this machine would give another one.
     digest = known.digest if known else None
     return store.imported(home, version, digest, [patch.sha256 for patch in patches], choices.to_json())
+
+
+def _namesakes(build: Build, home: Home) -> str:
+    """Return which builds an imported one could be mistaken for, and how to name these; empty if none."""
+    others = [f"{build.version.engine}@NAME={other.prefix}" for other in store.namesakes(home, build)]
+    return f", which was imported; there are others of this version: {', '.join(others)}" if others else ""
 
 
 def _compile_once(spec: BuildSpec, home: Home, progress: Progress, options: CompileOptions) -> Build:

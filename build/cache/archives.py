@@ -51,11 +51,33 @@ def import_(path: Path, home: Home, progress: Progress) -> Build:
     with held(store.lock_path(home, key), lambda: progress.note(f"{name}: waiting for another process")):
         existing = store.find(home, key)
         if existing is not None:
+            _require_same(existing, archive, contents)
             progress.note(f"{name}: already in the build cache")
             return existing
         with progress.task(f"import {name}"):
             digest = _check_archive(archive, contents, home)
             return _unpack(archive, contents, digest, home)
+
+
+def _require_same(existing: Build, archive: Path, contents: ArchiveInfo) -> None:
+    """Raise ArchiveError if a build was imported with the same description, but from another archive.
+
+    What `export` writes has a key over all that the build was made from; a description by hand may leave out
+    what distinguishes two builds.
+    """
+    if contents.has_manifest:
+        return
+    try:
+        recorded = json_value((existing.prefix / store.IMPORTED).read_bytes())["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if recorded != sha256_of(archive):
+        raise ArchiveError(
+            f"another archive with the same description was imported as {existing.prefix.name}",
+            where=str(archive),
+            hint="say in the .json file what distinguishes the two, such as an entry of `configure`, or "
+            f"unpack the archive and name its folder: {existing.version.engine}@NAME=/PATH",
+        )
 
 
 def _export(build: Build, folder: Path) -> Path:

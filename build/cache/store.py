@@ -105,6 +105,25 @@ def imported(
     return None
 
 
+def namesakes(home: Home, build: Build) -> list[Build]:
+    """Return the other whole builds of the release and source version of an imported `build`, newest first.
+
+    They are patched and chosen alike, so that a person who names the release may mean any of them.
+    """
+    if not (build.prefix / IMPORTED).exists():
+        return []
+    alike = ("patches", "choices")
+    return [
+        other
+        for other in reversed(all_builds(home))
+        if other.version.engine is build.version.engine
+        and other.manifest["version"] == build.manifest["version"]
+        and all(other.manifest.get(name) == build.manifest.get(name) for name in alike)
+        and other.key != build.key
+        and not other.is_slim
+    ]
+
+
 def _same_source(build: Build, version: Version, digest: str | None) -> bool:
     about = build.manifest["source"]
     if digest is not None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from build.version import Engine, Version
 from history.comparison.beside.work_done import own_failures, same_rows
+from history.comparison.beside.build_differences import build_differences
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.intervals import Intervals, looks_of
@@ -157,8 +158,18 @@ def _compare_in_session(
             calibrations=tuple(calibrated.values()),
             kinds=_kinds(history, session, measured, (base, contender), options),
             same_rows=same_rows(measured, (base, contender)),
+            builds=_builds(history, session, base, contender),
         ),
     )
+
+
+def _builds(history: Reader, session: Session, base: Version, contender: Version) -> tuple[str, ...]:
+    """Return how two builds were compiled differently; nothing for two that were compiled here."""
+    if base.engine is not contender.engine or not (base.is_install or contender.is_install):
+        return ()
+    manifests = history.manifests(session.id, (base, contender))
+    known = [manifests.get(str(version), {}) for version in (base, contender)]
+    return tuple(build_differences(*known))
 
 
 def _failures(history: Reader, session: Session, steps: Sequence[StepPairs]) -> tuple[Failure, ...]:

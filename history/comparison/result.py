@@ -240,6 +240,8 @@ class ContenderComparison:
 
     same_rows: Mapping[str, int] = field(default_factory=dict)
     """By step: the rows that both hold alike after the transactions of a counted pass and a crash."""
+    builds: tuple[str, ...] = ()
+    """How base and contender were compiled differently, where one of them is an install prefix."""
 
     @property
     def engines(self) -> frozenset[Engine]:

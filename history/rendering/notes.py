@@ -51,6 +51,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *_connections(contender),
         *(line for plan in changed_plans(contender) for line in _plans(plan)),
         *definition_notes(session.options, (contender.base, contender.contender)),
+        *contender.builds,
         *_overhead(contender),
         *_same_rows(contender),
         f"History: {comparison.history}",

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from build.version import Version
 from history.store import session_reads
@@ -145,6 +145,11 @@ class Reader:
         """Return the values of the runs of some versions in a session, by run's id, kind and metric."""
         with self._database.reading() as connection:
             return session_reads.kinds_of(connection, session_id, versions)
+
+    def manifests(self, session_id: int, versions: Sequence[Version]) -> Mapping[str, Mapping[str, Any]]:
+        """Return the manifests of the builds of some versions in a session, by version."""
+        with self._database.reading() as connection:
+            return session_reads.manifests_of(connection, session_id, versions)
 
     def latest_runs(self) -> tuple[LatestRun, ...]:
         """Return the latest session of each version, suite and profile, latest first."""

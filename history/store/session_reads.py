@@ -97,6 +97,19 @@ def runs_of(
     return tuple(_run(row, by_run[row[0]]) for row in plain_rows(connection, query))
 
 
+def manifests_of(
+    connection: Connection, session_id: int, versions: Sequence[Version]
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return the manifests of the builds of some versions in a session, by version."""
+    query = (
+        select(runs.c.version, builds.c.manifest)
+        .join_from(runs, builds, runs.c.build_id == builds.c.id)
+        .where(runs.c.session_id == session_id, runs.c.version.in_([str(version) for version in versions]))
+        .distinct()
+    )
+    return {str(row.version): stored_object(row.manifest) for row in connection.execute(query)}
+
+
 def kinds_of(
     connection: Connection, session_id: int, versions: Sequence[Version]
 ) -> Mapping[int, Mapping[str, Mapping[str, float]]]:

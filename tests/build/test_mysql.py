@@ -11,7 +11,7 @@ import pytest
 from build.cache import archives
 from build.cache.manifest import ArchiveError
 from build.home import Home
-from build.make import lookup
+from build.make import lookup, provide
 from build.progress import Silent
 from build.recipes import mariadb, mysql
 from build.recipes.choices import PLAIN
@@ -83,6 +83,12 @@ ABOUT = {
     "without": ["X plugin"],
 }
 
+PINNED_SOURCE = {
+    "kind": "apt-pool",
+    "file": "mysql-9.7_9.7.2.orig.tar.gz",
+    "sha256": "e5a676c7cb73738dc6ea33db2093806ebd512b629a139b897fcab68fcd81aaa4",
+}
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
@@ -111,13 +117,34 @@ def test_an_install_tree_made_elsewhere_is_taken_in(tree: Path, tmp_path: Path) 
     assert "already in the build cache" in progress.notes[-1]
 
 
+def test_trees_of_one_number_are_told_apart(tree: Path, tmp_path: Path) -> None:
+    home, progress = Home(tmp_path / "home"), Silent()
+    sidecar = tree.with_name(tree.name.replace(".tar.zst", ".json"))
+    pinned = {**ABOUT, "source": PINNED_SOURCE}
+    sidecar.write_text(json.dumps(pinned))
+    first = archives.import_(tree, home, progress)
+    plain = tmp_path / "tree.tar"
+    with tarfile.open(plain, "w") as tar:
+        (tmp_path / "mysql-9.7.2/bin/mysqld").write_text("#!/bin/sh\necho another\n")
+        tar.add(tmp_path / "mysql-9.7.2", "mysql-9.7.2")
+    subprocess.run(["zstd", "-q", "-f", str(plain), "-o", str(tree)], check=True)
+    with pytest.raises(ArchiveError, match=f"same description was imported as {first.prefix.name}"):
+        archives.import_(tree, home, progress)
+    sidecar.write_text(json.dumps({**pinned, "compiler": "clang 14", "built": "2026-01-01"}))
+    second = archives.import_(tree, home, progress)
+    assert second.key != first.key
+    found = provide(parse_version("mysql@9.7.2"), home, progress)
+    assert found.key == second.key
+    others = f"there are others of this version: mysql@NAME={first.prefix}"
+    assert progress.notes[-1].endswith(f"{second.prefix.name}, which was imported; {others}")
+
+
 def test_a_release_with_a_pin_takes_only_the_tree_of_that_source(tree: Path, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     archives.import_(tree, home, Silent())
     assert lookup(parse_version("mysql@9.7.2"), home) is None
     sidecar = tree.with_name(tree.name.replace(".tar.zst", ".json"))
-    pinned = "e5a676c7cb73738dc6ea33db2093806ebd512b629a139b897fcab68fcd81aaa4"
-    sidecar.write_text(json.dumps({**ABOUT, "source": {**ABOUT["source"], "sha256": pinned}}))  # type: ignore[dict-item]
+    sidecar.write_text(json.dumps({**ABOUT, "source": PINNED_SOURCE}))
     build = archives.import_(tree, home, Silent())
     found = lookup(parse_version("mysql@9.7.2"), home)
     assert found is not None
