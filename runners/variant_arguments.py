@@ -5,6 +5,7 @@ import argparse
 from build.recipes.choices import KEYS
 from build.version import Engine
 from suites.additions.names import CompanionName
+from suites.layers.choice import VALUES, LayerName
 
 
 def add_variants(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,11 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
         "engine@ref#VARIANT, and create it before data are loaded; can be repeated"
     )
     add("--extension", action="append", default=[], metavar="[VARIANT:]NAME=REPO@REF", help=extension)
+    layer = (
+        "how clients reach the server of every version, or only of engine@ref#VARIANT: "
+        f"{'; '.join(f'{name}: {VALUES[name].described}' for name in LayerName)}; can be repeated"
+    )
+    add("--layer", action="append", default=[], metavar="[VARIANT:]LAYER=VALUE", help=layer)
     add("--patch", action="append", default=[], metavar="VARIANT=FILE", help=patch)
 
 

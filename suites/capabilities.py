@@ -112,6 +112,12 @@ CAPABILITIES = EngineRegistry(
 NATIVE_PASSWORD_UNTIL: Numbers = (8, 0)
 """From this version on, accounts use caching_sha2_password; 9.0 removed mysql_native_password."""
 
+OPTIONAL_NATIVE_PASSWORD: Numbers = (8, 4)
+"""From this version on, mysql_native_password has to be switched on, if there is any."""
+
+SHA2_PASSWORD: Numbers = (8, 0)
+"""The first version with caching_sha2_password."""
+
 
 def require_engine(build: Build, engines: tuple[Engine, ...], suite: str) -> None:
     """Raise CapabilityError if `suite` does not run on the engine of `build`."""
@@ -143,6 +149,16 @@ def require_setting(build: Build, name: str) -> None:
     if not knows_setting(build, name):
         instead = CAPABILITIES[build.version.engine].settings[name].instead
         raise SettingError(f"{build.version} has no setting {name}", hint=instead)
+
+
+def require_auth(build: Build, method: str) -> None:
+    """Raise CapabilityError if a MySQL server does not have the method of authentication; '' is its own."""
+    of_old = method == "mysql_native_password" and build.version.engine is Engine.MYSQL
+    of_new = method == "caching_sha2_password"
+    if (of_old and build.numbers >= OPTIONAL_NATIVE_PASSWORD) or (of_new and build.numbers < SHA2_PASSWORD):
+        raise CapabilityError(
+            f"{build.version} has no accounts with {method}", hint=f"its method is {login_plugin(build)}"
+        )
 
 
 def login_plugin(build: Build) -> str:

@@ -21,6 +21,7 @@ from suites.keys.profile import BOUNDED, Profile, SizedBy
 from suites.keys.scale import Scale
 from suites.keys.step import Levels, Step
 from suites.keys.values import MAX_ROWS, MAX_SHARE, Count, Name, Number, Strict
+from suites.layers.choice import layers_of
 
 SUITES = Path(__file__).resolve().parent
 
@@ -62,6 +63,8 @@ class Suite(Strict):
     """What must be true of the data."""
     server: dict[Engine, dict[SettingName, str]] = Field(default={})
     """Server settings that the suite needs, by engine; those of a session override them."""
+    layers: dict[str, str] = Field(default={})
+    """How clients reach the servers, by the names of suites.layers.choice; a variant's override them."""
     growth: Number = Field(default=2.0, ge=1, le=MAX_SHARE)
     profiles: dict[Name, Profile] = Field(min_length=1)
     steps: tuple[Step, ...] = Field(min_length=1)
@@ -82,6 +85,10 @@ class Suite(Strict):
             if file is not None and not (self.folder / file).is_file():
                 raise ValueError(f"{key}: there is no file {file} beside suite.toml")
         self._check_load()
+        try:
+            layers_of(self.layers)
+        except TidemarkError as error:
+            raise ValueError(f"layers: {error.what}; {error.hint}") from error
         self._check_sizes()
         self._check_names()
         check_rules(self.generator, self)

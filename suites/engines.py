@@ -8,6 +8,7 @@ from build.build import Build
 from build.engines import EngineRegistry
 from build.version import Engine
 from suites.durability import Durability
+from suites.layers.choice import NONE, Layers
 from suites.mariadb.server import MariadbServer
 from suites.mysql.server import MysqlServer
 from suites.postgres import configuration as postgres_configuration
@@ -21,13 +22,13 @@ from suites.sizing import Sizes
 class ServedEngine:
     """How servers of one engine are created."""
 
-    make: Callable[[Build, Sizes, Durability, Path, Mapping[str, str]], Server]
-    """Creates a server object for a build, in a folder, with the settings of the session."""
+    make: Callable[[Build, Sizes, Durability, Path, Mapping[str, str], Layers], Server]
+    """Creates a server object for a build, in a folder, with the settings of the session and layers."""
 
     socket: str
     """The name of the server's socket in that folder."""
 
-    render: Callable[[Build, Sizes, Durability, Path, Mapping[str, str]], str]
+    render: Callable[[Build, Sizes, Durability, Path, Mapping[str, str], Layers], str]
     """Returns the text of the configuration of a server in a folder. Raises CapabilityError."""
 
     check: Callable[[Build, str], None]
@@ -50,23 +51,35 @@ SERVERS = EngineRegistry(
 
 
 def make_server(
-    build: Build, sizes: Sizes, durability: Durability, folder: Path, settings: Mapping[str, str]
+    build: Build,
+    sizes: Sizes,
+    durability: Durability,
+    folder: Path,
+    settings: Mapping[str, str],
+    layers: Layers = NONE,
 ) -> Server:
     """Return a server of `build` in `folder`, without creating any file yet.
 
     Raises CapabilityError if the version is too old or does not have one of the `settings`.
     """
-    return SERVERS[build.version.engine].make(build, sizes, durability, folder, settings)
+    return SERVERS[build.version.engine].make(build, sizes, durability, folder, settings, layers)
 
 
-def require_settings(build: Build, sizes: Sizes, durability: Durability, settings: Mapping[str, str]) -> None:
-    """Ask the server of `build` whether it accepts `settings`; nothing is asked without any.
+def require_settings(
+    build: Build,
+    sizes: Sizes,
+    durability: Durability,
+    settings: Mapping[str, str],
+    layers: Layers = NONE,
+) -> None:
+    """Ask the server of `build` whether it accepts `settings` and `layers`; nothing is asked without any.
 
     Raises SettingError, which names what it does not know or refuses.
     """
-    if settings:
+    if settings or layers.of_connections:
         served = SERVERS[build.version.engine]
-        served.check(build, served.render(build, sizes, durability, Path("/nonexistent"), settings))
+        text = served.render(build, sizes, durability, Path("/nonexistent"), settings, layers)
+        served.check(build, text)
 
 
 def require_short_sockets(folder: Path) -> None:

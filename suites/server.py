@@ -44,6 +44,16 @@ class Address:
     user: str
     database: str
     password: str = ""
+    host: str = ""
+    """The address of clients that use TCP; empty for those that use the Unix socket, as Tidemark's own do."""
+    port: int = 0
+    """The port at that address."""
+    tls: Path | None = None
+    """The folder with the certificate, in which clients with TLS start; None without TLS."""
+    protocol: str = ""
+    """How clients send statements; empty for what the step says."""
+    listeners: int = 0
+    """Connections beside those of clients that have said LISTEN, and wait."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ def _plain(name: str) -> str:
 
 
 class Server(Protocol):
-    """One server with a data directory of its own, accessible only through a Unix socket."""
+    """One server with a data directory of its own, which only this machine can reach."""
 
     @property
     def build(self) -> Build:

@@ -16,7 +16,8 @@ from build.build import Build
 from suites.additions import pooler
 from suites.data_sets import EqualTables
 from suites.durability import Durability
-from suites.postgres.server import NAME, PORT, PostgresServer
+from suites.postgres.configuration import PORT
+from suites.postgres.server import NAME, PostgresServer
 from suites.processes import (
     ProcessError,
     as_server_user,

@@ -18,7 +18,8 @@ from benchmarks.output.figures import Figure
 from benchmarks.simulation.years import METRICS, HistoryScale, write
 from history.changes.detector import judge
 from history.open import open_store
-from suites.postgres.server import NAME, PORT
+from suites.postgres.configuration import PORT
+from suites.postgres.server import NAME
 
 NIGHTS = 1000
 SEED = 20261124

@@ -1,8 +1,8 @@
 """What a variant compiles differently from the recipe of its version: compiler, flags, configure options."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from build.errors import TidemarkError
@@ -51,6 +51,10 @@ class BuildChoices:
             f"{self.linker_flags} {other.linker_flags}".strip(),
             (*self.options, *other.options),
         )
+
+    def with_options(self, options: Sequence[str]) -> "BuildChoices":
+        """Return these choices with options of configure that they do not have yet, before their own."""
+        return replace(self, options=(*(new for new in options if new not in self.options), *self.options))
 
     def plus(self, key: str, value: str) -> "BuildChoices":
         """Return these choices with one more; `configure` and flags add to what is there.

@@ -25,6 +25,8 @@ _BUILD = "{source}/tidemark-build"
 
 LINK: ServerLink | None = ServerLink(f"{_BUILD}/sql/mariadbd", ("ninja", "-C", _BUILD, "mariadbd"))
 
+TLS_OPTIONS: tuple[str, ...] = ()
+
 # As for MySQL: the symbol table suffices for perf to name functions.
 CFLAGS = "-O2 -g0 -fno-omit-frame-pointer -DNDEBUG"
 

@@ -17,6 +17,8 @@ TARGETS = (*PROGRAMS, "mysqlclient", "GenError")
 PREFIX = "/usr/local/tidemark/mysql"
 
 LINK: ServerLink | None = None
+
+TLS_OPTIONS: tuple[str, ...] = ()
 """Linking the server once more has not been tried."""
 
 # The symbol table suffices for perf to name functions. Debug information would double an hour of compiling.

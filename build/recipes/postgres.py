@@ -70,6 +70,9 @@ LINK: ServerLink | None = ServerLink(
 )
 
 
+# Another spelling of --with-ssl=openssl, which the releases before 14 do not know.
+TLS_OPTIONS: tuple[str, ...] = ("--with-openssl",)
+
 # A release's number does not tell: commits of 17devel are of either kind. The install target of src/include,
 # which includes this one, would install all headers.
 _CATALOG_STAGE = Stage(

@@ -141,6 +141,9 @@ class RecipeModule(Protocol):
     LINK: ServerLink | None
     """How the server is linked, for builds that can be linked again; None where that was not tried."""
 
+    TLS_OPTIONS: tuple[str, ...]
+    """Options of configure without which servers and clients have no TLS; none where they always have it."""
+
     @property
     def release_of(self) -> Callable[[str], str]:
         """A function from the text of VERSION_FILE to the release. Raises RecipeError if it names none."""

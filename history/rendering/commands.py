@@ -41,7 +41,7 @@ _DIGITS = 12
 COUNTED_ALONE = (ONLY, "driven")
 """The values of `when` in sessions that only counted."""
 
-_EVERY = ("settings", "build", "indexes", "companions", "extensions")
+_EVERY = ("settings", "build", "indexes", "companions", "extensions", "layers")
 """The options of a session with what every version got."""
 
 

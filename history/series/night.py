@@ -80,7 +80,8 @@ def configuration_name(session: Mapping[str, Any]) -> str:
     if "seconds" in options:
         parts.append(f"{options['seconds']:g}s")
     parts += [f"{name}={value}" for name, value in sorted(options.get("settings", {}).items())]
-    parts += [f"build {key}={value}" for key, value in sorted(options.get("build", {}).items())]
+    for kind, key in (("build", "build"), ("layer", "layers")):
+        parts += [f"{kind} {name}={value}" for name, value in sorted(options.get(key, {}).items())]
     return " ".join(parts)
 
 

@@ -48,8 +48,11 @@ def option_words(name: str, definition: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
     of = f"{name}:" if name else ""
     settings, build, patches = (definition.get(key) for key in ("settings", "build", "patches"))
+    layers = definition.get("layers")
     if isinstance(settings, dict):
         words += [word for key, value in settings.items() for word in ("--set", f"{of}{key}={value}")]
+    if isinstance(layers, dict):
+        words += [word for key, value in layers.items() for word in ("--layer", f"{of}{key}={value}")]
     if isinstance(build, dict):
         for key, value in build.items():
             for choice in value if isinstance(value, list) else [value]:
@@ -67,8 +70,8 @@ def option_words(name: str, definition: Mapping[str, Any]) -> list[str]:
 def described(definition: Mapping[str, Any]) -> str:
     """Return a definition in words: `work_mem = 8MB; compiled with CFLAGS=-O3; beside pgbouncer`.
 
-    It has `settings` and `build` by name, `patches` as file names, `indexes`, `companions` and `extensions`;
-    what else stands there is left out.
+    It has `settings`, `build` and `layers` by name, `patches` as file names, `indexes`, `companions` and
+    `extensions`; what else stands there is left out.
     """
     parts = []
     settings, build, patches = (definition.get(key) for key in ("settings", "build", "patches"))
@@ -81,6 +84,9 @@ def described(definition: Mapping[str, Any]) -> str:
         parts.append(f"patched with {_text(patches, ', ')}")
     if extensions := _extensions(definition):
         parts.append(f"with {_text([described_extension(made) for made in extensions], ' and ')}")
+    layers = definition.get("layers")
+    if isinstance(layers, dict) and layers:
+        parts.append(f"clients with {', '.join(f'{name}={value}' for name, value in layers.items())}")
     for key, text in (("indexes", "with indexes on"), ("companions", "beside")):
         listed = definition.get(key)
         if isinstance(listed, list) and listed:

@@ -33,13 +33,20 @@ from runners.bisect.run.candidates import git_source_of, shown_address
 from runners.bisect.run.event_log import read_log
 from runners.console import add_to_job_summary, progress
 from runners.exit_codes import TROUBLE
-from runners.measuring.variants import Variant, definition_of, require_defined, variants_of
+from runners.measuring.variants import (
+    Variant,
+    compiled_for_layers,
+    definition_of,
+    require_defined,
+    variants_of,
+)
 from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import Box, load_plan, plan_history
 from runners.occupancy.pause import require_not_paused
 from runners.occupancy.waiting import machine_awaited
 from runners.values import history_of
 from suites.additions.registry import kind_of
+from suites.definition import load_suite
 
 ANSWERS = ("culprit", "range", "none", "two-steps", "several-steps", "slope", "varying")
 """The verdicts that answer the question."""
@@ -257,7 +264,7 @@ def variant_of(good: Version, bad: Version, arguments: argparse.Namespace) -> Va
                 where="--companion",
                 hint="use ./tidemark run for single versions",
             )
-    return definition
+    return compiled_for_layers(definition, good.engine, load_suite(arguments.suite).layers)
 
 
 # --- subcommands

@@ -37,6 +37,7 @@ from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS, require_runnable
 from suites.keys.profile import Mode
 from suites.keys.step import Step
+from suites.layers.support import most_listeners, require_layers
 from suites.memory.registry import OWN_ROUNDS
 from suites.processes import require_reachable, require_readable, tool
 from suites.profiling.perf import find_perf
@@ -82,7 +83,12 @@ def check_request(request: Request, home: Home) -> Sizes:
     for version in request.versions:
         if version.is_install:
             require_readable(prefix_of(version, home), FOLDERS)
+    layers = {version: request.layers_of(version) for version in request.versions}
+    for version, chosen_layers in layers.items():
+        companions_of = request.companions_of(version)
+        require_layers(chosen_layers, version.engine, request.suite.generator, companions_of)
     needed = sizes(request.suite, request.profile, this_machine(), request.steps)
+    needed = replace(needed, listeners=most_listeners(layers.values()))
     chosen = {version: request.settings_of(version) for version in request.versions}
     require_clients(needed, chosen, this_machine())
     if request.profile.mode is Mode.LONG and not fit_together(len(request.versions), needed, this_machine()):
@@ -143,7 +149,7 @@ def _same(request: Request, builds: Sequence[Build]) -> Iterator[tuple[Version, 
         for other in builds[place + 1 :]:
             same = build.key == other.key and build.version.plain == other.version.plain
             given = [
-                (request.settings_of(compared), definition.companions, definition.indexes)
+                (request.settings_of(compared), definition.companions, definition.indexes, definition.layers)
                 for compared in (build.version, other.version)
                 for definition in (definition_of(compared, request.variants),)
             ]
@@ -159,7 +165,7 @@ def provide_one(request: Request, version: Version, home: Home, progress: Progre
         home,
         progress,
         patches=chosen.patches,
-        choices=chosen.choices,
+        choices=request.choices_of(version),
         git_source=request.git.get(version.engine),
         relinks=bool(request.layouts),
     )
@@ -201,7 +207,7 @@ def callgrind_of(request: Request, progress: Progress) -> Callgrind | None:
             raise ServerError(f"{request.suite.generator} cannot carry out fixed work between marks")
         slow = [str(version) for version in request.versions if not COUNTED[version.engine].beside_rounds]
         if request.has_companions:
-            raise ServerError("a server under callgrind has no companions")
+            raise ServerError("a server under callgrind has neither companions nor listeners")
         if slow and request.exact is not Exact.ONLY:
             raise ServerError(f"a pass of {slow[0]} takes minutes; --exact-only carries passes out")
         found = find_callgrind()
@@ -275,10 +281,10 @@ def server_factory(request: Request, needed: Sizes) -> Serve:
     accepted: set[Version] = set()
 
     def serve(build: Build, folder: Path) -> Server:
-        settings = request.settings_of(build.version)
+        settings, layers = request.settings_of(build.version), request.layers_of(build.version)
         if build.version not in accepted:
-            require_settings(build, needed, request.durability, settings)
+            require_settings(build, needed, request.durability, settings, layers)
             accepted.add(build.version)
-        return make_server(build, needed, request.durability, folder, settings)
+        return make_server(build, needed, request.durability, folder, settings, layers)
 
     return serve

@@ -1,21 +1,30 @@
 """The request of a session: versions, suite, steps, and when to stop."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
+from build.recipes.choices import BuildChoices
 from build.version import Engine, Version
 from history.changes.confirmation import Confirms
 from history.comparison.exact import MAX_PASSES
 from history.stats.estimators import MINIMUM_REPETITIONS
-from runners.measuring.variants import EVERY, UNCHANGED, Variant, Variants, definition_of
-from suites.additions.registry import prepares, settings_for
+from runners.measuring.variants import (
+    EVERY,
+    UNCHANGED,
+    Variant,
+    Variants,
+    compiled_for_layers,
+    definition_of,
+)
+from suites.additions.registry import LISTENERS, prepares, settings_for
 from suites.capabilities import CAPABILITIES
 from suites.definition import Suite
 from suites.durability import Durability
 from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
+from suites.layers.choice import Layers, layers_of
 
 
 def counted_once(steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -173,8 +182,23 @@ class Request:
         return self.profile.budget_minutes * 60 if self.budget_seconds is None else self.budget_seconds
 
     def companions_of(self, version: Version) -> tuple[str, ...]:
-        """Return the companions of the server of `version`."""
-        return definition_of(version, self.variants).companions
+        """Return the companions of the server of `version`, those that hold its listeners included."""
+        listens = (LISTENERS,) if self.layers_of(version).listeners else ()
+        return (*definition_of(version, self.variants).companions, *listens)
+
+    def layers_of(self, version: Version) -> Layers:
+        """Return how clients reach the server of `version`: as the suite says, and as its variant does."""
+        return layers_of({**self.suite.layers, **definition_of(version, self.variants).layers})
+
+    def choices_of(self, version: Version) -> BuildChoices:
+        """Return how `version` is compiled differently.
+
+        Where any version has TLS, all are compiled with it, so that builds differ in nothing else.
+        """
+        definition = definition_of(version, self.variants)
+        needs_tls = any(self.layers_of(other).tls for other in self.versions) and not version.is_install
+        of_any = {"tls": "on"} if needs_tls else {}
+        return compiled_for_layers(replace(definition, layers={}), version.engine, of_any).choices
 
     @property
     def has_companions(self) -> bool:

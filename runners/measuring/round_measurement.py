@@ -83,6 +83,9 @@ class RoundMeasurement:
             "indexes": repr(self._indexes(version)),
             "durability": str(request.durability),
         }
+        auth = request.layers_of(version.build.version).auth
+        if auth:
+            parts["auth"] = auth  # passwords are in the data
         return CopyKey(version.name, request.suite.name, request.profile_name, parts)
 
     def from_loaded_data(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> MeasuredRound:

@@ -129,7 +129,9 @@ def _of_suite(request: Request) -> dict[str, object]:
     engines = {version.engine for version in request.versions}
     server = {str(engine): dict(own) for engine, own in request.suite.server.items() if engine in engines}
     isolation, primary = request.suite.isolation, request.suite.primary
+    layers = {**request.suite.layers, **request.every.layers}
     return {
+        **({"layers": layers} if layers else {}),
         **({"isolation": isolation} if isolation else {}),
         **({"server": server} if server else {}),
         **({PRIMARY_METRIC: primary} if primary != PRIMARY else {}),

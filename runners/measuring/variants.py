@@ -18,10 +18,12 @@ from build.extensions.extension import (
 from build.home import Home
 from build.progress import Progress
 from build.recipes.choices import PLAIN, BuildChoices
+from build.recipes.engines import RECIPES
 from build.version import Engine, Version, is_variant
 from history.series.variants import TWIN
 from suites.additions.indexes import parse_index
 from suites.additions.registry import require_companions
+from suites.layers.choice import layers_of, require_value
 
 
 class VariantError(TidemarkError):
@@ -49,6 +51,8 @@ class Variant:
 
     extensions: tuple[Extension, ...] = ()
     """The extensions of Postgres that are compiled for it and created in its database, in order."""
+    layers: Mapping[str, str] = field(default_factory=dict)
+    """How clients reach its server, by the names of suites.layers.choice."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the definition as a session records it: patches by the names of their files."""
@@ -59,6 +63,7 @@ class Variant:
             "indexes": list(self.indexes),
             "companions": list(self.companions),
             "extensions": [extension.to_json() for extension in self.extensions],
+            "layers": dict(self.layers),
         }
         return {key: value for key, value in values.items() if value}
 
@@ -80,12 +85,13 @@ def read_variants(
     indexes: Sequence[str] = (),
     companions: Sequence[str] = (),
     extensions: Sequence[str] = (),
+    layers: Sequence[str] = (),
 ) -> Variants:
     """Return the variants that the words of the options `--set`, `--build`, `--patch` and so on define.
 
-    `--set` and `--build` take `KEY=VALUE` for every version and `NAME:KEY=VALUE` for a variant, and so does
-    `--extension`; `--index` and `--companion` a single word in the same way, `--patch` takes `NAME=FILE`.
-    Raises VariantError, ChoiceError, ExtraIndexError, ExtensionError or GitError.
+    `--set`, `--build`, `--extension` and `--layer` take `KEY=VALUE` for every version and `NAME:KEY=VALUE`
+    for a variant, `--index` and `--companion` a single word in the same way, `--patch` takes `NAME=FILE`.
+    Raises VariantError, ChoiceError, ExtraIndexError, ExtensionError, LayerError or GitError.
     """
     found: dict[str, Variant] = {}
     for text in settings:
@@ -115,13 +121,18 @@ def read_variants(
         if new.name in {other.name for other in known.extensions}:
             raise ExtensionError(f"{new.name} is named twice", where="--extension")
         found[name] = replace(known, extensions=(*known.extensions, new))
+    for text in layers:
+        name, key, value = _named(text, "--layer")
+        require_value(key, value)
+        known = found.get(name, UNCHANGED)
+        found[name] = replace(known, layers={**known.layers, key: value})
     return found
 
 
 def variants_of(arguments: argparse.Namespace) -> Variants:
     """Return the variants that a command line defines; the options are in runners.variant_arguments."""
     words = (arguments.set, arguments.build, arguments.patch, arguments.index, arguments.companion)
-    return read_variants(*words, arguments.extension)
+    return read_variants(*words, arguments.extension, arguments.layer)
 
 
 def with_commits(variants: Variants, home: Home, progress: Progress) -> Variants:
@@ -147,7 +158,15 @@ def definition_of(version: Version, variants: Variants) -> Variant:
         (*every.indexes, *own.indexes),
         (*every.companions, *own.companions),
         (*(other for other in every.extensions if other.name not in replaced), *own.extensions),
+        {**every.layers, **own.layers},
     )
+
+
+def compiled_for_layers(definition: Variant, engine: Engine, of_suite: Mapping[str, str]) -> Variant:
+    """Return a definition that is compiled with TLS if its layers, or those of its suite, have it."""
+    if not layers_of({**of_suite, **definition.layers}).tls:
+        return definition
+    return replace(definition, choices=definition.choices.with_options(RECIPES[engine].TLS_OPTIONS))
 
 
 def require_defined(versions: Sequence[Version], variants: Variants) -> None:
@@ -250,6 +269,7 @@ def _option_of(variant: Variant) -> str:
         "--index": variant.indexes,
         "--companion": variant.companions,
         "--extension": variant.extensions,
+        "--layer": variant.layers,
         "--patch": variant.patches,
     }
     return next((option for option, values in given.items() if values), "--set")

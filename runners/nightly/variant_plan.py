@@ -14,6 +14,7 @@ from build.version import Version
 from runners.measuring.variants import Variant, Variants
 from suites.additions.indexes import parse_index
 from suites.additions.names import CompanionName
+from suites.layers.choice import layers_of
 
 
 class VariantPlan(BaseModel):
@@ -39,11 +40,16 @@ class VariantPlan(BaseModel):
     extensions: tuple[str, ...] = ()
     """An extension of Postgres, as `--extension` takes it, which is followed from commit to commit."""
 
+    layers: dict[str, str] = {}
+    """How clients reach the server, as `--layer` takes them."""
+
     @model_validator(mode="after")
     def _well_formed(self) -> "VariantPlan":
-        given = (self.settings, self.build, self.patches, self.indexes, self.companions, self.extensions)
-        if not any(given):
-            raise ValueError("it has neither settings nor build, patches, indexes, companions or extensions")
+        additions = (self.indexes, self.companions, self.extensions, self.layers)
+        if not any((self.settings, self.build, self.patches, *additions)):
+            raise ValueError(
+                "it has neither settings nor build, patches, indexes, companions, extensions or layers"
+            )
         if len(self.extensions) > 1:
             raise ValueError("extensions: a variant follows one of them; define another variant")
         for text in self.extensions:
@@ -70,8 +76,14 @@ class VariantPlan(BaseModel):
             extensions = tuple(map(parse_extension, self.extensions))
         except TidemarkError as error:
             raise ValueError(f"extensions: {error.what}") from error
+        try:
+            layers_of(self.layers)
+        except TidemarkError as error:
+            raise ValueError(f"layers: {error.what}") from error
         patches = tuple(ROOT / patch for patch in self.patches)
-        return Variant(self.settings, choices, patches, self.indexes, self.companions, extensions)
+        return Variant(
+            self.settings, choices, patches, self.indexes, self.companions, extensions, self.layers
+        )
 
 
 def at_commit(name: str, commit: str) -> str:

@@ -204,6 +204,7 @@ def environment_of(request: Request, box: str) -> Environment:
                 "mode": request.profile.mode,
                 "seconds": request.profile.seconds,
                 "settings": dict(request.every.settings),
+                "layers": {**request.suite.layers, **request.every.layers},
             }
         ),
     }

@@ -19,7 +19,7 @@ from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import callgrind_of
 from runners.measuring.request import PASSES, Exact, Request, counted_once
 from runners.measuring.session import SessionOutcome, run_session
-from runners.measuring.variants import definition_of
+from runners.measuring.variants import compiled_for_layers, definition_of
 from runners.trying.sides import Sides, TryError
 from suites.definition import Suite
 from suites.generators.registry import build_programs_of
@@ -169,6 +169,8 @@ def _builds(asked: TrialRequest, home: Home, progress: Progress) -> dict[Version
     found = {}
     for version in (sides.base, sides.tip):
         variant, relinks = definition_of(version, sides.variants), bool(asked.layouts)
+        if not version.is_install:
+            variant = compiled_for_layers(variant, version.engine, asked.suite.layers)
         provided = provider(home, progress, programs, variant, relinks=relinks)
         build = build_of(version.plain, sides.git, home, provided)
         if isinstance(build, Unusable):

@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -120,6 +120,11 @@ class WalConsumer(Companion):
                 time.sleep(0.05)
             except psycopg.OperationalError:
                 return
+
+    @property
+    def environment(self) -> Mapping[str, str] | None:
+        """The password of a server that asks for one."""
+        return {"PGPASSWORD": self.server.password} if self.server.password else None
 
     @property
     def source(self) -> list[str]:

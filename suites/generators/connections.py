@@ -8,7 +8,9 @@ import os
 import re
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from suites.generators.drivers import current_folder
 from suites.generators.load import COUNT, NUMBER, CountedLoad, CountedWork, Load, LoadError, Observer, Share
 from suites.generators.placement import placement
 from suites.generators.plausibility import require_seconds
@@ -105,12 +107,13 @@ class Connections(Sysbench):
         limits = [f"--threads={count}", "--time=0", "--events=0", f"--rand-seed={self.suite.seed}"]
         argv = self._command(address, [*limits, *options, f"--scan={'on' if scan else 'off'}", "run"])
         seconds = OPEN_SECONDS + TRANSACTION_SECONDS * float(step.options.get("transactions", 0))
-        return HeldConnections(self._lines(argv, seconds, placement(step, self.sizes).client), count)
+        cores = placement(step, self.sizes).client
+        return HeldConnections(self._lines(argv, seconds, cores, current_folder(address)), count)
 
     def _lines(
-        self, argv: Sequence[str], seconds: float, cores: Collection[int] | None
+        self, argv: Sequence[str], seconds: float, cores: Collection[int] | None, cwd: Path | None
     ) -> Generator[tuple[int, int, str]]:
-        yield from lines_of_all([argv], seconds, self.environment, bound_to=cores)
+        yield from lines_of_all([argv], seconds, self.environment, bound_to=cores, cwd=cwd)
 
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from suites.data_sets import Part, WalkedRows
 from suites.definition import Suite
-from suites.generators.drivers import connection_options
+from suites.generators.drivers import connection_options, current_folder, statement_options
 from suites.generators.load import (
     CountedLoad,
     CountedWork,
@@ -97,10 +97,10 @@ class Sysbench:
         for parts in self.sizes.data.stages:
             limit = 60 + max(part.rows for part in parts) * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
             commands = [self._prepare(address, part) for part in parts]
-            run_all(commands, self.sizes.workers, limit, self.environment)
+            run_all(commands, self.sizes.workers, limit, self.environment, current_folder(address))
         if self.suite.finish:
             limit = 60 + self.sizes.data.rows * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
-            run_all([self._command(address, ["finish"])], 1, limit, self.environment)
+            run_all([self._command(address, ["finish"])], 1, limit, self.environment, current_folder(address))
 
     def _prepare(self, address: Address, part: Part) -> list[str]:
         seed = f"--table_seed={self.suite.seed}"
@@ -162,7 +162,7 @@ class Sysbench:
         cores = placement(step, self.sizes).client
         with _measured_file() as measured:
             environment = {**self.environment, MEASURED_FILE: str(measured)}
-            for pid, line in lines_of(argv, limit, environment, bound_to=cores):
+            for pid, line in lines_of(argv, limit, environment, bound_to=cores, cwd=current_folder(address)):
                 transcript.read(line)
                 if line.startswith(_STARTED):
                     observer.begin(pid)
@@ -195,7 +195,8 @@ class Sysbench:
         working = set(range(len(commands)))
         with _measured_file() as measured:
             environment = {**self.environment, MEASURED_FILE: str(measured)}
-            for place, pid, line in lines_of_all(commands, limit, environment, bound_to=cores):
+            cwd = current_folder(*addresses)
+            for place, pid, line in lines_of_all(commands, limit, environment, bound_to=cores, cwd=cwd):
                 transcript, observer = transcripts[place], observers[place]
                 known = len(transcript.threads)
                 transcript.read(line)
@@ -230,7 +231,12 @@ class Sysbench:
         """Return the statements of a step, with usual parameters; only of suites with `plans`."""
         argv = self._command(address, [*_options(step.options), "statements"])
         return statements_in(
-            run(argv, what=f"asking for the statements of {step.name}", env=self.environment)
+            run(
+                argv,
+                what=f"asking for the statements of {step.name}",
+                env=self.environment,
+                cwd=current_folder(address),
+            )
         )
 
     def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
@@ -244,7 +250,7 @@ class Sysbench:
             marks = [f"--counted_file={course.answer}", f"--mark={work.mark}"]
             argv = self._command(address, [*limits, *_options(step.options), *marks, "run"])
             try:
-                for _, line in lines_of(argv, work.seconds, self.environment):
+                for _, line in lines_of(argv, work.seconds, self.environment, cwd=current_folder(address)):
                     transcript.read(line)
                     course.read(line)
             except LateError as error:
@@ -263,7 +269,7 @@ class Sysbench:
             self.program,
             script,
             *connection_options(address),
-            *([] if self.prepares else ["--db-ps-mode=disable"]),
+            *statement_options(address, prepares=self.prepares),
             *_options(self.sizes.data.options),
             *extra,
         ]

@@ -10,8 +10,14 @@ from build.build import Build
 from build.engines import ENGINES
 from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.durability import Durability
+from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY
+from suites.layers.choice import NONE, Layers, Transport
+from suites.layers.loopback import loopback_address
 from suites.processes import ProcessError, as_server_user, own, run, write_for_server
 from suites.sizing import Sizes
+
+TCP_PORT = 3379
+"""The port with TCP: a service of the machine may have the usual one at all addresses."""
 
 SPARE_CONNECTIONS = 20
 """Connections besides the load generator's: for Tidemark, and for a person who inspects the server."""
@@ -42,11 +48,13 @@ def fill_in(
     durability: Durability,
     socket: Path,
     settings: Mapping[str, str],
+    layers: Layers = NONE,
 ) -> str:
     """Return the text of the option file for a server in the folder of its `socket`.
 
     Settings of the template that the version does not have are omitted. `settings` come last and therefore
-    take precedence. Raises CapabilityError if the version does not have one of them.
+    take precedence, after those of the `layers`. Raises CapabilityError if the version does not have one of
+    them.
     """
     require_known(build)
     for name in settings:
@@ -67,6 +75,8 @@ def fill_in(
         redo_file_bytes=sizes.wal_limit_bytes // REDO_FILES,
     )
     lines = [line for line in text.splitlines() if _known(build, line)]
+    if layers.transport is Transport.TCP:
+        lines += ["", "# The layers of this version.", *_layer_settings(build, layers, folder)]
     if settings:
         lines += [
             "",
@@ -74,6 +84,21 @@ def fill_in(
             *(f"{name} = {value}" for name, value in settings.items()),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _layer_settings(build: Build, layers: Layers, folder: Path) -> list[str]:
+    lines = [
+        "skip_networking = OFF",
+        f"bind_address = {loopback_address(folder)}",
+        f"port = {TCP_PORT}",
+        # Accounts are of addresses, and looking names up is not what is measured.
+        "skip_name_resolve = ON",
+    ]
+    if layers.tls:
+        certificate = folder / SERVER_CERTIFICATE
+        lines += [f"ssl_cert = {certificate}", f"ssl_key = {folder / SERVER_KEY}", f"ssl_ca = {certificate}"]
+        lines.append("require_secure_transport = ON")
+    return lines
 
 
 def require_accepted(build: Build, text: str, words: Sequence[str]) -> None:

@@ -14,10 +14,14 @@ from pymysql.connections import Connection
 
 from build.build import Build
 from build.engines import ENGINES
+from suites.capabilities import require_auth
 from suites.durability import Durability
 from suites.innodb import reset
-from suites.innodb.configuration import fill_in, require_accepted
+from suites.innodb.configuration import TCP_PORT, fill_in, require_accepted
 from suites.innodb.data_directory import require_own_data
+from suites.layers.certificate import certificate_beside, install_certificate
+from suites.layers.choice import NONE, Layers, Transport
+from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer
 from suites.processes import (
     as_server_user,
@@ -41,6 +45,9 @@ SLOW_START_SECONDS = 1200
 """The same under an instrument, which takes a minute on a free core."""
 STOP_SECONDS = 300
 """Time limit of a shutdown, which writes all dirty pages."""
+
+CLIENT_HOST = "127.0.0.1"
+"""Where connections over TCP come from, whatever address of the loopback interface they go to."""
 
 OPTION_FILE = "my.cnf"
 """The name of the option file, which is beside the data directory."""
@@ -67,22 +74,41 @@ class InnodbServer(LocalServer):
         durability: Durability,
         folder: Path,
         settings: Mapping[str, str] | None = None,
+        layers: Layers = NONE,
     ) -> None:
-        socket = folder / self.SOCKET
-        address = Address(build.version.engine, socket, NAME, NAME, NAME)
+        is_tcp = layers.transport is Transport.TCP
+        address = Address(
+            build.version.engine,
+            folder / self.SOCKET,
+            NAME,
+            NAME,
+            NAME,
+            host=loopback_address(folder) if is_tcp else "",
+            port=TCP_PORT if is_tcp else 0,
+            tls=certificate_beside(folder) if layers.tls else None,
+            protocol=layers.protocol,
+        )
         super().__init__(build, sizes, folder, address, settings or {})
         self.limits = reset.ResetLimits()
-        self._configuration = self.render(build, sizes, durability, folder, self.chosen)
+        self._layers = layers
+        self._configuration = self.render(build, sizes, durability, folder, self.chosen, layers)
 
     @classmethod
     def render(
-        cls, build: Build, sizes: Sizes, durability: Durability, folder: Path, settings: Mapping[str, str]
+        cls,
+        build: Build,
+        sizes: Sizes,
+        durability: Durability,
+        folder: Path,
+        settings: Mapping[str, str],
+        layers: Layers = NONE,
     ) -> str:
         """Return the text of the option file of a server in `folder`, with `settings` as its last lines.
 
-        Raises CapabilityError if the version is too old or does not have one of the `settings`.
+        Raises CapabilityError if the version is too old, or does not have one of the `settings` or `layers`.
         """
-        return fill_in(cls.TEMPLATE, build, sizes, durability, folder / cls.SOCKET, settings)
+        require_auth(build, layers.auth)
+        return fill_in(cls.TEMPLATE, build, sizes, durability, folder / cls.SOCKET, settings, layers)
 
     @classmethod
     def check(cls, build: Build, text: str) -> None:
@@ -104,8 +130,8 @@ class InnodbServer(LocalServer):
         """Return the command that creates the data directory, with a root account without password."""
         raise NotImplementedError
 
-    def account_statement(self) -> str:
-        """Return the SQL statement that creates the account of the load, unless it exists."""
+    def account_statement(self, host: str) -> str:
+        """Return the SQL statement that creates the account of the load for a host, unless it exists."""
         raise NotImplementedError
 
     def roles(self) -> Mapping[int, str]:
@@ -127,6 +153,8 @@ class InnodbServer(LocalServer):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         own(self.folder)
+        if self._layers.tls:
+            install_certificate(self.folder)
         write_for_server(self.folder / OPTION_FILE, self._configuration)
         if data is not None:
             self._copy_in(data)
@@ -298,6 +326,7 @@ class InnodbServer(LocalServer):
 
     def _create_account(self) -> None:
         with self._connect("root", "") as connection, connection.cursor() as cursor:
-            cursor.execute(self.account_statement())
-            cursor.execute(f"GRANT ALL ON *.* TO {NAME}@localhost")
+            for host in ("localhost", *([CLIENT_HOST] if self.address.host else [])):
+                cursor.execute(self.account_statement(host))
+                cursor.execute(f"GRANT ALL ON *.* TO {NAME}@'{host}'")
             cursor.execute(f"CREATE DATABASE IF NOT EXISTS {NAME}")

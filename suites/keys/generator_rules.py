@@ -101,6 +101,8 @@ class GeneratorRules:
     """Whether it loads the SQL file of a `setup`."""
     takes_scripts: bool = False
     """Whether it runs `scripts` with `variables`, on data of `load` and `initialize`."""
+    protocols: tuple[str, ...] = ()
+    """The ways in which it can send statements to servers with other layers; empty if it takes no layers."""
     is_loaded_by_script: bool = False
     """Whether the script makes and fills tables of its own, whose sizes are known to it alone."""
     restarts: bool = False
@@ -291,17 +293,29 @@ def check_rules(generator: GeneratorName, suite: SuiteKeys) -> None:
     RULES[generator].check(suite)
 
 
+_OF_SYSBENCH = ("simple", "prepared")
+
 RULES: Mapping[GeneratorName, GeneratorRules] = {
-    GeneratorName.SYSBENCH: GeneratorRules(_check_sysbench, shared_files=_lua_modules),
+    GeneratorName.SYSBENCH: GeneratorRules(
+        _check_sysbench, shared_files=_lua_modules, protocols=_OF_SYSBENCH
+    ),
     GeneratorName.PGBENCH: GeneratorRules(
-        _check_pgbench, takes_setup=True, takes_scripts=True, restarts=True
+        _check_pgbench, takes_setup=True, takes_scripts=True, protocols=PROTOCOLS, restarts=True
     ),
     GeneratorName.CONNECTIONS: GeneratorRules(
-        _check_connections, shared_files=_lua_modules, primary=CONNECTION_KIB, levels_are_steps=False
+        _check_connections,
+        shared_files=_lua_modules,
+        primary=CONNECTION_KIB,
+        protocols=_OF_SYSBENCH,
+        levels_are_steps=False,
     ),
     GeneratorName.QUERIES: GeneratorRules(_check_queries, takes_setup=True),
     GeneratorName.PLAIN_SYSBENCH: GeneratorRules(
-        _check_plain_sysbench, takes_setup=True, is_loaded_by_script=True, restarts=True
+        _check_plain_sysbench,
+        takes_setup=True,
+        is_loaded_by_script=True,
+        protocols=_OF_SYSBENCH,
+        restarts=True,
     ),
 }
 """One entry for every load generator; suites/generators/registry.py says how it is made."""

@@ -35,9 +35,9 @@ class MariadbServer(InnodbServer):
             "--force",
         ]
 
-    def account_statement(self) -> str:
+    def account_statement(self, host: str) -> str:
         """Return the statement for an account with MariaDB's default plugin, mysql_native_password."""
-        return f"CREATE USER IF NOT EXISTS {NAME}@localhost IDENTIFIED BY '{NAME}'"
+        return f"CREATE USER IF NOT EXISTS {NAME}@'{host}' IDENTIFIED BY '{NAME}'"
 
     def roles(self) -> Mapping[int, str]:
         """Return thread id -> role: `client connection`, or what the name of a background thread says.

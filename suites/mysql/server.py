@@ -31,10 +31,10 @@ class MysqlServer(InnodbServer):
         """Return mysqld's command line for creating the data directory."""
         return [*self.command(), "--initialize-insecure"]
 
-    def account_statement(self) -> str:
-        """Return the statement for an account with the plugin of the version."""
-        plugin = login_plugin(self.build)
-        return f"CREATE USER IF NOT EXISTS {NAME}@localhost IDENTIFIED WITH {plugin} BY '{NAME}'"
+    def account_statement(self, host: str) -> str:
+        """Return the statement for an account with the plugin of the layers, else of the version."""
+        plugin = self._layers.auth or login_plugin(self.build)
+        return f"CREATE USER IF NOT EXISTS {NAME}@'{host}' IDENTIFIED WITH {plugin} BY '{NAME}'"
 
     def keep(self) -> None:
         """Do as for every engine, and delete spare redo log files, which the server creates on start."""

@@ -9,13 +9,25 @@ from string import Template
 from build.build import Build
 from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.durability import Durability
+from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY
+from suites.layers.choice import NONE, Layers, Transport
+from suites.layers.loopback import loopback_address
 from suites.processes import ProcessError, as_server_user, own, run, write_for_server
 from suites.sizing import Sizes
 
 TEMPLATE = Path(__file__).with_name("postgresql.conf.in")
 
+_WRONG_SETTING = "correct --set, or the settings of the variant in the plan"
+_NO_TLS = "tls=on needs a server that is compiled with OpenSSL, as those are that Tidemark compiles for it"
+
 # Of the question whether a server accepts a configuration.
 _CHECK_SECONDS = 60.0
+
+PORT = 5432
+"""The port, which is in the name of the Unix socket."""
+
+TCP_PORT = 5479
+"""The same with TCP: a service of the machine may have the usual one at all addresses."""
 
 SPARE_CONNECTIONS = 20
 """Connections besides the load generator's: for Tidemark, vacuum, and a person who inspects the server."""
@@ -27,11 +39,12 @@ def render(
     durability: Durability,
     socket_folder: Path,
     overrides: Mapping[str, str],
+    layers: Layers = NONE,
 ) -> str:
-    """Return the text of postgresql.conf.
+    """Return the text of postgresql.conf for a server whose socket is in a folder.
 
-    Settings that the version does not have are omitted. `overrides` come last and therefore take precedence.
-    Raises CapabilityError if the version does not have one of them.
+    Settings that the version does not have are omitted. `overrides` come last and therefore take precedence,
+    after the settings of the `layers`. Raises CapabilityError if the version does not have one of them.
     """
     require_known(build)
     for name in overrides:
@@ -49,10 +62,28 @@ def render(
         io_method="sync",
     )
     lines = [line for line in text.splitlines() if _known(build, line)]
+    of_layers = _layer_settings(layers, socket_folder)
+    if of_layers:
+        lines += ["", "# The layers of this version.", *of_layers]
     chosen = [f"{name} = '{_quote(value)}'" for name, value in overrides.items()]
     if chosen:
         lines += ["", "# Chosen for this session.", *chosen]
     return "\n".join(lines) + "\n"
+
+
+def port_of(layers: Layers) -> int:
+    """Return the port of a server: with TCP one that no service of the machine has."""
+    return TCP_PORT if layers.transport is Transport.TCP else PORT
+
+
+def _layer_settings(layers: Layers, folder: Path) -> list[str]:
+    lines = []
+    if layers.transport is Transport.TCP:
+        lines += [f"listen_addresses = '{loopback_address(folder)}'", f"port = {port_of(layers)}"]
+    if layers.tls:
+        files = {"ssl_cert_file": SERVER_CERTIFICATE, "ssl_key_file": SERVER_KEY}
+        lines += ["ssl = on", *(f"{key} = '{_quote(str(folder / file))}'" for key, file in files.items())]
+    return lines
 
 
 _REFUSED = re.compile(r"(?:LOG|FATAL|ERROR):\s+(.*?)(?: in file \".*)?$")
@@ -74,7 +105,7 @@ def check(build: Build, text: str) -> None:
             reasons = [line for line in lines if not line.startswith(("skipping", "configuration file"))]
             raise SettingError(
                 f"{build.version} refuses its settings: {'; '.join(reasons) or error.what}",
-                hint="correct --set, or the settings of the variant in the plan",
+                hint=_NO_TLS if "SSL is not supported" in error.what else _WRONG_SETTING,
             ) from error
 
 

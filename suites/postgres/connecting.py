@@ -30,6 +30,7 @@ def connect(address: Address, database: str | None = None, **options: Any) -> Co
         "dbname": database or address.database,
         "connect_timeout": CONNECT_SECONDS,
         "autocommit": True,
+        **({"password": address.password} if address.password else {}),
     }
     return psycopg.connect(**{**told, **options})
 

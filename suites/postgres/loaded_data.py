@@ -53,6 +53,7 @@ def _run_program(client: Build, address: Address, folder: Path, name: str) -> No
         "PGPORT": str(postgres_port(address.socket)),
         "PGUSER": address.user,
         "PGDATABASE": address.database,
+        **({"PGPASSWORD": address.password} if address.password else {}),
     }
     variables = f"the program has {', '.join(where)} and PATH of the caller's variables, and no others"
     try:

@@ -14,9 +14,12 @@ import psycopg
 from build.build import Build
 from build.version import Engine
 from suites.durability import Durability
+from suites.layers.certificate import certificate_beside, install_certificate
+from suites.layers.choice import NONE, Layers, Transport
+from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer
 from suites.postgres import reset, shared_memory
-from suites.postgres.configuration import render
+from suites.postgres.configuration import PORT, port_of, render
 from suites.postgres.connecting import Connection, connect
 from suites.processes import (
     as_server_user,
@@ -34,9 +37,11 @@ from suites.server import Address, Instrument, ServerError, require_short
 from suites.sizing import Sizes
 
 NAME = "tidemark"
-"""Name of the role and the database that the suites use."""
+"""Name of the role and the database that the suites use, and its password where there is one."""
 
-PORT = 5432
+TRUST = "trust"
+"""The usual authentication: only the server's user, and Tidemark, reach the folder of the socket."""
+
 SOCKET = f".s.PGSQL.{PORT}"
 START_SECONDS = 300
 """Time limit of a start, including crash recovery."""
@@ -45,6 +50,22 @@ IMMEDIATE_STOP_SECONDS = 20
 _STATUS = 7
 """The line of the postmaster's lock file that says what state it is in; the first one is its process id."""
 _AT_ONCE = ((signal.SIGQUIT, IMMEDIATE_STOP_SECONDS), (signal.SIGKILL, 5.0))
+
+
+def _address(folder: Path, layers: Layers) -> Address:
+    is_tcp = layers.transport is Transport.TCP
+    return Address(
+        Engine.POSTGRES,
+        folder / f".s.PGSQL.{port_of(layers)}",
+        NAME,
+        NAME,
+        "" if layers.auth in ("", TRUST) else NAME,
+        host=loopback_address(folder) if is_tcp else "",
+        port=port_of(layers) if is_tcp else 0,
+        tls=certificate_beside(folder) if layers.tls else None,
+        protocol=layers.protocol,
+        listeners=layers.listeners,
+    )
 
 
 class PostgresServer(LocalServer):
@@ -61,13 +82,14 @@ class PostgresServer(LocalServer):
         durability: Durability,
         folder: Path,
         overrides: Mapping[str, str] | None = None,
+        layers: Layers = NONE,
     ) -> None:
-        address = Address(Engine.POSTGRES, folder / SOCKET, NAME, NAME)
-        super().__init__(build, sizes, folder, address, overrides or {})
-        self._configuration = render(build, sizes, durability, folder, self.chosen)
+        super().__init__(build, sizes, folder, _address(folder, layers), overrides or {})
+        self._layers = layers
+        self._configuration = render(build, sizes, durability, folder, self.chosen, layers)
 
     def create(self, data: Path | None = None) -> None:
-        """Run initdb with data checksums, the C locale and trust authentication; write the configuration.
+        """Run initdb with data checksums, the C locale and the authentication; write the configuration.
 
         Instead of initdb, `data` are copied if they are given.
         """
@@ -80,11 +102,19 @@ class PostgresServer(LocalServer):
             self._copy_in(data)
         else:
             self._initdb()
+        if self._layers.tls:
+            install_certificate(self.folder)
         write_for_server(self.data / "postgresql.conf", self._configuration)
 
     def _initdb(self) -> None:
         initdb: list[str | Path] = [self.build.program("initdb"), "--pgdata", self.data, "--username", NAME]
-        options = ["--auth=trust", "--data-checksums", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        options = ["--data-checksums", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        # initdb stores the password as its method needs it, and writes a pg_hba.conf for all connections.
+        options.append(f"--auth={self._layers.auth or TRUST}")
+        if self.address.password:
+            file = self.folder / "password"
+            write_for_server(file, f"{self.address.password}\n")
+            options.append(f"--pwfile={file}")
         run(as_server_user([*initdb, *options]), what=f"initdb of {self.build.version}", cwd=self.folder)
 
     def start(self, instrument: Instrument | None = None) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from suites.postgres.client_options import client_database, client_options
 from suites.postgres.connecting import connect
 from suites.processes import ProcessError, run
-from suites.server import SETUP_SECONDS, Address, ServerError, SetupError, postgres_port
+from suites.server import SETUP_SECONDS, Address, ServerError, SetupError
 
 _TRIAL, _BESIDE = "tidemark_trial", "template1"
 """A database that exists for a moment, and one from which it can be made."""
@@ -33,8 +34,7 @@ def connection_words(psql: Path, address: Address) -> list[str | Path]:
     """Return the words that run psql quietly in the database of an address, up to the first error."""
     return [
         *(psql, "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"),
-        *(f"--host={address.socket.parent}", f"--port={postgres_port(address.socket)}"),
-        *(f"--username={address.user}", f"--dbname={address.database}"),
+        *(*client_options(address), f"--dbname={client_database(address)}"),
     ]
 
 

@@ -13,6 +13,7 @@ from suites.generators.load import Load, Share, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.innodb.server import InnodbServer
 from suites.keys.step import Step
+from suites.layers.choice import NONE, Layers
 from suites.measurement import Measurement
 from suites.slices import Schedule
 from suites.turns.run import run_slices
@@ -23,9 +24,11 @@ SUITE = load_suite("write-heavy")
 ROOM = small(rows=5000, tables=2)
 
 
-def made(build: Build, folder: Path, settings: dict[str, str] | None = None) -> InnodbServer:
+def made(
+    build: Build, folder: Path, settings: dict[str, str] | None = None, layers: Layers = NONE
+) -> InnodbServer:
     """A server object in a new folder `my` below `folder`; it has no file yet."""
-    server = make_server(build, ROOM, Durability.RELAXED, folder / "my", settings or {})
+    server = make_server(build, ROOM, Durability.RELAXED, folder / "my", settings or {}, layers)
     assert isinstance(server, InnodbServer)
     return server
 

@@ -67,7 +67,7 @@ class Pgbench:
         connections = [
             f"--client={clients}",
             f"--jobs={threads}",
-            self.command.protocol(step),
+            self.command.protocol(step, address),
             "--no-vacuum",
             *(["--connect"] if step.options.get("connect") else []),
             *([f"--rate={step.rate:g}"] if step.rate is not None else []),

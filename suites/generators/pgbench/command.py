@@ -7,7 +7,8 @@ from pathlib import Path
 from suites.definition import Suite
 from suites.keys.profile import SizedBy
 from suites.keys.step import Step
-from suites.server import Address, postgres_port
+from suites.postgres.client_options import client_database, client_options
+from suites.server import Address
 from suites.sizing import Sizes
 
 ROWS_PER_SCALE = 100_000
@@ -37,13 +38,15 @@ class PgbenchCommand:
 
     def connected_to(self, address: Address) -> list[str]:
         """Return the program and the options with which it finds a server."""
-        host = [f"--host={address.socket.parent}", f"--port={postgres_port(address.socket)}"]
-        return [str(self.program), *host, f"--username={address.user}", address.database]
+        return [str(self.program), *client_options(address), client_database(address)]
 
-    def protocol(self, step: Step) -> str:
-        """Return how the statements of a step are sent; through a pooler, as one that cannot prepare does."""
-        protocol = str(step.options.get("protocol", "prepared")) if self.prepares else "simple"
-        return f"--protocol={protocol}"
+    def protocol(self, step: Step, address: Address) -> str:
+        """Return how the statements of a step are sent to a server, as its layer says if it has one.
+
+        Through a pooler it is as one that cannot prepare does.
+        """
+        protocol = address.protocol or str(step.options.get("protocol", "prepared"))
+        return f"--protocol={protocol if self.prepares else 'simple'}"
 
     def scripts(self, step: Step) -> Sequence[str]:
         """Return the options for the scripts of a step, and for their variables."""

@@ -59,7 +59,7 @@ def count(pgbench: PgbenchCommand, address: Address, step: Step, work: CountedWo
         folder = Path(name)
         scripts = _marked_scripts(pgbench, step, folder, work.mark)
         marked = step.model_copy(update={"scripts": tuple(scripts)})
-        connected = [*pgbench.connected_to(address), pgbench.protocol(step), *_fixed(pgbench)]
+        connected = [*pgbench.connected_to(address), pgbench.protocol(step, address), *_fixed(pgbench)]
         try:
             began = time.monotonic()
             seconds = _seconds_of_transaction(connected, pgbench, step, folder, work.seconds)

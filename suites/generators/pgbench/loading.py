@@ -70,7 +70,7 @@ def _try_scripts(pgbench: PgbenchCommand, address: Address, step: Step) -> None:
     for script in step.scripts:
         alone = step.model_copy(update={"scripts": (weighted_script(script).name,)})
         once = ["--client=1", "--transactions=1", "--no-vacuum", *pgbench.scripts(alone)]
-        argv = [*pgbench.connected_to(address), pgbench.protocol(step), *once]
+        argv = [*pgbench.connected_to(address), pgbench.protocol(step, address), *once]
         with naming_the_line(pgbench.suite.folder, alone):
             run_all([argv], 1, TRIAL_SECONDS)
 

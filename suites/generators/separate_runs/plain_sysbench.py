@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from build.build import Build
 from suites.definition import Suite
-from suites.generators.drivers import connection_options
+from suites.generators.drivers import connection_options, current_folder, statement_options
 from suites.generators.load import (
     NUMBER,
     CountedLoad,
@@ -83,7 +83,7 @@ class PlainSysbench:
         threads = [f"--threads={self.sizes.connections}", f"--rand-seed={self.suite.seed}"]
         argv = self._command(address, [*threads, *_options(self.sizes.data.options), "prepare"])
         try:
-            for _ in self._lines(argv, SETUP_SECONDS):
+            for _ in self._lines(address, argv, SETUP_SECONDS):
                 pass
         except LoadError as error:
             if self.suite.setup is None or lacks(error.what) != "prepare":
@@ -110,7 +110,7 @@ class PlainSysbench:
         transcript, failing, reports = SysbenchTranscript(), _Failing(), 0
         argv = self.arguments(address, step, work, turn)
         cores = placement(step, self.sizes).client
-        for pid, line in self._lines(argv, work.seconds + OVERTIME_SECONDS, cores):
+        for pid, line in self._lines(address, argv, work.seconds + OVERTIME_SECONDS, cores):
             transcript.read(line)
             failing.read(line)
             if line.startswith(_STARTED):
@@ -141,12 +141,13 @@ class PlainSysbench:
         raise LoadError("a script without Tidemark's module cannot carry out a counted pass")
 
     def _lines(
-        self, argv: Sequence[str], seconds: float, cores: Collection[int] | None = None
+        self, address: Address, argv: Sequence[str], seconds: float, cores: Collection[int] | None = None
     ) -> Iterator[tuple[int, str]]:
         """Yield the pid of sysbench and each line. Raises LoadError, with file and line of the script."""
         fatal: list[str] = []
         try:
-            for pid, line in lines_of(argv, seconds, lua_path(self.suite.folder), cores):
+            environment, cwd = lua_path(self.suite.folder), current_folder(address)
+            for pid, line in lines_of(argv, seconds, environment, cores, cwd):
                 fatal += [line] if line.startswith("FATAL: ") else []
                 yield pid, line
         except LoadError as error:
@@ -161,7 +162,7 @@ class PlainSysbench:
             self.program,
             str(self.suite.folder / str(self.suite.script)),
             *connection_options(address),
-            *([] if self.prepares else ["--db-ps-mode=disable"]),
+            *statement_options(address, prepares=self.prepares),
             *extra,
         ]
 

@@ -11,19 +11,21 @@ from hypothesis import strategies as st
 from build.extensions.extension import ExtensionError
 from build.host import HostError
 from build.recipes.choices import BuildChoices, ChoiceError
-from build.version import parse_version
+from build.version import Engine, parse_version
 from history.series.variants import definition_notes, described, option_words
 from runners.measuring.variants import (
     EVERY,
     UNCHANGED,
     Variant,
     VariantError,
+    compiled_for_layers,
     definition_of,
     read_variants,
     recorded,
     require_defined,
 )
 from suites.additions.companion import CompanionError
+from suites.layers.choice import LayerError
 
 PLAIN, FAST, TWIN = (parse_version(f"postgres@18.6{variant}") for variant in ("", "#fast", "#twin"))
 
@@ -78,6 +80,37 @@ def test_a_variant_has_indexes_and_companions() -> None:
     words = option_words("fast", definition)
     assert words == ["--index", "fast:t*(c)", "--companion", "fast:pgbouncer"]
     require_defined([PLAIN, FAST], variants)
+
+
+def test_a_variant_has_layers() -> None:
+    given = ["auth=md5", "fast:tls=on", "fast:auth=scram-sha-256"]
+    variants = read_variants([], [], [], [], [], given)
+    assert definition_of(PLAIN, variants).layers == {"auth": "md5"}
+    fast = definition_of(FAST, variants)
+    assert fast.layers == {"auth": "scram-sha-256", "tls": "on"}
+    definition = variants["fast"].to_json()
+    assert definition == {"layers": {"tls": "on", "auth": "scram-sha-256"}}
+    assert described(definition) == "clients with tls=on, auth=scram-sha-256"
+    words = option_words("fast", definition)
+    assert words == ["--layer", "fast:tls=on", "--layer", "fast:auth=scram-sha-256"]
+    require_defined([PLAIN, FAST], variants)
+    with pytest.raises(VariantError, match=r"are the same: same version, settings and build"):
+        require_defined([PLAIN, FAST], read_variants([], [], [], [], [], ["tls=on", "fast:tls=on"]))
+    with pytest.raises(LayerError, match="did you mean tls"):
+        read_variants([], [], [], [], [], ["fast:tsl=on"])
+
+
+def test_postgres_is_compiled_with_tls_where_a_layer_has_it() -> None:
+    fast = definition_of(FAST, read_variants([], ["fast:configure=--with-llvm"], [], [], [], ["fast:tls=on"]))
+    compiled = compiled_for_layers(fast, Engine.POSTGRES, {})
+    assert compiled.choices.options == ("--with-openssl", "--with-llvm")
+    assert compiled_for_layers(compiled, Engine.POSTGRES, {}) == compiled
+    assert compiled_for_layers(fast, Engine.MYSQL, {}) == fast
+    assert compiled_for_layers(fast, Engine.POSTGRES, {"tls": "off"}) == compiled, "its own value counts"
+    assert compiled_for_layers(UNCHANGED, Engine.POSTGRES, {"tls": "on"}).choices.options == (
+        "--with-openssl",
+    )
+    assert compiled_for_layers(UNCHANGED, Engine.POSTGRES, {}) == UNCHANGED
 
 
 def test_a_companion_that_does_not_exist_is_refused() -> None:

@@ -15,7 +15,8 @@ from suites.checking.queries import connected
 from suites.generators.load import WorkLimit
 from suites.generators.programs import lines_of
 from suites.generators.sysbench import Sysbench
-from suites.postgres.server import PORT, PostgresServer
+from suites.postgres.configuration import PORT
+from suites.postgres.server import PostgresServer
 from tests.suites import innodb_servers
 from tests.suites.servers import running
 

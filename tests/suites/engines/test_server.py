@@ -13,7 +13,8 @@ from build.build import Build
 from suites.capabilities import SettingError
 from suites.durability import Durability
 from suites.engines import require_settings
-from suites.postgres.server import PORT, PostgresServer
+from suites.postgres.configuration import PORT
+from suites.postgres.server import PostgresServer
 from suites.processes import ProcessError, server_account
 from suites.server import ServerError
 from tests.suites.servers import ask, exists, lives, of_each, running, segment, small, tree, value

@@ -1,0 +1,1 @@
+"""How clients reach a server: transport, TLS, authentication, protocol, and connections that only listen."""
