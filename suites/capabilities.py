@@ -1,7 +1,7 @@
 """The settings and features of each engine's versions: the only module that compares version numbers."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from build.build import Build
 from build.engines import EngineRegistry
@@ -53,6 +53,9 @@ class EngineCapabilities:
     settings: Mapping[str, SupportedVersions]
     """Settings that not every version has. Every other setting is assumed to exist in all versions."""
 
+    auth: Mapping[str, SupportedVersions] = field(default_factory=dict)
+    """The same of ways of authentication."""
+
 
 def _only_of_mysql(instead: str) -> SupportedVersions:
     """A setting of MySQL that no version of MariaDB has."""
@@ -91,6 +94,14 @@ CAPABILITIES = EngineRegistry(
                     until=(9, 0), instead="omit it: from 9.0 on, ROW is the only format intended for use"
                 ),
             },
+            auth={
+                "mysql_native_password": SupportedVersions(
+                    until=(8, 4), instead="from 8.4 on, it is caching_sha2_password"
+                ),
+                "caching_sha2_password": SupportedVersions(
+                    since=(8, 0), instead="before 8.0, it is mysql_native_password"
+                ),
+            },
         ),
         Engine.MARIADB: EngineCapabilities(
             oldest=(10, 11),
@@ -111,12 +122,6 @@ CAPABILITIES = EngineRegistry(
 
 NATIVE_PASSWORD_UNTIL: Numbers = (8, 0)
 """From this version on, accounts use caching_sha2_password; 9.0 removed mysql_native_password."""
-
-OPTIONAL_NATIVE_PASSWORD: Numbers = (8, 4)
-"""From this version on, mysql_native_password has to be switched on, if there is any."""
-
-SHA2_PASSWORD: Numbers = (8, 0)
-"""The first version with caching_sha2_password."""
 
 
 def require_engine(build: Build, engines: tuple[Engine, ...], suite: str) -> None:
@@ -152,13 +157,10 @@ def require_setting(build: Build, name: str) -> None:
 
 
 def require_auth(build: Build, method: str) -> None:
-    """Raise CapabilityError if a MySQL server does not have the method of authentication; '' is its own."""
-    of_old = method == "mysql_native_password" and build.version.engine is Engine.MYSQL
-    of_new = method == "caching_sha2_password"
-    if (of_old and build.numbers >= OPTIONAL_NATIVE_PASSWORD) or (of_new and build.numbers < SHA2_PASSWORD):
-        raise CapabilityError(
-            f"{build.version} has no accounts with {method}", hint=f"its method is {login_plugin(build)}"
-        )
+    """Raise CapabilityError if a version does not have a method of authentication; '' is its own."""
+    supported = CAPABILITIES[build.version.engine].auth.get(method)
+    if supported is not None and not supported.includes(build.numbers):
+        raise CapabilityError(f"{build.version} has no accounts with {method}", hint=supported.instead)
 
 
 def login_plugin(build: Build) -> str:

@@ -60,6 +60,10 @@ def check_request(request: Request, home: Home) -> Sizes:
     Raises TidemarkError when a program, memory, disk space or access to the home is missing.
     """
     require_layouts(request)
+    layers = [request.layers_of(version) for version in request.versions]
+    for version, chosen_layers in zip(request.versions, layers, strict=True):
+        beside = request.companions_of(version)
+        require_layers(chosen_layers, version.engine, request.suite.generator, beside)
     profile = request.profile
     own_rounds = OWN_ROUNDS.get(request.suite.generator)
     if own_rounds is not None:
@@ -83,12 +87,8 @@ def check_request(request: Request, home: Home) -> Sizes:
     for version in request.versions:
         if version.is_install:
             require_readable(prefix_of(version, home), FOLDERS)
-    layers = {version: request.layers_of(version) for version in request.versions}
-    for version, chosen_layers in layers.items():
-        companions_of = request.companions_of(version)
-        require_layers(chosen_layers, version.engine, request.suite.generator, companions_of)
     needed = sizes(request.suite, request.profile, this_machine(), request.steps)
-    needed = replace(needed, listeners=most_listeners(layers.values()))
+    needed = replace(needed, listeners=most_listeners(layers))
     chosen = {version: request.settings_of(version) for version in request.versions}
     require_clients(needed, chosen, this_machine())
     if request.profile.mode is Mode.LONG and not fit_together(len(request.versions), needed, this_machine()):

@@ -26,7 +26,7 @@ _CHECK_SECONDS = 60.0
 PORT = 5432
 """The port, which is in the name of the Unix socket."""
 
-TCP_PORT = 5479
+_TCP_PORT = 5479
 """The same with TCP: a service of the machine may have the usual one at all addresses."""
 
 SPARE_CONNECTIONS = 20
@@ -73,7 +73,7 @@ def render(
 
 def port_of(layers: Layers) -> int:
     """Return the port of a server: with TCP one that no service of the machine has."""
-    return TCP_PORT if layers.transport is Transport.TCP else PORT
+    return _TCP_PORT if layers.transport is Transport.TCP else PORT
 
 
 def _layer_settings(layers: Layers, folder: Path) -> list[str]:

@@ -15,8 +15,10 @@ from history.changes.confirmation import ConfirmationRequest, Confirms
 from runners.measuring import preparation
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
+from runners.measuring.variants import read_variants
 from suites.definition import load_suite
 from suites.keys.profile import Mode
+from suites.layers.choice import LayerError, Layers, Transport
 from suites.server import ServerError
 from tests.runners.measuring.journal import FakeServer, Journal
 
@@ -111,6 +113,31 @@ def test_engines_that_start_slowly_are_counted_only_when_asked(
     assert "a pass of mysql@9.7.2 takes minutes; --exact-only" in notes.lines[0]
     assert preparation.callgrind_of(replace(beside, versions=VERSIONS), notes) is not None
     assert preparation.callgrind_of(replace(beside, exact=Exact.ONLY), notes) is not None
+
+
+def test_layers_of_suite_and_variant_reach_versions_and_builds() -> None:
+    variants = read_variants([], [], [], layers=["fast:tls=on", "fast:listeners=5"])
+    versions = (*VERSIONS, parse_version("postgres@18.6#fast"), parse_version("postgres@x=0123456789ab"))
+    suite = SUITE.model_copy(update={"layers": {"transport": "tcp", "listeners": "2"}})
+    request = Request(versions, suite, "smoke", suite.steps, 3, variants=variants)
+    assert request.layers_of(versions[0]) == Layers(Transport.TCP, listeners=2)
+    assert request.layers_of(versions[2]) == Layers(Transport.TCP, tls=True, listeners=5)
+    assert request.companions_of(versions[2]) == ("listeners",)
+    options = [request.choices_of(version).options for version in versions]
+    assert options == [("--with-openssl",)] * 3 + [()], "builds differ in nothing but the layer"
+    without = replace(request, versions=VERSIONS)
+    assert without.choices_of(versions[0]).options == ()
+    with pytest.raises(TidemarkError, match="neither companions nor listeners"):
+        preparation.callgrind_of(replace(without, exact=Exact.ONLY), Notes())
+
+
+def test_layers_are_checked_before_anything_is_compiled(tmp_path: Path) -> None:
+    variants = read_variants([], [], [], layers=["fast:protocol=extended"])
+    request = Request(
+        (VERSIONS[0], parse_version("postgres@18.6#fast")), SUITE, "smoke", SUITE.steps, 3, variants=variants
+    )
+    with pytest.raises(LayerError, match="sysbench does not send statements in the protocol extended"):
+        preparation.check_request(request, Home(tmp_path))
 
 
 def test_a_prefix_that_changed_runs_no_further_step(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_variant_has_indexes_and_companions() -> None:
 
 def test_a_variant_has_layers() -> None:
     given = ["auth=md5", "fast:tls=on", "fast:auth=scram-sha-256"]
-    variants = read_variants([], [], [], [], [], given)
+    variants = read_variants([], [], [], layers=given)
     assert definition_of(PLAIN, variants).layers == {"auth": "md5"}
     fast = definition_of(FAST, variants)
     assert fast.layers == {"auth": "scram-sha-256", "tls": "on"}
@@ -95,13 +95,13 @@ def test_a_variant_has_layers() -> None:
     assert words == ["--layer", "fast:tls=on", "--layer", "fast:auth=scram-sha-256"]
     require_defined([PLAIN, FAST], variants)
     with pytest.raises(VariantError, match=r"are the same: same version, settings and build"):
-        require_defined([PLAIN, FAST], read_variants([], [], [], [], [], ["tls=on", "fast:tls=on"]))
+        require_defined([PLAIN, FAST], read_variants([], [], [], layers=["tls=on", "fast:tls=on"]))
     with pytest.raises(LayerError, match="did you mean tls"):
-        read_variants([], [], [], [], [], ["fast:tsl=on"])
+        read_variants([], [], [], layers=["fast:tsl=on"])
 
 
 def test_postgres_is_compiled_with_tls_where_a_layer_has_it() -> None:
-    fast = definition_of(FAST, read_variants([], ["fast:configure=--with-llvm"], [], [], [], ["fast:tls=on"]))
+    fast = definition_of(FAST, read_variants([], ["fast:configure=--with-llvm"], [], layers=["fast:tls=on"]))
     compiled = compiled_for_layers(fast, Engine.POSTGRES, {})
     assert compiled.choices.options == ("--with-openssl", "--with-llvm")
     assert compiled_for_layers(compiled, Engine.POSTGRES, {}) == compiled
