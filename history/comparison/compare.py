@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from build.version import Engine, Version
-from history.comparison.beside.work_done import own_failures, same_rows
 from history.comparison.beside.build_differences import build_differences
+from history.comparison.beside.work_done import own_failures, same_rows
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.intervals import Intervals, looks_of

@@ -27,6 +27,7 @@ from runners.measuring.request import Exact, Request, Sampled, counted_once
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
 from runners.measuring.variants import definition_of
+from suites.additions.names import CompanionName
 from suites.additions.registry import kind_of
 from suites.capabilities import SettingError, require_engine
 from suites.counting.engines import COUNTED
@@ -62,8 +63,8 @@ def check_request(request: Request, home: Home) -> Sizes:
     require_layouts(request)
     layers = [request.layers_of(version) for version in request.versions]
     for version, chosen_layers in zip(request.versions, layers, strict=True):
-        beside = request.companions_of(version)
-        require_layers(chosen_layers, version.engine, request.suite.generator, beside)
+        is_pooled = CompanionName.PGBOUNCER in request.companions_of(version)
+        require_layers(chosen_layers, version.engine, request.suite.generator, is_pooled=is_pooled)
     profile = request.profile
     own_rounds = OWN_ROUNDS.get(request.suite.generator)
     if own_rounds is not None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from build.engines import ENGINES, EngineRegistry
 from build.version import Engine
-from suites.additions.names import CompanionName
 from suites.keys.generator_rules import RULES, GeneratorName
 from suites.layers.choice import LayerError, Layers
 
@@ -33,9 +32,12 @@ LAYERS = EngineRegistry(
 
 
 def require_layers(
-    layers: Layers, engine: Engine, generator: GeneratorName, companions: Sequence[str] = ()
+    layers: Layers, engine: Engine, generator: GeneratorName, *, is_pooled: bool = False
 ) -> None:
-    """Raise LayerError unless servers of an engine can have the layers, with these clients and companions."""
+    """Raise LayerError unless servers of an engine can have the layers, with these clients.
+
+    `is_pooled` says whether a pooler is between them.
+    """
     title, known = ENGINES[engine].title, LAYERS[engine]
     if layers.auth and layers.auth not in known.auth:
         raise LayerError(
@@ -60,7 +62,7 @@ def require_layers(
             where="--layer",
             hint=f"with {generator}, protocol is one of: {', '.join(protocols)}",
         )
-    if CompanionName.PGBOUNCER in companions and layers.of_connections:
+    if is_pooled and layers.of_connections:
         raise LayerError(
             "clients connect to PgBouncer, whose connections have no layers",
             where="--layer",

@@ -44,32 +44,32 @@ def test_what_is_no_layer_is_said(chosen: dict[str, str], problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "engine", "generator", "companions", "problem"),
+    ("chosen", "engine", "generator", "is_pooled", "problem"),
     [
-        ({"auth": "gss"}, Engine.POSTGRES, PGBENCH, (), "auth=gss is not measured with Postgres"),
-        ({"auth": "trust"}, Engine.MYSQL, SYSBENCH, (), "it can be: mysql_native_password, caching_sha2"),
-        ({"auth": "ed25519"}, Engine.MARIADB, SYSBENCH, (), "not measured with MariaDB"),
-        ({"listeners": "1"}, Engine.MYSQL, SYSBENCH, (), "MySQL has no LISTEN"),
-        ({"protocol": "extended"}, Engine.POSTGRES, SYSBENCH, (), "is one of: simple, prepared"),
-        ({"tls": "on"}, Engine.POSTGRES, GeneratorName.QUERIES, (), "connect in one way only"),
-        ({"transport": "tcp"}, Engine.POSTGRES, PGBENCH, ("pgbouncer",), "clients connect to PgBouncer"),
+        ({"auth": "gss"}, Engine.POSTGRES, PGBENCH, False, "auth=gss is not measured with Postgres"),
+        ({"auth": "trust"}, Engine.MYSQL, SYSBENCH, False, "it can be: mysql_native_password, caching_sha2"),
+        ({"auth": "ed25519"}, Engine.MARIADB, SYSBENCH, False, "not measured with MariaDB"),
+        ({"listeners": "1"}, Engine.MYSQL, SYSBENCH, False, "MySQL has no LISTEN"),
+        ({"protocol": "extended"}, Engine.POSTGRES, SYSBENCH, False, "is one of: simple, prepared"),
+        ({"tls": "on"}, Engine.POSTGRES, GeneratorName.QUERIES, False, "connect in one way only"),
+        ({"transport": "tcp"}, Engine.POSTGRES, PGBENCH, True, "clients connect to PgBouncer"),
     ],
 )
 def test_what_an_engine_or_generator_does_not_have_is_said(
     chosen: dict[str, str],
     engine: Engine,
     generator: GeneratorName,
-    companions: tuple[str, ...],
+    is_pooled: bool,
     problem: str,
 ) -> None:
     with pytest.raises(LayerError) as refused:
-        require_layers(layers_of(chosen), engine, generator, companions)
+        require_layers(layers_of(chosen), engine, generator, is_pooled=is_pooled)
     assert problem in f"{refused.value.what}; {refused.value.hint}"
 
 
 def test_what_they_have_is_accepted() -> None:
     require_layers(layers_of({"protocol": "extended", "auth": "md5"}), Engine.POSTGRES, PGBENCH)
-    require_layers(layers_of({"listeners": "9"}), Engine.POSTGRES, GeneratorName.QUERIES, ("pgbouncer",))
+    require_layers(layers_of({"listeners": "9"}), Engine.POSTGRES, GeneratorName.QUERIES, is_pooled=True)
     require_layers(layers_of({"tls": "on", "protocol": "simple"}), Engine.MARIADB, SYSBENCH)
 
 
