@@ -124,19 +124,15 @@ def _compare_in_session(
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")
     names = {step.step for step in chosen}
     measured = [run for run in runs if run.step in names]
-    calibrated = history.noise(session, options.metric)
-    calibrated = {step: noise for step, noise in calibrated.items() if step in names}
+    known = history.noise(session, options.metric)
+    calibrated = {step: found for step, found in known.items() if step in names}
+    noise = {step: found.noise for step, found in calibrated.items()}
     engines = {base.engine, contender.engine}
     intervals = _intervals(history, session, paired, chosen, options, engines)
-    noise = {step: step_noise.noise for step, step_noise in calibrated.items()}
     judged = judge_all(chosen, options, intervals, noise, session, engines)
     with history.database.reading() as connection:
         nights = trends(connection, session, str(base), str(contender), options.metric)
-    profiled = history.profiled_steps(session.id)
-    sampled = [
-        _with_functions(history, session, step, base, contender) if step.step in profiled else step
-        for step in judged
-    ]
+    sampled = _with_samples(history, session, judged, base, contender)
     steps = tuple(
         replace(_with_instructions(history, session, step, base, contender), trend=nights.get(step.step, ()))
         for step in sampled
@@ -161,6 +157,17 @@ def _compare_in_session(
             builds=_builds(history, session, base, contender),
         ),
     )
+
+
+def _with_samples(
+    history: Reader, session: Session, steps: Sequence[StepComparison], base: Version, contender: Version
+) -> list[StepComparison]:
+    """Return the steps, those that regressed with the functions that gained most."""
+    profiled = history.profiled_steps(session.id)
+    return [
+        _with_functions(history, session, step, base, contender) if step.step in profiled else step
+        for step in steps
+    ]
 
 
 def _builds(history: Reader, session: Session, base: Version, contender: Version) -> tuple[str, ...]:
