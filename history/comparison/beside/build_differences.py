@@ -72,11 +72,11 @@ def _options(base: Mapping[str, Any], contender: Mapping[str, Any]) -> Iterator[
     old, new = (_configured(_recipe(manifest)) for manifest in (base, contender))
     if not old or not new:
         return
-    for side, one, other in (("base", old, new), ("new", new, old)):
+    for side, own, others in (("base", old, new), ("new", new, old)):
         words = [
             f"{name}={value}" if value else name
-            for name, value in one.items()
-            if name != "CFLAGS" and other.get(name) != value
+            for name, value in own.items()
+            if name != "CFLAGS" and others.get(name) != value
         ]
         if words:
             more = f" and {len(words) - MAX_OPTIONS} more" if len(words) > MAX_OPTIONS else ""
