@@ -58,10 +58,12 @@ def with_logged(server: Server, error: LoadError) -> str:
     sysbench does not say why Postgres ended a connection: it crashes.
     """
     text, logged = str(error), server.errors_logged()
+    if any(line in text for line in logged):
+        return text  # the generator was then ended, whose connections are lost
     lost = next((line for line in logged if _LOST.search(line)), None)
     if lost is not None:
         return f"the load generator lost its connection to {server.build.version}: {lost} ({text})"
-    if not logged or any(line in text for line in logged):
+    if not logged:
         return text
     return f"{text}\n  the server's log: {logged[-1]}"
 

@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -16,7 +18,7 @@ from suites.generators.sysbench import Sysbench
 from suites.postgres.server import PostgresServer
 from suites.server import Server
 from suites.slices import Schedule
-from suites.turns.failures import ServerDiedError, loading_failure
+from suites.turns.failures import ServerDiedError, loading_failure, with_logged
 from suites.turns.run import run_slices
 from tests.suites import innodb_servers
 from tests.suites.servers import ask, running, small, value
@@ -131,3 +133,10 @@ def test_a_server_that_crashes_while_it_is_loaded(server_folder: Path, postgres_
         told = loading_failure(server, caught.value)
     assert told.startswith("postgres@18.6 died while it was loaded: client backend (PID ")
     assert "was terminated by signal 11" in told
+
+
+def test_a_statement_that_failed_is_told_although_its_generator_was_ended() -> None:
+    logged = ["division by zero", "connection to client lost"]
+    server = SimpleNamespace(errors_logged=lambda: logged, build=SimpleNamespace(version="postgres@18.6"))
+    error = LoadError("orders.sql, line 3: division by zero")
+    assert with_logged(cast("Server", server), error) == "orders.sql, line 3: division by zero"
