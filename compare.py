@@ -17,6 +17,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from build.errors import TidemarkError
 from build.sources.repository import GIT_HELP
@@ -34,6 +35,9 @@ from history.rendering.plain_table import standard_output
 from history.rendering.terminal import render_terminal
 from history.timestamps import moment
 from suites.metrics import METRICS, PRIMARY
+
+if TYPE_CHECKING:
+    from history.store.reader import Reader
 
 RENDERERS = {
     "summary": ("summary", "render_summary"),
@@ -61,10 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         base, *contenders = (as_recorded(version, home, arguments.git) for version in named)
         with open_reader(existing_history(arguments.history)) as history:
             comparison = compare(history, base, contenders, _options(arguments), arguments.branch)
+            last = _last_line(history, comparison, arguments) if arguments.format == "terminal" else ""
     except TidemarkError as error:
         print(f"tidemark compare: {error}", file=sys.stderr)
         return 2
     _print(comparison, arguments)
+    if last:
+        print(last)  # not broken into lines, so that it can be copied
     return exit_code(comparison)
 
 
@@ -164,6 +171,23 @@ def _options(arguments: argparse.Namespace) -> CompareOptions:
         exact_threshold_percent=arguments.exact_threshold,
         instructions=arguments.instructions,
     )
+
+
+def _last_line(history: "Reader", comparison: Comparison, arguments: argparse.Namespace) -> str:
+    """Return how the first contender that is open stands, and the command that comes next."""
+    from history.rendering.next_step.closing import closing  # loaded only for this format
+    from history.series.round_seconds import session_seconds
+
+    within = [contender for contender in comparison.contenders if contender.nights is None]
+    within = [contender for contender in within if contender.steps and not contender.session.is_imported]
+    if not within:
+        return ""
+    shown = next((found for found in within if any(step.is_open for step in found.steps)), within[0])
+    with history.database.reading() as connection:
+        took = session_seconds(connection, shown.session.id, shown.session.options)
+    given = {"--history": arguments.history, "--git": arguments.git}
+    options = [word for option, value in given.items() if value for word in (option, value)]
+    return closing(shown, took.counted if shown.session.only_counted else took.timed, options)
 
 
 def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:

@@ -70,10 +70,16 @@ def provide(
     """
     if version.is_install:
         return _installed(version, home, is_plain=not (patches or relinks) and choices == PLAIN)
+    build = lookup(
+        version,
+        home,
+        patches=patches,
+        choices=choices,
+        git_source=git_source,
+        slim=slim,
+        relinks=relinks,
+    )
     read = read_patches(patches)
-    build = _find(version, home, read, choices, git_source, relinks=relinks)
-    if build is None and slim is not None:
-        build = _find(version, home, read, choices, git_source, slim, relinks=relinks)
     if build is not None:
         progress.note(f"{version}: from the build cache: {build.prefix.name}{_namesakes(build, home)}")
         return build
@@ -93,14 +99,22 @@ def lookup(
     patches: Sequence[Path] = (),
     choices: BuildChoices = PLAIN,
     git_source: str | None = None,
+    slim: Sequence[str] | None = None,
+    relinks: bool = False,
 ) -> Build | None:
     """Return the build of a version if it needs neither download nor compiling; None otherwise.
+
+    With `slim` and `relinks` it is one that `provide` would return with them.
 
     The result is always None for a branch, because only its source knows the commit it points to today.
     """
     if version.is_install:
         return _installed(version, home, is_plain=not patches and choices == PLAIN)
-    return _find(version, home, read_patches(patches), choices, git_source)
+    read = read_patches(patches)
+    build = _find(version, home, read, choices, git_source, relinks=relinks)
+    if build is None and slim is not None:
+        build = _find(version, home, read, choices, git_source, slim, relinks=relinks)
+    return build
 
 
 def require_known(version: Version, home: Home, git_source: str | None = None) -> None:

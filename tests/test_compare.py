@@ -35,7 +35,7 @@ from suites.measurement import Measurement
 from suites.metrics import METRICS, beside_verdict
 from tests.history.handmade import NIGHT, record_steps, run_record, session_start
 from tests.history.outcomes import BASE, CONTENDER, OUTCOMES, record_outcomes
-from tests.suites.golden import require_golden
+from tests.suites.golden import of_any_checkout, require_golden
 
 GOLDEN = ROOT / "tests/golden/compare"
 
@@ -105,7 +105,7 @@ def test_output(
     program.main([BASE, CONTENDER, "--history", night.name, *arguments])
     output = capsys.readouterr()
     assert output.err == ""
-    require_golden(name, output.out, GOLDEN)
+    require_golden(name, of_any_checkout(output.out), GOLDEN)
 
 
 def test_the_table_fits_a_hundred_columns(night: Path) -> None:

@@ -205,6 +205,20 @@ def expected_commands(home: Home, engine: Engine, major: int, *, slim: bool = Fa
     return counts[-1] if counts else None
 
 
+def compile_seconds(home: Home, engine: Engine, *, slim: bool) -> float | None:
+    """Return how long the last compile of an engine took here, one of the same kind if there is any.
+
+    None where nothing is recorded, as of imported builds.
+    """
+    took = [
+        (build.is_slim == slim, _built_at(build), float(seconds["total"]))
+        for build in all_builds(home)
+        if build.version.engine is engine and isinstance(seconds := build.manifest.get("seconds"), dict)
+        if isinstance(seconds.get("total"), int | float)
+    ]
+    return max(took)[-1] if took else None
+
+
 def _names(home: Home) -> list[str]:
     try:
         names = os.listdir(home.builds)  # noqa: PTH208 # only names are needed

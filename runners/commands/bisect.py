@@ -3,12 +3,12 @@
 import argparse
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from build.addresses import without_secrets
+from build.addresses import redacted, without_secrets
 from build.errors import TidemarkError
 from build.extensions.extension import parse_extension, require_extensible
 from build.home import Home, locate_for_writing
@@ -16,6 +16,7 @@ from build.version import Engine, Version, parse_revision, parse_version
 from history.errors import HistoryError
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader, open_store
+from history.rendering.next_step.closing import command, located
 from history.rendering.plain_table import standard_output
 from history.store import bisects
 from history.store.bisects import Bisect
@@ -33,6 +34,7 @@ from runners.bisect.run.candidates import git_source_of, shown_address
 from runners.bisect.run.event_log import read_log
 from runners.console import add_to_job_summary, progress
 from runners.exit_codes import TROUBLE
+from runners.fitness.busy import note_if_busy
 from runners.measuring.variants import (
     Variant,
     compiled_for_layers,
@@ -74,6 +76,9 @@ def search(arguments: argparse.Namespace) -> int:
     history = history_of(arguments.history, home)
     if box is not None:
         require_not_paused(home, now())
+    with progress() as shown:
+        if not arguments.keep_disturbed:
+            note_if_busy(home, shown, "accept it (--keep-disturbed)")
     with (
         progress() as shown,
         machine_awaited(home, arguments.wait * 60, shown),
@@ -92,8 +97,17 @@ def search(arguments: argparse.Namespace) -> int:
     print(text(state), end="")
     add_to_job_summary(markdown(state))
     chosen = f" --history {shlex.quote(without_secrets(arguments.history))}" if arguments.history else ""
-    print(f"\nfor an issue: ./tidemark bisect report {log.bisect.uid} --format markdown{chosen}")
+    print(f"\n{_last_line(code(state), log.bisect.uid, chosen, arguments.words)}")
     return code(state)
+
+
+def _last_line(result: int, uid: str, chosen: str, words: Sequence[str]) -> str:
+    """Return what comes next: the same command goes on with a search without an answer."""
+    if result == UNDECIDED and words:
+        same = [redacted(word) for word in words if word != "--again"]
+        return f"undecided; it goes on from here with: {command(['./tidemark', *same])}"
+    report = located(f"./tidemark bisect report {uid} --format markdown{chosen}")
+    return f"for an issue: {report}"
 
 
 def note_progress(error: BaseException, store: Store, run: BisectRun) -> None:

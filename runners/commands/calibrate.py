@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from build.addresses import without_secrets
+from build.addresses import redacted, without_secrets
 from build.home import locate_for_writing
 from build.make import require_known
 from build.sources.source import resolved
@@ -12,6 +12,7 @@ from history.comparison.compare import compare
 from history.comparison.pairs import noise_of
 from history.comparison.result import CONFIDENCE, THRESHOLD, CompareOptions, Comparison
 from history.comparison.verdict import Verdict
+from history.rendering.next_step.closing import command
 from history.series.variants import TWIN
 from history.spool.opening import open_recorded
 from history.stats.estimators import MINIMUM_REPETITIONS
@@ -20,6 +21,7 @@ from history.store.records import StepNoise
 from history.store.writer import Store
 from runners.commands.run import RequestError, sources_of
 from runners.console import progress, say_problems
+from runners.fitness.busy import note_if_busy
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import require_defined, variants_of
@@ -37,6 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
     request_of(arguments)  # what is refused, is before anything is fetched
     home = locate_for_writing()
     with progress() as shown:
+        note_if_busy(home, shown, "the noise is that of a busy machine")
         arguments.version = resolved(arguments.version, home, shown, arguments.git)
         require_known(arguments.version, home, arguments.git)
     request = request_of(arguments)
@@ -51,7 +54,19 @@ def main(arguments: argparse.Namespace) -> int:
         say_problems(store)
     print(report(request, outcome, noise, comparison))
     print(f"history: {without_secrets(str(history))}")
-    return exit_code(request, outcome, noise, comparison)
+    result = exit_code(request, outcome, noise, comparison)
+    print(last_line(result, arguments.words))
+    return result
+
+
+def last_line(result: int, words: Sequence[str]) -> str:
+    """Return how a calibration with this exit code stands, and the command that comes next."""
+    if result == 1:
+        return f"this machine is unfit; why: {command(['./tidemark', 'check'])}"
+    if result and words:
+        return f"noise is missing; once more: {command(['./tidemark', *map(redacted, words)])}"
+    shown = command(["./tidemark", "history", "show"])
+    return f"compare uses this noise from now on; what was measured here: {shown}"
 
 
 def request_of(arguments: argparse.Namespace) -> Request:

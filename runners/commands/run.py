@@ -17,12 +17,18 @@ from build.progress import Progress
 from build.sources.repository import variable
 from build.sources.source import resolved
 from build.version import Engine, Version
+from history.comparison.compare import compare
+from history.comparison.result import CompareOptions
 from history.counts import counted
+from history.rendering.next_step.closing import closing, command
 from history.rendering.numbers import amount
+from history.series.round_seconds import session_seconds
 from history.spool.opening import open_recorded
 from history.store.writer import Store
 from runners.bisect.run.builds import provider
 from runners.console import progress, say_problems
+from runners.fitness.busy import note_if_busy
+from runners.measuring.durations.expected import expected, recorded_of
 from runners.measuring.layouts import require_layouts
 from runners.measuring.request import PASSES, Exact, Request, Sampled, counted_once
 from runners.measuring.session import SessionOutcome, run_session
@@ -48,6 +54,8 @@ def main(arguments: argparse.Namespace) -> int:
     request_of(arguments)  # what is refused, is before anything is fetched
     home = locate_for_writing()
     with progress() as shown:
+        if not (arguments.exact_only or arguments.keep_disturbed):
+            note_if_busy(home, shown, "count instructions (--exact-only), or accept it (--keep-disturbed)")
         arguments.versions = [resolved(version, home, shown, arguments.git) for version in arguments.versions]
         for version in arguments.versions:
             require_known(version, home, arguments.git)
@@ -59,19 +67,25 @@ def main(arguments: argparse.Namespace) -> int:
         open_recorded(history, home, shown.note) as store,
     ):
         given: dict[Version, Build] = {}
+        slim = build_programs_of(request.suite) if request.has_deadline else None
+        alone = request.exact in (Exact.FIRST, Exact.ONLY)
+        record = recorded_of(request, home, store, slim=slim)
+        shown.note(expected(request, record, counts=alone, rounds=request.exact is not Exact.ONLY))
         if request.has_deadline:
             given = slim_builds(request, home, shown)
             spent = time.monotonic() - began - waited
             request = replace(request, budget_seconds=max(0.0, request.limit_seconds - spent))
         outcome = run_session(request, home, store, shown, given)
         figures = own_figures(store, request, outcome) if arguments.alone else ()
+        last = last_lines(store, request, outcome, arguments)
         say_problems(store)
-    print(summary(request, outcome, arguments.history))
+    print(summary(request, outcome))
     if arguments.script:
         name = request.suite.name
         print(f"suite: {name}; to keep it: ./tidemark suite save {name} NAME")
     print(*figures, sep="\n", end="\n" if figures else "")
     print(f"history: {without_secrets(str(history))}")
+    print(*last, sep="\n", end="\n" if last else "")
     return 0 if outcome.whole else 2
 
 
@@ -233,13 +247,44 @@ def own_figures(store: Store, request: Request, outcome: SessionOutcome) -> Sequ
     ]
 
 
-def summary(request: Request, outcome: SessionOutcome, history: str | None) -> str:
-    """Render the result of a session and the next command; `history` is the one of the command line."""
+def summary(request: Request, outcome: SessionOutcome) -> str:
+    """Render the result of a session."""
     lines = [f"session {outcome.uid}: {request.suite.name}, {request.profile_name}"]
     lines += [f"not measured: {version}: {reason}" for version, reason in outcome.not_built.items()]
     lines += [f"failed: {failure}" for failure in outcome.failures]
-    if len(request.versions) > 1:
-        names = shlex.join(map(str, request.versions))
-        chosen = f" --history {shlex.quote(without_secrets(history))}" if history else ""
-        lines.append(f"next: ./compare.py {names} --session {outcome.uid}{chosen}")
     return "\n".join(lines)
+
+
+def last_lines(
+    store: Store, request: Request, outcome: SessionOutcome, arguments: argparse.Namespace
+) -> list[str]:
+    """Return the command that shows the table and, while steps are open, what they still need."""
+    base, *others = request.versions
+    if not (others and outcome.uid):
+        return []
+    given = {"--history": arguments.history and without_secrets(arguments.history), "--git": arguments.git}
+    chosen = [word for option, value in given.items() if value for word in (option, redacted(value))]
+    words = ["./compare.py", *map(str, request.versions), "--session", outcome.uid, *chosen]
+    shown = f"next: {command(words)}"
+    held = store.holder(outcome.uid)
+    metric = INSTRUCTIONS if request.exact is Exact.ONLY else request.suite.primary
+    try:
+        comparison = compare(held, base, others, CompareOptions(session=outcome.uid, metric=metric))
+    except TidemarkError:
+        return [shown]  # what could not be measured is said above
+    undecided = [
+        contender for contender in comparison.contenders if any(step.is_open for step in contender.steps)
+    ]
+    if not undecided:
+        return [f"every step is decided; {shown}"]
+    session = undecided[0].session
+    with held.database.reading() as connection:
+        took = session_seconds(connection, session.id, session.options)
+
+    def again(minutes: int) -> str:
+        more = ["--resume", "--budget", str(minutes)]
+        return shlex.join(["./tidemark", *map(redacted, arguments.words), *more])
+
+    seconds = took.counted if request.exact is Exact.ONLY else took.timed
+    goes_on = again if arguments.words and not outcome.had_time else None
+    return [shown, closing(undecided[0], seconds, chosen, goes_on)]

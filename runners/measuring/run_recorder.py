@@ -1,5 +1,6 @@
 """Recording: what a session writes into the history, and what it wrote before an interruption."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,6 +15,8 @@ from suites.keys.levels import MAX_CLIENTS
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import METRICS, PRIMARY
+
+_FIGURES = re.compile(r"[0-9(:]")
 
 DISTURBED = "disturbed: "
 """How the warning of a run begins whose round was disturbed."""
@@ -43,6 +46,9 @@ class RunRecorder:
 
     rounds: int = field(default=0, init=False)
     """The rounds of steps that are stored, those of the interrupted session included."""
+
+    _told: set[str] = field(default_factory=set, init=False)
+    """What disturbs rounds, and was told."""
 
     disturbances: list[str] = field(default_factory=list)
     """Why each recorded round is disturbed; empty for those that are not."""
@@ -85,12 +91,13 @@ class RunRecorder:
         disturbed = [f"{DISTURBED}{reason}" for reason in reasons]
         self.disturbances.append("; ".join(reasons))
         self.measured |= {version.name for version in versions}
+        self._tell(f"{step.name}, round {number}", "is disturbed", reasons)
         records = []
         for version, measurement in zip(versions, measurements, strict=True):
             possible = without_impossible(measurement)
             warned = replace(possible, warnings=[*possible.warnings, *disturbed])
             records.append(self._run_record(version, step, number, warned, started, None))
-            for warning in warned.warnings:
+            for warning in possible.warnings:
                 self.progress.note(f"{version.name} {step.name} (round {number}): {warning}")
         # In one transaction: a round with only some of its versions could be neither used nor measured again.
         self.store.record_runs(self.session, records)
@@ -102,7 +109,14 @@ class RunRecorder:
         """Record a disturbed round that is measured again: its reasons, and its throughput by version."""
         reason = "; ".join(reasons)
         self.store.record_dropped(self.session, DroppedRound(step.name, number, reason, dict(values)))
-        self.progress.note(f"{step.name}, round {number}: measured again: {reason}")
+        self._tell(f"{step.name}, round {number}", "is measured again", reasons)
+
+    def _tell(self, which: str, what: str, reasons: Sequence[str]) -> None:
+        """Note what disturbs a round, but not for each round anew: `compare` counts them."""
+        kinds = {_FIGURES.split(reason, maxsplit=1)[0] for reason in reasons} - self._told
+        if kinds:
+            self._told |= kinds
+            self.progress.note(f"{which} {what}: {'; '.join(reasons)}; later rounds like it are not told")
 
     def record_plans(self, version: MeasuredVersion) -> None:
         """Store the plans of a version with the session."""

@@ -1,8 +1,10 @@
 """`./tidemark try`: a branch or a patch against its merge base, and an answer for a reviewer."""
 
 import argparse
+import shlex
 from pathlib import Path
 
+from build.addresses import redacted
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from build.sources.clone import HEAD
@@ -10,11 +12,15 @@ from build.sources.repository import git_address
 from build.version import Engine
 from history.comparison.compare import compare
 from history.comparison.result import CompareOptions, Comparison
+from history.comparison.verdict import Verdict
 from history.open import open_store
+from history.rendering.next_step.closing import LOADING_MINUTES, closing, command, located
+from history.series.round_seconds import session_seconds
 from history.store.writer import Store
 from history.timestamps import now
 from report.writing.alone import tried_alone
 from runners.console import add_to_job_summary, progress
+from runners.fitness.busy import note_if_busy
 from runners.measuring.layouts import require_layouts
 from runners.measuring.session import SessionOutcome
 from runners.nightly.inputs import TryInputs, box_for_try
@@ -46,6 +52,10 @@ def main(arguments: argparse.Namespace) -> int:
         require_page(Path(arguments.page))
     engine = Engine(arguments.engine or engine_here(arguments.git) or Engine.POSTGRES)
     suite = load_suite(suite_of(arguments, {engine}))  # a mistake in it is said before anything is fetched
+    if not arguments.keep_disturbed:
+        with progress() as shown:
+            accept = "rely on the counts, which do not depend on it, or accept it (--keep-disturbed)"
+            note_if_busy(home, shown, accept)
     # A workflow names the box: what it asks for may come from somebody who must not run code there.
     is_published = arguments.box is not None
     sides = (
@@ -66,12 +76,14 @@ def main(arguments: argparse.Namespace) -> int:
             shown.note(line)
         outcome = run_trial(asked, home, store, shown)
         answer = answer_of(store, sides, outcome)
+        last = last_line(store, answer, home, arguments)
     page = write_page(answer, home, arguments.page)
     text = markdown(answer, str(page))
     print(text, end="")
     add_to_job_summary(text)
     if arguments.script:
         print(f"suite: {suite.name}; to keep it: ./tidemark suite save {suite.name} NAME")
+    print(last)
     return answer.exit_code
 
 
@@ -89,6 +101,30 @@ def _extension_sides(arguments: argparse.Namespace, home: Home) -> Sides:
         raise TryError("a try of an extension compares one ref", where=" ".join(arguments.what))
     what = arguments.what[0] if arguments.what else HEAD
     return extension_sides(what, arguments.against, arguments.server, arguments.extension, git, home)
+
+
+def last_line(store: Store, answer: TryAnswer, home: Home, arguments: argparse.Namespace) -> str:
+    """Return how the answer stands in one sentence, with the command that comes next."""
+    counted, timed = (
+        None if comparison is None else comparison.contenders[0]
+        for comparison in (answer.counted, answer.timed)
+    )
+    shown, options = timed or counted, ["--history", str(history_of_tries(home))]
+
+    def again(minutes: int) -> str:
+        return shlex.join(["./tidemark", *map(redacted, arguments.words), "--budget", str(minutes)])
+
+    if shown is None:
+        return f"nothing was measured; what this machine lacks: {command(['./tidemark', 'check'])}"
+    if timed is None:
+        more = located(again(int(arguments.budget) + LOADING_MINUTES))
+        return f"throughput is open, counts are kept; with rounds: {more}"
+    with store.database.reading() as connection:
+        took = session_seconds(connection, shown.session.id, shown.session.options)
+    is_open = any(step.is_open for step in timed.steps)
+    if not is_open and counted and any(step.judged.verdict is Verdict.REGRESSION for step in counted.steps):
+        return closing(counted, took.counted, options)
+    return closing(timed, took.timed, options, again if arguments.words else None)
 
 
 def request_of(arguments: argparse.Namespace, sides: Sides, suite: Suite) -> TrialRequest:

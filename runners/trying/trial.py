@@ -15,6 +15,7 @@ from history.comparison.result import CompareOptions
 from history.comparison.verdict import Verdict
 from history.store.writer import Store
 from runners.bisect.run.builds import Unusable, build_of, provider
+from runners.measuring.durations.expected import expected, recorded_of
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import callgrind_of
 from runners.measuring.request import PASSES, Exact, Request, counted_once
@@ -124,6 +125,9 @@ def run_trial(
     """
     with measuring_alone(home):
         began = clock()
+        whole, programs = timed_request(asked, asked.budget_seconds), build_programs_of(asked.suite)
+        record = recorded_of(whole, home, store, slim=programs)
+        progress.note(expected(whole, record, counts=asked.counts))
         given = _builds(asked, home, progress)
         compiled = clock() - began
         if compiled > asked.budget_seconds:

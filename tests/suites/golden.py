@@ -8,6 +8,7 @@ The captures of sysbench and pgbench among them are inputs: tests/suites/record.
 """
 
 import os
+import re
 from pathlib import Path
 
 from build.home import ROOT
@@ -21,6 +22,11 @@ def require_golden(name: str, text: str, folder: Path = GOLDEN) -> None:
     if os.environ.get("TIDEMARK_REWRITE_GOLDENS"):
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
+
+
+def of_any_checkout(text: str) -> str:
+    """Return a text whose commands are those of a person in the checkout, with the usual home."""
+    return re.sub(r"TIDEMARK_HOME=\S+ ", "", text).replace(f"{ROOT}/", "./")
 
 
 def lines(name: str) -> list[str]:

@@ -1,0 +1,105 @@
+"""The sentence with which a comparison ends, and the command that comes next, complete for a shell."""
+
+import math
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from build.home import ROOT
+from build.progress import in_words
+from history.comparison.result import ContenderComparison, StepComparison
+from history.comparison.verdict import Verdict
+from history.counts import counted
+from history.rendering.commands import DECIDED, quoted, run_again
+from history.rendering.next_step.remaining import rounds_needed
+from history.store.records import EXACT
+
+HOME = "TIDEMARK_HOME"
+
+LOADING_MINUTES = 1
+
+UNKNOWN_SECONDS = 30.0
+"""What a round of a step takes for one version, where the history does not say."""
+
+
+def closing(
+    contender: ContenderComparison,
+    seconds: Mapping[str, float],
+    options: Sequence[str] = (),
+    again: Callable[[int], str] | None = None,
+) -> str:
+    """Return the last line on a comparison within a session.
+
+    `seconds` are what a round takes for one version, by step; `options` are those of the command line that
+    say where things are, such as the history.
+    `again` returns the command that goes on with the session for so many minutes, so that the rounds so far
+    count; without it the open steps are measured in a new one.
+    """
+    still_open = [step for step in contender.steps if step.is_open]
+    if still_open:
+        return _open(contender, still_open, seconds, options, again)
+    worse = [step for step in contender.steps if step.judged.verdict is Verdict.REGRESSION]
+    pair = [str(contender.base), str(contender.contender)]
+    chosen = ["--session", contender.session.uid, *options]
+    if worse and contender.session.options.get(EXACT):
+        words = ["./tidemark", "profile", "diff", *pair, "--step", worse[0].step, *chosen]
+        return f"regression in {counted(len(worse), 'step')}; the functions that cost more: {command(words)}"
+    words = ["./compare.py", *pair, *chosen, "--costs"]
+    return f"every step is decided; what each of them costs: {command(words)}"
+
+
+def _open(
+    contender: ContenderComparison,
+    still_open: Sequence[StepComparison],
+    seconds: Mapping[str, float],
+    options: Sequence[str],
+    again: Callable[[int], str] | None,
+) -> str:
+    counts = contender.session.only_counted
+    most = contender.looks[1] if contender.looks else None
+    needed = {step.step: rounds_needed(step) for step in still_open}
+    feasible = {name: rounds if most is None else min(rounds, most) for name, rounds in needed.items()}
+    pairs = {step.step: step.judged.pairs if again else 0 for step in still_open}
+    versions = 2
+    total = sum(
+        versions * max(1, rounds - pairs[name]) * seconds.get(name, UNKNOWN_SECONDS)
+        for name, rounds in feasible.items()
+    )
+    head = f"undecided in {len(still_open)} of {counted(len(contender.steps), 'step')}"
+    hard = [name for name, rounds in needed.items() if most is not None and rounds > most]
+    if hard:
+        head += f" ({', '.join(hard)}: perhaps even after {most} rounds)"
+    if again:
+        line = located(again(minutes_for(total)))
+    else:
+        pair = [str(contender.base), str(contender.contender)]
+        *notes, line = run_again(contender.session, pair, list(feasible), None if counts else DECIDED)
+        if line.startswith("#"):
+            return f"{head}: {line.removeprefix('# ')}"
+        line = located(" ".join([line, *map(shlex.quote, options)]))
+        head += "".join(f"; {note.removeprefix('# ').rstrip('.')}" for note in notes)
+    return f"{head}: about {in_words(total)} more: {line}"
+
+
+def minutes_for(seconds: float) -> int:
+    """Return a budget in minutes for so many seconds of rounds: servers are loaded before the first one."""
+    return math.ceil(seconds / 60) + LOADING_MINUTES
+
+
+def command(words: Sequence[str]) -> str:
+    """Return the words of a command of Tidemark as a line for the shell of whoever reads it."""
+    return located(quoted(words))
+
+
+def located(line: str) -> str:
+    """Return a line that begins with `./tidemark` or `./compare.py` as it has to be typed here.
+
+    The program is named by its path unless it is in the working folder, and the home is that of this process.
+    """
+    program, _, rest = line.partition(" ")
+    if Path.cwd() != ROOT:
+        program = shlex.quote(str(ROOT / program))
+    home = os.environ.get(HOME)
+    chosen = [f"{HOME}={shlex.quote(str(Path(home).absolute()))}"] if home else []
+    return " ".join([*chosen, program, rest])

@@ -1,0 +1,65 @@
+"""How long rounds and counted passes took, by step, as the history has recorded them."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, select
+
+from history.errors import stored_options
+from history.store.records import EXACT, ONLY, RunStatus
+from history.store.schema import machines, runs, sessions
+from history.timestamps import from_text
+
+LOOKED_AT = 10
+"""The latest sessions that are looked at."""
+
+
+@dataclass(frozen=True)
+class RoundSeconds:
+    """Seconds that a round takes for one version, by step."""
+
+    timed: Mapping[str, float] = field(default_factory=dict)
+    counted: Mapping[str, float] = field(default_factory=dict)
+    """The same for a counted pass of its own."""
+
+
+def recorded_seconds(connection: Connection, hostname: str, suite: str, profile: str) -> RoundSeconds:
+    """Return the means of the latest sessions of a machine with each step; steps without any are left out."""
+    query = (
+        select(sessions.c.id, sessions.c.options)
+        .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
+        .where(machines.c.hostname == hostname, sessions.c.suite == suite, sessions.c.profile == profile)
+        .order_by(sessions.c.started_at.desc())
+        .limit(LOOKED_AT)
+    )
+    timed: dict[str, float] = {}
+    counted: dict[str, float] = {}
+    for row in connection.execute(query).mappings():
+        found = session_seconds(connection, row["id"], stored_options(row["options"]))
+        timed = {**found.timed, **timed}
+        counted = {**found.counted, **counted}
+    return RoundSeconds(timed, counted)
+
+
+def session_seconds(connection: Connection, session: int, options: Mapping[str, object]) -> RoundSeconds:
+    """Return the means of the finished rounds of a session, which has these options."""
+    exact, rounds = options.get(EXACT), options.get("rounds")
+    is_counted = isinstance(exact, dict) and exact.get("when") == ONLY
+    cap = rounds.get("cap") if isinstance(rounds, dict) else None
+    columns = (runs.c.step, runs.c.repetition, runs.c.started_at, runs.c.ended_at)
+    where = (runs.c.session_id == session, runs.c.status == RunStatus.FINISHED)
+    by_round: defaultdict[tuple[bool, str, int], list[tuple[str, str]]] = defaultdict(list)
+    for step, number, started, ended in connection.execute(select(*columns).where(*where)):
+        # Passes of their own have the numbers after those of all rounds.
+        alone = is_counted or (isinstance(cap, int) and number > cap)
+        by_round[alone, step, number].append((started, ended))
+    took: defaultdict[tuple[bool, str], list[float]] = defaultdict(list)
+    for (alone, step, _), spans in by_round.items():
+        begin, end = min(start for start, _ in spans), max(end for _, end in spans)
+        took[alone, step].append((from_text(end) - from_text(begin)).total_seconds() / len(spans))
+    means = {key: sum(several) / len(several) for key, several in took.items()}
+    return RoundSeconds(
+        {step: mean for (alone, step), mean in means.items() if not alone},
+        {step: mean for (alone, step), mean in means.items() if alone},
+    )

@@ -1,0 +1,102 @@
+"""What a command is going to take, said in one line before it begins, from what this machine has recorded."""
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from build.cache.store import compile_seconds
+from build.errors import TidemarkError
+from build.home import Home
+from build.make import lookup
+from build.progress import in_words
+from build.version import Version
+from history.counts import counted
+from history.series.round_seconds import RoundSeconds, recorded_seconds
+from history.store.reader import Reader
+from runners.measuring.request import PASSES, Request, counted_once
+from runners.measuring.variants import definition_of
+
+START_SECONDS = 4.0
+"""A guess, for what no round is recorded of: starting and resetting a server."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a machine has recorded of the work of a request."""
+
+    compiles: Sequence[tuple[Version, float | None]]
+    """The versions that have to be compiled, with the seconds that the last compile of this kind took."""
+    rounds: RoundSeconds
+
+
+def recorded_of(
+    request: Request, home: Home, store: Reader, *, slim: Sequence[str] | None = None
+) -> Recorded:
+    """Return what this machine has recorded of what `request` needs; with `slim` a slim build will do."""
+    compiles = []
+    for version in request.versions:
+        chosen = definition_of(version, request.variants)
+        try:
+            build = lookup(
+                version.plain,
+                home,
+                patches=chosen.patches,
+                choices=chosen.choices,
+                git_source=request.git.get(version.engine),
+                slim=slim,
+                relinks=bool(request.layouts),
+            )
+        except TidemarkError:
+            build = None  # whoever needs it says what is wrong
+        if build is None:
+            compiles.append((version, compile_seconds(home, version.engine, slim=slim is not None)))
+    with store.database.reading() as connection:
+        rounds = recorded_seconds(connection, platform.node(), request.suite.name, request.profile_name)
+    return Recorded(compiles, rounds)
+
+
+def expected(request: Request, recorded: Recorded, *, counts: bool, rounds: bool = True) -> str:
+    """Return the line: compiles, counts and rounds, with their minutes.
+
+    `counts` and `rounds` are whether there are any passes of their own, and any rounds with slices.
+    """
+    parts = [_compile(version, seconds) for version, seconds in recorded.compiles]
+    parts += [_counts(request, recorded)] if counts else []
+    parts += [_rounds(request, recorded)] if rounds else []
+    budget = request.budget_seconds if request.has_deadline else None
+    within = "" if budget is None else f"; within a budget of {in_words(budget)}"
+    return f"expected: {', '.join(parts)}{within}"
+
+
+def _compile(version: Version, seconds: float | None) -> str:
+    return (
+        f"compile {version} {'(not known yet how long)' if seconds is None else 'about ' + in_words(seconds)}"
+    )
+
+
+def _counts(request: Request, recorded: Recorded) -> str:
+    steps = counted_once(request.steps)
+    what = f"counts of {counted(len(steps), 'step')}"
+    known = [recorded.rounds.counted.get(step.name) for step in steps]
+    seconds = [value for value in known if value is not None]
+    if not seconds:
+        return f"{what} (not known yet how long)"
+    mean = sum(seconds) / len(seconds)
+    passes = request.passes or PASSES
+    return f"{what} about {in_words(mean * len(steps) * passes * len(request.versions))}"
+
+
+def _rounds(request: Request, recorded: Recorded) -> str:
+    profile, versions = request.profile, len(request.versions)
+    guess = START_SECONDS + profile.seconds + profile.warm_seconds
+    known = [recorded.rounds.timed.get(step.name) for step in request.steps]
+    whole = sum(guess if seconds is None else seconds for seconds in known) * versions
+    guessed = ", a guess" if None in known else ""
+    steps = counted(len(request.steps), "step")
+    if request.until_decided:
+        return (
+            f"rounds of {steps} about {in_words(whole)} each{guessed}, {request.least_rounds} to "
+            f"{request.most_rounds} of them until decided"
+        )
+    whole *= request.repetitions
+    return f"{counted(request.repetitions, 'round')} of {steps} about {in_words(whole)}{guessed}"

@@ -1,0 +1,64 @@
+"""The last line of a comparison: what is open, how long it takes, and a command that can be copied."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from build.home import ROOT
+from build.version import parse_version
+from history.comparison.compare import compare
+from history.comparison.result import CompareOptions, ContenderComparison
+from history.rendering.next_step.closing import closing
+from history.rendering.next_step.remaining import rounds_needed
+from history.store.records import SessionStatus
+from history.store.writer import Store
+from runners.cli import parser
+from tests.history.handmade import run_record, session_start
+
+OLD, NEW = "postgres@17.11", "postgres@18.6"
+
+
+def compared(store: Store, ratios: list[float]) -> ContenderComparison:
+    """Two versions in a session of a step, whose rounds have these ratios."""
+    session = store.start_session(session_start())
+    for number, ratio in enumerate(ratios, start=1):
+        for place, (version, qps) in enumerate(((OLD, 1000.0), (NEW, 1000.0 * ratio))):
+            record = run_record({"qps": qps}, version=version, repetition=number, position=2 * number + place)
+            store.record_run(session, record)
+    store.finish_session(session, SessionStatus.FINISHED)
+    base, new = parse_version(OLD), parse_version(NEW)
+    (contender,) = compare(store, base, (new,), CompareOptions()).contenders
+    return contender
+
+
+def test_an_open_step_is_told_with_its_time_and_a_command(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    contender = compared(store, [0.97, 1.02, 0.99, 1.04])
+    (step,) = contender.steps
+    rounds = rounds_needed(step)
+    assert rounds > 4, "more than it has"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "a home"))
+    told = closing(contender, {"insert": 30.0}, ["--history", "my history.db"])
+    sentence, _, line = told.partition(" more: ")
+    assert sentence.startswith("undecided in 1 of 1 step: about ")
+    home, program, *words = shlex.split(line)
+    assert home == f"TIDEMARK_HOME={tmp_path}/a home"
+    assert program == f"{ROOT}/tidemark"
+    arguments = parser().parse_args(words)
+    assert (arguments.command, arguments.suite, arguments.profile) == ("run", "write-heavy", "short")
+    assert (list(map(str, arguments.versions)), arguments.history) == ([OLD, NEW], "my history.db")
+    assert arguments.until_decided
+    goes_on = closing(contender, {"insert": 30.0}, again=lambda minutes: f"./tidemark again {minutes}")
+    assert f"{ROOT}/tidemark again " in goes_on
+
+
+def test_a_decided_comparison_names_what_shows_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("TIDEMARK_HOME", raising=False)
+    contender = compared(store, [0.9, 0.901, 0.899, 0.9])
+    uid = contender.session.uid
+    expected = f"./compare.py {OLD} {NEW} --session {uid} --costs"
+    assert closing(contender, {}) == f"every step is decided; what each of them costs: {expected}"
