@@ -31,6 +31,7 @@ from history.comparison.result import (
     Comparison,
     Instructions,
 )
+from history.escaping.characters import one_line
 from history.rendering.plain_table import standard_output
 from history.rendering.terminal import render_terminal
 from history.timestamps import moment
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     _print(comparison, arguments)
     if last:
-        print(last)  # not broken into lines, so that it can be copied
+        print(one_line(last))  # not broken to the width of the terminal, so that it can be copied
     return exit_code(comparison)
 
 
