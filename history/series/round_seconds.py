@@ -16,7 +16,7 @@ LOOKED_AT = 10
 
 
 @dataclass(frozen=True)
-class RoundSeconds:
+class RecordedSeconds:
     """Seconds that a round takes for one version, by step."""
 
     timed: Mapping[str, float] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class RoundSeconds:
     """The same for a counted pass of its own."""
 
 
-def recorded_seconds(connection: Connection, hostname: str, suite: str, profile: str) -> RoundSeconds:
+def recorded_seconds(connection: Connection, hostname: str, suite: str, profile: str) -> RecordedSeconds:
     """Return the means of the latest sessions of a machine with each step; steps without any are left out."""
     query = (
         select(sessions.c.id, sessions.c.options)
@@ -39,10 +39,10 @@ def recorded_seconds(connection: Connection, hostname: str, suite: str, profile:
         found = session_seconds(connection, row["id"], stored_options(row["options"]))
         timed = {**found.timed, **timed}
         counted = {**found.counted, **counted}
-    return RoundSeconds(timed, counted)
+    return RecordedSeconds(timed, counted)
 
 
-def session_seconds(connection: Connection, session: int, options: Mapping[str, object]) -> RoundSeconds:
+def session_seconds(connection: Connection, session: int, options: Mapping[str, object]) -> RecordedSeconds:
     """Return the means of the finished rounds of a session, which has these options."""
     exact, rounds = options.get(EXACT), options.get("rounds")
     is_counted = isinstance(exact, dict) and exact.get("when") == ONLY
@@ -59,7 +59,7 @@ def session_seconds(connection: Connection, session: int, options: Mapping[str, 
         begin, end = min(start for start, _ in spans), max(end for _, end in spans)
         took[alone, step].append((from_text(end) - from_text(begin)).total_seconds() / len(spans))
     means = {key: sum(several) / len(several) for key, several in took.items()}
-    return RoundSeconds(
+    return RecordedSeconds(
         {step: mean for (alone, step), mean in means.items() if not alone},
         {step: mean for (alone, step), mean in means.items() if alone},
     )

@@ -82,7 +82,9 @@ def test_the_noise_is_shown_and_stored(
 ) -> None:
     assert main(WORDS) == 0
     found, _, where = capsys.readouterr().out.rpartition("history: ")
-    assert where == f"{tmp_path / 'history.db'}\n"
+    path, last, end = where.split("\n")
+    assert (path, end) == (str(tmp_path / "history.db"), "")
+    assert last.endswith("./tidemark history show")
     require_golden(GOLDEN.name, found, GOLDEN.parent)
     with open_store(tmp_path / "history.db") as store:
         noise = store.noise(session_start("later"), "qps")

@@ -11,7 +11,7 @@ from build.make import lookup
 from build.progress import in_words
 from build.version import Version
 from history.counts import counted
-from history.series.round_seconds import RoundSeconds, recorded_seconds
+from history.series.round_seconds import RecordedSeconds, recorded_seconds
 from history.store.reader import Reader
 from runners.measuring.request import PASSES, Request, counted_once
 from runners.measuring.variants import definition_of
@@ -26,7 +26,7 @@ class Recorded:
 
     compiles: Sequence[tuple[Version, float | None]]
     """The versions that have to be compiled, with the seconds that the last compile of this kind took."""
-    rounds: RoundSeconds
+    rounds: RecordedSeconds
 
 
 def recorded_of(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from build.build import Build
-from build.progress import Progress, Silent
+from build.progress import Silent
 from build.version import parse_version
 from history.stats.repeated_intervals import Design
 from history.store.records import Run, RunStatus
@@ -50,7 +50,6 @@ def carry_out(
     recorded: Recorded | None = None,
     suite: Suite = SUITE,
     layouts: Layouts | None = None,
-    progress: Progress | None = None,
     **options: Any,
 ) -> list[str]:
     names = tuple(built.version for built in builds)
@@ -67,7 +66,7 @@ def carry_out(
     design = Design(steps=2, least=3, cap=20)
     verdicts = SequentialVerdicts(str(names[0]), [str(name) for name in names[1:]], design, 0.02, {})
     generator: Any = FakeGenerator(journal, servers)
-    recorder = RunRecorder(request, store, 1, progress or Silent(), recorded or {})
+    recorder = RunRecorder(request, store, 1, Silent(), recorded or {})
     policy = FailurePolicy(recorder, verdicts, request.least_rounds, request.keep_disturbed)
     measurement = RoundMeasurement(request, room, generator)
     rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, Silent(), layouts or {})
@@ -396,11 +395,3 @@ def test_a_setting_can_be_for_one_engine() -> None:
         "sync_binlog": "1",
         "pg_stat_statements.max": "100",
     }
-
-
-def test_what_disturbs_rounds_is_told_once(journal: Journal) -> None:
-    journal.disturbed = 1000
-    shown = Silent()
-    carry_out(journal, (OLD, NEW), 3, progress=shown)
-    told = [note for note in shown.notes if "a neighbour" in note]
-    assert told == ["update-index, round 1 is measured again: a neighbour; later rounds like it are not told"]

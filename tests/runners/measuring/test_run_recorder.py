@@ -1,7 +1,14 @@
 """What a round keeps of values that cannot be."""
 
-from runners.measuring.run_recorder import without_impossible
+from typing import Any
+
+from build.progress import Silent
+from build.version import parse_version
+from runners.measuring.request import Request
+from runners.measuring.run_recorder import RunRecorder, without_impossible
+from suites.definition import load_suite
 from suites.measurement import Measurement
+from tests.runners.measuring.journal import Journal
 
 
 def test_a_cost_below_zero_is_left_out_with_a_warning() -> None:
@@ -22,3 +29,16 @@ def test_what_can_be_stays_as_it_is() -> None:
 def test_an_impossible_throughput_is_left_to_the_history_to_refuse() -> None:
     measured = Measurement({"qps": -1.0}, ())
     assert without_impossible(measured) is measured
+
+
+def test_what_disturbs_rounds_is_told_once() -> None:
+    suite, shown = load_suite("write-heavy"), Silent()
+    store: Any = Journal()
+    request = Request((parse_version("postgres@18.6"),), suite, "smoke", suite.steps, 3)
+    recorder = RunRecorder(request, store, 1, shown)
+    for number, share in ((1, "40.0%"), (1, "55.0%"), (2, "41.0%")):
+        recorder.record_dropped(suite.steps[0], number, [f"other processes used {share} of a core"], {})
+    assert shown.notes == [
+        "update-inlist, round 1 is measured again: other processes used 40.0% of a core; "
+        "later rounds like it are not told"
+    ]
