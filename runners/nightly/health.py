@@ -202,7 +202,7 @@ def _tasks(
 ) -> Iterator[TaskHealth]:
     for task in plan.tasks_of(box):
         for engine in plan.engines_of(task):
-            base = parse_version(plan.engines[engine].base)
+            base = plan.engines[engine].base_version
             environment = environment_of(request_of(task, (base,)), hostname or "")
             suite, configuration = environment.suite, environment.configuration
             for name in tracked_names(plan, engine):
@@ -215,7 +215,7 @@ def _tasks(
 
 
 def _branch(plan: Plan, engine: Engine, tracked: str) -> str:
-    is_branch = tracked.partition("@")[2] in plan.engines[engine].branches
+    is_branch = tracked.partition("@")[2] in plan.engines[engine].moving
     return tracked if is_branch else release_branch(parse_version(tracked))
 
 

@@ -5,19 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.files import toml_value
 from build.home import Home
-from build.version import Engine, Version, VersionError, is_ref, is_release, is_variant, parse_version
+from build.version import Engine, Version, is_variant
 from history.open import is_server
 from history.stats.layouts import MIN_LAYOUTS
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
+from runners.nightly.keys.tracked import Strict, Tracked
 from runners.nightly.variant_plan import VariantPlan, with_versions
 from suites.definition import Suite, SuiteError, load_suite
 from suites.keys.levels import LEVEL
@@ -43,11 +43,7 @@ class PlanError(TidemarkError):
     """The plan cannot be read, or contradicts itself."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Box(_Strict):
+class Box(Strict):
     """A machine that measures."""
 
     label: Label
@@ -66,61 +62,14 @@ class Box(_Strict):
     """The pool of boxes that are alike, with which it shares its tasks; None if it has them for itself."""
 
 
-class PoolPlan(_Strict):
+class PoolPlan(Strict):
     """What the boxes of a pool have in common."""
 
     confirm: Annotated[str, Field(pattern="^(own|other)$")] = "own"
     """Whether a suspected change is confirmed on its own box or on another one of the pool."""
 
 
-class Tracked(_Strict):
-    """The versions of one engine that are tracked."""
-
-    base: str
-    """The release that all others are compared with, measured in every session."""
-
-    releases: tuple[str, ...] = ()
-    """The releases that are measured once in every place; `18.6#NAME` is a variant of one."""
-
-    branches: tuple[str, ...] = ()
-    """The branches that are measured whenever they have moved; `master#NAME` is a variant of one."""
-
-    git: str | None = None
-    """The git source of the branches: a URL, or a path on the box; None for that of the environment."""
-
-    @field_validator("git")
-    @classmethod
-    def _no_password(cls, value: str | None) -> str | None:
-        if value is not None and without_secrets(value) != value:
-            raise ValueError("it holds a user name, password or token, which git shows in the process list")
-        return value
-
-    @field_validator("releases")
-    @classmethod
-    def _releases(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for name in value:
-            if not is_release(_plain(name)):
-                raise ValueError(f"'{name}' is not a release; name branches under `branches`")
-        return value
-
-    @field_validator("branches")
-    @classmethod
-    def _branches(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for name in value:
-            if not is_ref(_plain(name)):
-                raise ValueError(f"'{name}' is not a valid branch name")
-        return value
-
-    @model_validator(mode="after")
-    def _no_repeats(self) -> "Tracked":
-        for name in ("releases", "branches"):
-            entries = getattr(self, name)
-            if len(set(entries)) != len(entries):
-                raise ValueError(f"{name}: an entry is listed twice")
-        return self
-
-
-class Task(_Strict):
+class Task(Strict):
     """A suite to run, with its options and boxes."""
 
     suite: SuiteName
@@ -162,7 +111,7 @@ class Task(_Strict):
     """The past commits that are measured in what a night leaves of the budget."""
 
 
-class Alerts(_Strict):
+class Alerts(Strict):
     """Where issues are opened."""
 
     tracker: str = "github"
@@ -193,7 +142,7 @@ class Alerts(_Strict):
         return value
 
 
-class SitePlan(_Strict):
+class SitePlan(Strict):
     """The report site, which is renewed after each night."""
 
     write: bool = False
@@ -209,7 +158,7 @@ class SitePlan(_Strict):
     """Where it is published; issues link to its pages then."""
 
 
-class Plan(_Strict):
+class Plan(Strict):
     """A whole plan."""
 
     history: str = "history.db"
@@ -227,8 +176,8 @@ class Plan(_Strict):
     boxes: dict[Label, Box] = Field(min_length=1)
     engines: dict[Engine, Tracked] = Field(min_length=1)
     tasks: tuple[Task, ...] = Field(min_length=1)
-    pools: dict[Label, PoolPlan] = {}
-    variants: dict[str, VariantPlan] = {}
+    pools: dict[Label, PoolPlan] = Field(default={})
+    variants: dict[str, VariantPlan] = Field(default={})
     """The variants by name, which releases and branches are followed by after a `#`."""
 
     alerts: Alerts = Alerts()
@@ -246,7 +195,7 @@ class Plan(_Strict):
             for asked in task.backfill:
                 self.require_measurable(task, asked)
         for engine, tracked in self.engines.items():
-            _check_base(engine, tracked)
+            tracked.require_consistent(engine)
             _check_variants(engine, tracked, self.variants)
         return self
 
@@ -362,19 +311,8 @@ def _suite_problems(where: str, task: Task, suite: Suite) -> Iterator[str]:
             yield f"{where}.steps: {suite.name} has no step {step!r}"
 
 
-def _check_base(engine: Engine, tracked: Tracked) -> None:
-    try:
-        base = parse_version(tracked.base)
-    except VersionError as error:
-        raise ValueError(f"engines.{engine}.base: {error.what}") from error
-    if base.engine is not engine or not base.is_release:
-        raise ValueError(f"engines.{engine}.base: {tracked.base} is not a release of {engine}")
-    if base.ref in tracked.releases:
-        raise ValueError(f"engines.{engine}.releases: {base.ref} is the base already")
-
-
 def _check_variants(engine: Engine, tracked: Tracked, variants: Mapping[str, VariantPlan]) -> None:
-    for key in ("releases", "branches"):
+    for key in ("releases", "branches", "installs"):
         for entry in getattr(tracked, key):
             _, hash_, name = entry.partition("#")
             if hash_ and name not in variants:
@@ -383,10 +321,6 @@ def _check_variants(engine: Engine, tracked: Tracked, variants: Mapping[str, Var
     for name in variants:
         if not is_variant(name):
             raise ValueError(f"variants.{name}: not a valid name of a variant")
-
-
-def _plain(ref: str) -> str:
-    return ref.partition("#")[0]
 
 
 def _mistakes(error: ValidationError) -> Sequence[str]:

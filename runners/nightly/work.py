@@ -12,9 +12,10 @@ from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.extensions.extension import commit_of
 from build.home import Home
+from build.installs.install import recorded_install
 from build.sources.git import mirror
 from build.sources.repository import git_address
-from build.version import Engine, Version, parse_version
+from build.version import Engine, Version, parse_revision, parse_version
 from history.series.night import configuration_name, release_branch
 from history.series.results import KnownResult, known_results
 from history.series.task_states import TaskOutcome
@@ -22,7 +23,8 @@ from history.series.variants import EXTENSIONS
 from history.store.records import Environment
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.variants import Variants
-from runners.nightly.plan import Plan, Task, Tracked
+from runners.nightly.keys.tracked import Tracked, install_branch
+from runners.nightly.plan import Plan, Task
 from runners.nightly.variant_plan import at_commit
 from suites.definition import load_suite
 from suites.durability import Durability
@@ -162,29 +164,39 @@ def find_work(
     """
     tips = {engine: tuple(_tips(engine, tracked, home)) for engine, tracked in plan.engines.items()}
     commits = {tip.branch: tip for tip in _extension_tips(plan, home)}
+    bases = {engine: _base(tracked, home) for engine, tracked in plan.engines.items()}
     found = []
     for task in plan.tasks_of(box):
         for engine in plan.engines_of(task):
             tracked = plan.engines[engine]
-            environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
+            environment = environment_of(request_of(task, (tracked.base_version,)), hostname)
             every = [
                 _at_commit(target, commits)
                 for target in _targets(plan, engine, task, environment, tips[engine])
                 if mine(environment, branch_of(target))
             ]
             targets = _looked_up(plan, every, environment, (connection, *others))
-            session = _session(plan, engine, task, environment, targets)
+            base = bases[engine]
+            if base.version is None:
+                targets = _without_base(targets, base)
+            session = _session(plan, engine, task, environment, targets, base.version)
             branches = (f"{engine}@{branch}" for branch in tracked.branches)
             own = frozenset(branch for branch in branches if mine(environment, branch))
-            own |= {branch_of(target) for target in every if target.was_fetched}
+            # The build of an install prefix before a change is gone, and cannot confirm it.
+            fetched = (target for target in every if target.was_fetched and not _is_install(target))
+            own |= {branch_of(target) for target in fetched}
             found.append(Spot(task, engine, environment, session, own, targets=targets))
     return NightWork(tuple(found))
 
 
+def _is_install(target: Target) -> bool:
+    return target.version is not None and target.version.is_install
+
+
 def tracked_names(plan: Plan, engine: Engine) -> tuple[str, ...]:
-    """Return what a plan tracks of an engine: releases, then branches; of one with neither, the base."""
+    """Return what a plan tracks of an engine: releases, branches, prefixes; of one without any, the base."""
     tracked = plan.engines[engine]
-    names = tuple(f"{engine}@{release}" for release in (*tracked.releases, *tracked.branches))
+    names = tuple(f"{engine}@{release}" for release in (*tracked.releases, *tracked.moving))
     return names or (tracked.base,)
 
 
@@ -211,7 +223,35 @@ def environment_of(request: Request, box: str) -> Environment:
     return Environment(box, request.suite.name, configuration_name(row))
 
 
+def base_of(tracked: Tracked, home: Home) -> Version:
+    """Return the base as it is recorded: a prefix by the digest of its files. Raises PrefixError."""
+    base = tracked.base_version
+    return recorded_install(base, home).version if base.is_install else base
+
+
+def _base(tracked: Tracked, home: Home) -> Tip:
+    try:
+        return Tip(tracked.base, base_of(tracked, home))
+    except TidemarkError as error:
+        return Tip(tracked.base, None, str(error))
+
+
+def _without_base(targets: Sequence[Target], base: Tip) -> tuple[Target, ...]:
+    """Return the targets of an engine whose base cannot be read, beside which they would be measured."""
+    reason = f"the base {base.branch} cannot be measured: {base.problem}"
+    return tuple(
+        replace(target, outcome=TaskOutcome.UNREACHABLE, reason=reason) if target.is_pending else target
+        for target in targets
+    )
+
+
 def _tips(engine: Engine, tracked: Tracked, home: Home) -> Iterator[Tip]:
+    for entry in tracked.installs:
+        name = f"{engine}@{install_branch(entry)}"
+        try:
+            yield Tip(name, recorded_install(parse_revision(f"{engine}@{entry}"), home).version)
+        except TidemarkError as error:
+            yield Tip(name, None, str(error))
     if not tracked.branches:
         return
     address = git_address(engine, tracked.git) or ENGINES[engine].upstream.git
@@ -296,11 +336,17 @@ def _besides_extensions(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _session(
-    plan: Plan, engine: Engine, task: Task, environment: Environment, targets: Sequence[Target]
+    plan: Plan,
+    engine: Engine,
+    task: Task,
+    environment: Environment,
+    targets: Sequence[Target],
+    base: Version | None,
 ) -> PlannedSession | None:
     """Return the session that measures the pending targets beside the base; None when there are none."""
     tracked = plan.engines[engine]
-    base = parse_version(tracked.base)
+    if base is None:
+        return None
     pending = [(target, target.version) for target in targets if target.is_pending and target.version]
     if not pending:
         return None

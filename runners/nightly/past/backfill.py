@@ -13,7 +13,7 @@ from build.home import Home
 from build.progress import Progress
 from build.sources.git import mirror
 from build.sources.repository import git_address
-from build.version import Engine, Version, parse_version
+from build.version import Engine, Version
 from history.changes import confirmation
 from history.changes.detector import judge
 from history.series.matrix import SeriesMatrix, read_matrix
@@ -42,7 +42,7 @@ from runners.nightly.past.filling import (
 )
 from runners.nightly.past.past_commits import measurable, past_commits
 from runners.nightly.plan import Plan, Task
-from runners.nightly.work import COMMIT_DIGITS, PlannedSession, environment_of, request_of
+from runners.nightly.work import COMMIT_DIGITS, PlannedSession, base_of, environment_of, request_of
 from suites.generators.registry import build_programs_of
 from suites.metrics import judged_metrics
 
@@ -116,7 +116,7 @@ class BackfillRun:
         found = []
         for task, backfill in asked:
             tracked = self._plan.engines[backfill.engine]
-            environment = environment_of(request_of(task, (parse_version(tracked.base),)), hostname)
+            environment = environment_of(request_of(task, (tracked.base_version,)), hostname)
             address = git_address(backfill.engine, tracked.git) or ENGINES[backfill.engine].upstream.git
             try:
                 source = mirror(address, backfill.engine, self._home)
@@ -172,7 +172,7 @@ class BackfillRun:
     def _measure(self, place: BackfillPlace, action: MeasureCommit) -> None:
         commit, tracked = action.commit, self._plan.engines[place.engine]
         version = place.version(commit.commit)
-        versions = (parse_version(tracked.base), version)
+        versions = (base_of(tracked, self._home), version)
         branches = {str(version): place.asked.branch}
         request = request_of(place.task, versions, branches, tracked.git, self._plan.definitions(versions))
         request = replace(request, stands_at={str(version): commit.stands_at}, perf=None)

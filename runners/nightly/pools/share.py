@@ -93,7 +93,7 @@ def find_demands(
         if not able:
             continue
         for engine in plan.engines_of(task):
-            request = request_of(task, (parse_version(plan.engines[engine].base),))
+            request = request_of(task, (plan.engines[engine].base_version,))
             environment = environment_of(request, "")
             minutes = known.get((environment.suite, environment.configuration)) or _planned_minutes(request)
             for branch in branches_of(plan, task, engine):
@@ -106,10 +106,10 @@ def find_demands(
 def branches_of(plan: Plan, task: Task, engine: Engine) -> Iterator[str]:
     """Yield the branches of a task, with those of releases and past commits; or else the base's."""
     tracked = plan.engines[engine]
-    found = [f"{engine}@{branch}" for branch in tracked.branches]
+    found = [f"{engine}@{branch}" for branch in tracked.moving]
     found += [release_branch(parse_version(f"{engine}@{release}")) for release in tracked.releases]
     found += [backfill.branch for backfill in task.backfill if backfill.engine is engine]
-    yield from dict.fromkeys(found or [release_branch(parse_version(tracked.base))])
+    yield from dict.fromkeys(found or [release_branch(tracked.base_version)])
 
 
 def _planned_minutes(request: Request) -> float:

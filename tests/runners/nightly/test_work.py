@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from build.home import Home
+from build.installs import facts
 from build.version import parse_version
 from history.open import open_store
 from history.series.task_states import TaskOutcome
@@ -17,6 +18,7 @@ from history.store.writer import Store
 from runners.measuring.variants import definition_of
 from runners.nightly.plan import Plan
 from runners.nightly.work import NightWork, find_work, request_of
+from tests.build.installs.pretended import pretended_prefix
 from tests.history.handmade import record_steps, session_start
 from tests.tiny_extension import TinyExtension
 
@@ -92,6 +94,38 @@ def test_everything_is_new_at_first(store: Store, source: Path, tmp_path: Path) 
     assert session.request.needs_contender
     assert session.request.git == {"postgres": str(source)}
     assert session.environment.configuration == "smoke relaxed 3s"
+
+
+def test_an_install_prefix_is_measured_when_its_files_have_changed(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "said_with", lambda *command: "postgres (PostgreSQL) 18.6")
+    base = pretended_prefix(tmp_path / "base", b"base")
+    mine = pretended_prefix(tmp_path / "mine", b"first")
+    tracked = {"base": f"postgres@old={base}", "installs": [f"mine={mine}"]}
+    of_prefixes = Plan.model_validate(PLAN | {"engines": {"postgres": tracked}})
+
+    def night() -> NightWork:
+        with store.database.reading() as connection:
+            return find_work(of_prefixes, "db1", "db1", connection, Home(tmp_path / "home"))
+
+    ((old, first),) = names(night())
+    assert old.startswith("postgres@old=")
+    assert first.startswith("postgres@mine=")
+    (session,) = night().sessions
+    assert session.request.branches == {first: "postgres@mine"}
+    assert night().spots[0].branches == frozenset(), "nothing confirms a change of a build that is gone"
+    done(store, old, first)
+    assert [target.outcome for target in night().targets] == [TaskOutcome.CURRENT]
+    (mine / "lib" / "plpgsql.so").write_bytes(b"second")
+    ((_, second),) = names(night())
+    assert second not in (old, first)
+    shutil.rmtree(base)
+    work = night()
+    assert work.sessions == ()
+    (target,) = work.targets
+    assert target.outcome is TaskOutcome.UNREACHABLE
+    assert f"the base postgres@old={base} cannot be measured: there is no folder" in target.reason
 
 
 def test_a_task_may_take_disturbed_rounds() -> None:

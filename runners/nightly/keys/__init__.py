@@ -1,0 +1,1 @@
+"""Parts of a plan that are models of their own."""
