@@ -17,7 +17,7 @@ from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
-from runners.nightly.keys.tracked import Strict, Tracked
+from runners.nightly.keys.tracked import PlanPart, Tracked
 from runners.nightly.variant_plan import VariantPlan, with_versions
 from suites.definition import Suite, SuiteError, load_suite
 from suites.keys.levels import LEVEL
@@ -43,7 +43,7 @@ class PlanError(TidemarkError):
     """The plan cannot be read, or contradicts itself."""
 
 
-class Box(Strict):
+class Box(PlanPart):
     """A machine that measures."""
 
     label: Label
@@ -62,14 +62,14 @@ class Box(Strict):
     """The pool of boxes that are alike, with which it shares its tasks; None if it has them for itself."""
 
 
-class PoolPlan(Strict):
+class PoolPlan(PlanPart):
     """What the boxes of a pool have in common."""
 
     confirm: Annotated[str, Field(pattern="^(own|other)$")] = "own"
     """Whether a suspected change is confirmed on its own box or on another one of the pool."""
 
 
-class Task(Strict):
+class Task(PlanPart):
     """A suite to run, with its options and boxes."""
 
     suite: SuiteName
@@ -111,7 +111,7 @@ class Task(Strict):
     """The past commits that are measured in what a night leaves of the budget."""
 
 
-class Alerts(Strict):
+class Alerts(PlanPart):
     """Where issues are opened."""
 
     tracker: str = "github"
@@ -142,7 +142,7 @@ class Alerts(Strict):
         return value
 
 
-class SitePlan(Strict):
+class SitePlan(PlanPart):
     """The report site, which is renewed after each night."""
 
     write: bool = False
@@ -158,7 +158,7 @@ class SitePlan(Strict):
     """Where it is published; issues link to its pages then."""
 
 
-class Plan(Strict):
+class Plan(PlanPart):
     """A whole plan."""
 
     history: str = "history.db"

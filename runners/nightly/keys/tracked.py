@@ -6,13 +6,13 @@ from build.addresses import without_secrets
 from build.version import Engine, Version, VersionError, is_ref, is_release, parse_revision
 
 
-class Strict(BaseModel):
+class PlanPart(BaseModel):
     """A part of a plan, in which a key that is not known is a mistake."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Tracked(Strict):
+class Tracked(PlanPart):
     """The versions of one engine that are tracked."""
 
     base: str
