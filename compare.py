@@ -179,16 +179,16 @@ def _last_line(history: "Reader", comparison: Comparison, arguments: argparse.Na
     from history.rendering.next_step.closing import closing  # loaded only for this format
     from history.series.round_seconds import session_seconds
 
-    within = [contender for contender in comparison.contenders if contender.nights is None]
-    within = [contender for contender in within if contender.steps and not contender.session.is_imported]
-    if not within:
+    told = [found for found in comparison.contenders if found.steps and not found.session.is_imported]
+    if not told:
         return ""
-    shown = next((found for found in within if any(step.is_open for step in found.steps)), within[0])
+    shown = next((found for found in told if any(step.is_open for step in found.steps)), told[0])
     with history.database.reading() as connection:
         took = session_seconds(connection, shown.session.id, shown.session.options)
     given = {"--history": arguments.history, "--git": arguments.git}
     options = [word for option, value in given.items() if value for word in (option, value)]
-    return closing(shown, took.counted if shown.session.only_counted else took.timed, options)
+    seconds = took.counted if shown.session.only_counted else took.timed
+    return closing(shown, seconds, options, has_costs=arguments.costs)
 
 
 def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:

@@ -20,7 +20,7 @@ from build.version import Engine, Version
 from history.comparison.compare import compare
 from history.comparison.result import CompareOptions
 from history.counts import counted
-from history.rendering.next_step.closing import closing, command
+from history.rendering.next_step.closing import closing, command, with_budget
 from history.rendering.numbers import amount
 from history.series.round_seconds import session_seconds
 from history.spool.opening import open_recorded
@@ -282,8 +282,8 @@ def last_lines(
         took = session_seconds(connection, session.id, session.options)
 
     def again(minutes: int) -> str:
-        more = ["--resume", "--budget", str(minutes)]
-        return shlex.join(["./tidemark", *map(redacted, arguments.words), *more])
+        words = [redacted(word) for word in arguments.words if word != "--resume"]
+        return shlex.join(["./tidemark", *with_budget([*words, "--resume"], minutes)])
 
     seconds = took.counted if request.exact is Exact.ONLY else took.timed
     goes_on = again if arguments.words and not outcome.had_time else None

@@ -14,7 +14,7 @@ from history.comparison.compare import compare
 from history.comparison.result import CompareOptions, Comparison
 from history.comparison.verdict import Verdict
 from history.open import open_store
-from history.rendering.next_step.closing import LOADING_MINUTES, closing, command, located
+from history.rendering.next_step.closing import LOADING_MINUTES, closing, command, located, with_budget
 from history.series.round_seconds import session_seconds
 from history.store.writer import Store
 from history.timestamps import now
@@ -112,7 +112,7 @@ def last_line(store: Store, answer: TryAnswer, home: Home, arguments: argparse.N
     shown, options = timed or counted, ["--history", str(history_of_tries(home))]
 
     def again(minutes: int) -> str:
-        return shlex.join(["./tidemark", *map(redacted, arguments.words), "--budget", str(minutes)])
+        return shlex.join(["./tidemark", *with_budget(list(map(redacted, arguments.words)), minutes)])
 
     if shown is None:
         return f"nothing was measured; what this machine lacks: {command(['./tidemark', 'check'])}"

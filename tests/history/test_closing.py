@@ -9,7 +9,7 @@ from build.home import ROOT
 from build.version import parse_version
 from history.comparison.compare import compare
 from history.comparison.result import CompareOptions, ContenderComparison
-from history.rendering.next_step.closing import closing
+from history.rendering.next_step.closing import closing, with_budget
 from history.rendering.next_step.remaining import rounds_needed
 from history.store.records import SessionStatus
 from history.store.writer import Store
@@ -62,3 +62,12 @@ def test_a_decided_comparison_names_what_shows_more(store: Store, monkeypatch: p
     uid = contender.session.uid
     expected = f"./compare.py {OLD} {NEW} --session {uid} --costs"
     assert closing(contender, {}) == f"every step is decided; what each of them costs: {expected}"
+    page = f"./compare.py {OLD} {NEW} --session {uid} --format html > comparison.html"
+    assert closing(contender, {}, has_costs=True) == f"every step is decided; as a page to mail: {page}"
+
+
+@pytest.mark.parametrize("given", [["--budget", "20"], ["--budget=20"], []])
+def test_a_command_that_goes_on_has_one_budget(given: list[str]) -> None:
+    words = with_budget(["run", *given, OLD, NEW], 35)
+    assert words == ["run", OLD, NEW, "--budget", "35"]
+    assert parser().parse_args(words).budget == 35

@@ -28,15 +28,20 @@ def closing(
     seconds: Mapping[str, float],
     options: Sequence[str] = (),
     again: Callable[[int], str] | None = None,
+    *,
+    has_costs: bool = False,
 ) -> str:
-    """Return the last line on a comparison within a session.
+    """Return the last line on a comparison within a session, or over nights.
 
     `seconds` are what a round takes for one version, by step; `options` are those of the command line that
     say where things are, such as the history.
     `again` returns the command that goes on with the session for so many minutes, so that the rounds so far
     count; without it the open steps are measured in a new one.
+    `has_costs` is whether the costs of the steps are shown above.
     """
     still_open = [step for step in contender.steps if step.is_open]
+    if contender.nights is not None:
+        return _over_nights(contender, still_open, options)
     if still_open:
         return _open(contender, still_open, seconds, options, again)
     worse = [step for step in contender.steps if step.judged.verdict is Verdict.REGRESSION]
@@ -45,8 +50,29 @@ def closing(
     if worse and contender.session.options.get(EXACT):
         words = ["./tidemark", "profile", "diff", *pair, "--step", worse[0].step, *chosen]
         return f"regression in {counted(len(worse), 'step')}; the functions that cost more: {command(words)}"
-    words = ["./compare.py", *pair, *chosen, "--costs"]
-    return f"every step is decided; what each of them costs: {command(words)}"
+    words = ["./compare.py", *pair, *chosen]
+    if has_costs:
+        page = command([*words, "--format", "html"])
+        return f"every step is decided; as a page to mail: {page} > comparison.html"
+    return f"every step is decided; what each of them costs: {command([*words, '--costs'])}"
+
+
+def _over_nights(
+    contender: ContenderComparison, still_open: Sequence[StepComparison], options: Sequence[str]
+) -> str:
+    nights = counted(len(contender.nights.started_at) if contender.nights else 0, "night")
+    if still_open:
+        head = f"undecided in {len(still_open)} of {counted(len(contender.steps), 'step')} over {nights}"
+        names = [step.step for step in still_open]
+        *notes, line = run_again(contender.session, (), names, DECIDED)
+        if line.startswith("#"):
+            return f"{head}: {line.removeprefix('# ')}"
+        head += "".join(f"; {note.removeprefix('# ').rstrip('.')}" for note in notes)
+        again = located(" ".join([line, *map(shlex.quote, options)]))
+        return f"{head}; further nights narrow it, or rounds of its last night's versions: {again}"
+    where = ["--history", options[options.index("--history") + 1]] if "--history" in options else []
+    changes = command(["./tidemark", "history", "changes", *where])
+    return f"every step is decided over {nights}; when each changed: {changes}"
 
 
 def _open(
@@ -85,6 +111,20 @@ def _open(
 def minutes_for(seconds: float) -> int:
     """Return a budget in minutes for so many seconds of rounds: servers are loaded before the first one."""
     return math.ceil(seconds / 60) + LOADING_MINUTES
+
+
+def with_budget(words: Sequence[str], minutes: int) -> list[str]:
+    """Return the words of a command line with `minutes` as its only `--budget`."""
+    kept: list[str] = []
+    is_value = False
+    for word in words:
+        if is_value or word.startswith("--budget="):
+            is_value = False
+        elif word == "--budget":
+            is_value = True
+        else:
+            kept.append(word)
+    return [*kept, "--budget", str(minutes)]
 
 
 def command(words: Sequence[str]) -> str:
