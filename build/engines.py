@@ -98,6 +98,9 @@ class EngineDescription:
     title: str
     """The name in running text."""
 
+    product: str
+    """The name that the server gives itself, which results of other tools have: PostgreSQL."""
+
     tag_prefix: str
     """The beginning of upstream's tag for a release."""
 
@@ -150,6 +153,7 @@ ENGINES = EngineRegistry(
     {
         Engine.POSTGRES: EngineDescription(
             title="Postgres",
+            product="PostgreSQL",
             tag_prefix="REL_",
             tag_separator="_",
             one_number_since=10,
@@ -176,6 +180,7 @@ ENGINES = EngineRegistry(
         ),
         Engine.MYSQL: EngineDescription(
             title="MySQL",
+            product="MySQL",
             tag_prefix="mysql-",
             tag_separator=".",
             one_number_since=None,
@@ -199,6 +204,7 @@ ENGINES = EngineRegistry(
         ),
         Engine.MARIADB: EngineDescription(
             title="MariaDB",
+            product="MariaDB",
             tag_prefix="mariadb-",
             tag_separator=".",
             one_number_since=None,

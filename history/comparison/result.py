@@ -290,7 +290,9 @@ class ContenderComparison:
 
     @property
     def planned(self) -> int:
-        """The rounds of each step that were to have the judged metric."""
+        """The rounds of each step that were to have the judged metric; 1 where nobody planned any."""
+        if self.session.is_imported:
+            return 1
         judged = self.steps[0].judged.metric if self.steps else PRIMARY
         return self.session.counted_passes if is_exact(judged) else self.session.repetitions
 

@@ -86,7 +86,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
 def _origin(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     """Return where the numbers come from, and how wide their intervals are."""
     session, machine = contender.session, contender.session.machine
-    place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores"
+    place = f"{machine.hostname}, {machine.processor}"
     if contender.nights is None:
         return [
             f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: suite "

@@ -95,6 +95,11 @@ class Machine:
     details: Mapping[str, object] = field(default_factory=dict)
     """Further properties, such as governor and disks; must be JSON."""
 
+    @property
+    def processor(self) -> str:
+        """The CPU and its cores, for people; a table that came in need not say how many there are."""
+        return f"{self.cpu_model}, {self.cores} cores" if self.cores else "processor unknown"
+
 
 @dataclass(frozen=True)
 class SessionStart:
@@ -112,7 +117,8 @@ class SessionStart:
     seed: int
     durability: str
     repetitions: int
-    """The planned runs of each step per version; at least 1."""
+    """The planned runs of each step per version; at least 1. Of an imported session that is read, the most
+    that a step of a version has."""
 
     command: str
     tools: Mapping[str, str]

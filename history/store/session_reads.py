@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -46,7 +47,18 @@ NOISE_OPTIONS = ("mode", "seconds", "slice_seconds")
 def session_of(connection: Connection, session_id: int) -> Session:
     """Return the session with this id, which must exist."""
     row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
-    return _session(row, machine_of(connection, row["machine_id"]))
+    session = _session(row, machine_of(connection, row["machine_id"]))
+    if not session.is_imported:
+        return session
+    # Nobody planned them, and files that come in later add rounds to the session.
+    return replace(session, repetitions=_most_rounds(connection, session_id))
+
+
+def _most_rounds(connection: Connection, session_id: int) -> int:
+    """Return the number of rounds of the step and version that has most of them; at least 1."""
+    number = func.count()
+    query = select(number).where(runs.c.session_id == session_id).group_by(runs.c.version, runs.c.step)
+    return connection.scalar(query.order_by(number.desc()).limit(1)) or 1
 
 
 def latest_machine(connection: Connection, hostname: str) -> Machine | None:

@@ -61,7 +61,7 @@ def _contender(comparison: Comparison, compared: ContenderComparison, heading: s
                 str(step.judged.verdict or step.judged.reason),
             )
         )
-    place = f"{machine.hostname}, {machine.cpu_model}, {machine.cores} cores, {machine.kernel}"
+    place = f"{machine.hostname}, {machine.processor}, {machine.kernel}"
     return section(
         heading or f"{compared.contender} against {compared.base}",
         facts(

@@ -117,7 +117,7 @@ def _now(values: MachinePage, catalog: Catalog) -> h.Node:
     governor = machine.details.get("governor")
     return facts(
         (
-            ("processor", f"{machine.cpu_model}, {machine.cores} cores"),
+            ("processor", machine.processor),
             ("memory", f"{machine.memory_bytes / 2**30:.0f} GiB"),
             ("kernel", machine.kernel),
             ("system", machine.operating_system),

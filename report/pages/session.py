@@ -85,7 +85,7 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
             ("status", entry.outcome),
             ("kind", f"{entry.kind}: {KINDS[entry.kind]}"),
             ("box", _link(root, addresses.machine(machine.hostname), machine.hostname)),
-            ("machine", f"{machine.cpu_model}, {machine.cores} cores, {gib:.0f} GiB, {machine.kernel}"),
+            ("machine", f"{machine.processor}, {gib:.0f} GiB, {machine.kernel}"),
             ("suite", f"{session.suite}, profile {session.profile}, durability {session.durability}"),
             ("rounds", _planned(values)),
             ("judged by", described(values.metric)),
@@ -105,6 +105,8 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
 
 def _planned(values: SessionPage) -> str:
     session = values.session
+    if session.is_imported:
+        return f"up to {session.repetitions} of a step, imported"
     passes = f"{counted(session.counted_passes, 'counted pass', 'counted passes')} planned"
     if session.only_counted:
         return passes

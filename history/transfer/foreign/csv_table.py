@@ -6,10 +6,9 @@ machine,suite,step,version,metric,value,when[,unit,repetition,profile,configurat
 import csv
 import difflib
 import io
-import math
 from collections.abc import Iterator, Mapping
 
-from history.timestamps import moment_of
+from history.transfer.foreign.cells import has_decimal_comma, may_be_thousands, number_of, time_of
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.units import OTHER_THROUGHPUTS, factor
 from history.transfer.foreign.values import PROFILE, Given, Location, Occasion, Read, Value, refuse
@@ -20,6 +19,9 @@ NEEDED = ("machine", "suite", "step", "version", "metric", "value", "when")
 FURTHER = ("unit", "repetition", "profile", "configuration")
 CSV_EXAMPLE = f"{','.join(NEEDED)}\ndb1,sysbench,insert,postgres@18.1,qps,331125,2026-11-25"
 """A table that is accepted."""
+
+NAME = "a CSV with a row per number"
+_MEND = f"mend the row; nothing was taken. What is accepted looks like this:\n{CSV_EXAMPLE}"
 
 DELIMITERS = ",;\t"
 
@@ -33,6 +35,8 @@ def read_csv(document: Document, given: Given) -> Read:
     """All values of a table. Raises TransferError that names the row."""
     read = Read()
     empty = 0
+    with_comma: list[Location] = []
+    with_point: list[tuple[Location, str]] = []
     for place, row in _rows(document, given):
         if not row["value"]:
             empty += 1
@@ -44,7 +48,15 @@ def read_csv(document: Document, given: Given) -> Read:
         except UnreadableVersionError as error:
             read.unreadable[row["version"]] = str(error)
         except ValueError as error:
-            raise refuse(place, str(error)) from error
+            raise refuse(place, f"this is {NAME}: {error}", _MEND) from error
+        if has_decimal_comma(row["value"]):
+            with_comma.append(place)
+        elif may_be_thousands(row["value"]):
+            with_point.append((place, row["value"]))
+    if with_comma and with_point:
+        place, value = with_point[0]
+        what = f"{value} may be thousands, since {with_comma[0]} has a decimal comma"
+        raise refuse(place, what, "write all numbers with the same mark: 1234.5")
     if empty:
         read.notes.append(f"{document.name}: {empty} rows without a value are left out")
     read.note_left_out(document.name)
@@ -91,7 +103,7 @@ def _require_columns(columns: list[str], known: Mapping[str, str], place: Locati
     ):
         if names:
             hint = f"what is accepted, with {', '.join(FURTHER)} as further columns:\n{CSV_EXAMPLE}"
-            raise refuse(place, f"this is a CSV with a row per number, and {what}: {', '.join(names)}", hint)
+            raise refuse(place, f"this is {NAME}, and {what}: {', '.join(names)}", hint)
 
 
 def _named(columns: list[str], row: list[str], place: Location) -> dict[str, str]:
@@ -115,25 +127,15 @@ def _value(row: Mapping[str, str], place: Location) -> Value:
         meant = f"; did you mean {close[0]}?" if close else ": see suites/metrics.py"
         raise ValueError(f"unknown metric '{name}'{meant}")
     return Value(
-        Occasion(row["machine"], row["suite"], moment_of(row["when"]), row.get("profile") or PROFILE),
+        Occasion(row["machine"], row["suite"], time_of(row["when"]), row.get("profile") or PROFILE),
         version=str(version_of(row["version"])),
         step=row["step"],
         metric=name,
-        number=_number(row["value"]) * factor(metric, unit or metric.unit),
+        number=number_of(row["value"]) * factor(metric, unit or metric.unit),
         place=place,
         repetition=_repetition(row.get("repetition") or "1"),
         configuration=row.get("configuration", ""),
     )
-
-
-def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or "_" in text:
-        raise ValueError(f"'{text}' is no number: write it as 1234.5")
-    return number
 
 
 def _repetition(text: str) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from history.transfer.foreign.csv_table import looks_like_csv, read_csv
+from history.transfer.foreign.csv_table import CSV_EXAMPLE, NAME, looks_like_csv, read_csv
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.mytools import (
     HEADLESS_BEGINS,
@@ -51,6 +51,10 @@ class ForeignFormat(Protocol):
     def takes_metrics(self) -> bool:
         """Whether `--metric` can say what it holds."""
 
+    @property
+    def example(self) -> str:
+        """A small file that is accepted, for messages."""
+
     def values(self, documents: Sequence[Document], given: Given) -> Read:
         """Return what the files of one run hold. Raises TransferError."""
 
@@ -62,6 +66,9 @@ class TableFormat:
     name: str
     recognises: Recogniser
     read: Callable[[Document, Given], Read]
+    example: str
+    """A table that is accepted."""
+
     run_of: RunName | None = None
     takes_metrics: bool = False
     takes_versions: bool = False
@@ -80,14 +87,23 @@ HEADLESS_QPS = TableFormat(
     "a table of mytools without a head",
     lambda document: HEADLESS_BEGINS.match(document.head) is not None,
     read_headless_qps,
+    "insert_range=100,1000,990",
 )
 
 FORMATS: tuple[ForeignFormat, ...] = (
-    TableFormat("mytools' QPS", lambda document: QPS_BEGINS.match(document.head) is not None, read_qps),
     TableFormat(
-        "mytools' costs", lambda document: PER_OP_BEGINS.match(document.head) is not None, read_per_op
+        "mytools' QPS",
+        lambda document: QPS_BEGINS.match(document.head) is not None,
+        read_qps,
+        "col-1 : pg177\ncol-2 : pg181\ncol-1\tcol-2\n1000\t990\tinsert_range=100",
     ),
-    TableFormat("a CSV with a row per number", looks_like_csv, read_csv, takes_versions=True),
+    TableFormat(
+        "mytools' costs",
+        lambda document: PER_OP_BEGINS.match(document.head) is not None,
+        read_per_op,
+        "insert\n--- absolute\ncs/o\to/s\tdbms\n1.5\t1000\tx.pg177.x10a.pk1",
+    ),
+    TableFormat(NAME, looks_like_csv, read_csv, CSV_EXAMPLE, takes_versions=True),
     *(HYPERFINE_CSV, OTAVA, HEADLESS_QPS, PGBENCH_LOG, PGBENCH_INTERVALS),
     *(GITHUB_ACTION, HYPERFINE_JSON, BENCHBASE, PYTEST_BENCHMARK, GOOGLE_BENCHMARK, JMH, CRITERION),
     *(SYSBENCH, PGBENCH, HAMMERDB, MYSQLSLAP, GO_BENCHMARK),

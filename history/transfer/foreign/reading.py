@@ -56,8 +56,9 @@ def read_files(files: Sequence[tuple[Document, ForeignFormat]], given: Given) ->
         read = known.values(documents, replace(given, version=version))
         found = [*read.values, *(value for result in read.results for value in result)]
         if not found:
-            what = "; ".join(["the table holds no value that can be taken", *read.notes])
-            raise refuse(Location(documents[0].name, "the whole file"), what, "see docs/history.md")
+            what = "; ".join([f"this is {known.name}, and holds no value that can be taken", *read.notes])
+            hint = f"what is accepted looks like this:\n{known.example}"
+            raise refuse(Location(documents[0].name, "the whole file"), what, hint)
         incoming.values += read.values
         incoming.results += read.results
         if isinstance(known, ToolFormat) and not known.is_series:

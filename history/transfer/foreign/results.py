@@ -152,7 +152,7 @@ def _unsaid(place: Location, tool: ToolFormat, names: Sequence[str]) -> Transfer
     return refuse(
         place,
         f"this is {tool.name}, which does not say {words} it was measured",
-        f"say it: ./tidemark history import {place.file} {options}",
+        f"add to the command, with what is true of it: {options}",
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from build.errors import did_you_mean
+from build.version import Engine
 from history.transfer.row_source import TransferError
 
 NAMED = 12
@@ -98,7 +99,10 @@ class Read:
         """Note the versions that were left out, if there are any."""
         if self.unknown:
             names = ", ".join(self.unknown)
-            self.notes.append(f"{file}: left out, of an engine that this Tidemark does not know: {names}")
+            self.notes.append(
+                f"{file}: left out, of an engine that this Tidemark does not know: {names}; it knows "
+                f"{', '.join(Engine)}"
+            )
         short = [name for name in self.unreadable if "@" not in name]
         if short:
             self.notes.append(

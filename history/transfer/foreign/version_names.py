@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from dataclasses import replace
 
 from build.engines import ENGINES
 from build.errors import TidemarkError
@@ -11,6 +12,11 @@ _ENGINE_OF = {description.short_names.prefix: engine for engine, description in 
 _SHORT = re.compile(rf"(?:x\.)?({'|'.join(_ENGINE_OF)})([0-9]{{3,9}}|[0-9]{{2,3}}[a-z]+[0-9]+)(?:_(.+))?")
 
 _FOREIGN = re.compile(r"(?:x\.)?([a-z]+(?:_[a-z]+)*)([0-9]+)(?:_.*)?")
+_PRODUCTS = {description.product.lower(): engine for engine, description in ENGINES.items()}
+_PRODUCTS |= {str(engine): engine for engine in Engine}
+_PRODUCT = re.compile(
+    rf"({'|'.join(_PRODUCTS)})[ _-]v?(\d\w*(?:\.\d+){{0,2}})(?: \(.*\))?", re.IGNORECASE | re.ASCII
+)
 _NAMED = re.compile(r"([a-z][a-z0-9]*)@\S+")
 
 
@@ -28,10 +34,11 @@ class UnknownEngineError(UnreadableVersionError):
 
 
 def version_of(text: str) -> Version:
-    """`engine@ref`, or a name such as `pg1222`, `x.pg181_o2nofp.x10b_c32r128.pk1`, `my8045_rel`, `ma110806`.
+    """`engine@ref`, or a name such as `MySQL 8.0.36`, `x.pg181_o2nofp.x10b_c32r128.pk1`, `ma110806`.
 
     How the digits are read is said by `short_names` of each engine: `my5651` is MySQL 5.6.51, `pg1222` is
-    Postgres 12.22, `ma100230` is MariaDB 10.2.30; `pg18beta2` is the tag of a prerelease. Raises
+    Postgres 12.22, `ma100230` is MariaDB 10.2.30; `pg18beta2` and `postgres@18beta2` are the tag of a
+    prerelease. Raises
     UnknownEngineError for a version of another engine, such as `fbmy8032`, and UnreadableVersionError for all
     else that is no version.
     """
@@ -39,9 +46,13 @@ def version_of(text: str) -> Version:
         if (named := _NAMED.fullmatch(text)) and not _is_close(named[1]):
             raise UnknownEngineError(text)
         try:
-            return parse_version(text)
+            version = parse_version(text)
         except TidemarkError as error:
             raise UnreadableVersionError(str(error).replace("\n", ";")) from error
+        tag = ENGINES[version.engine].prerelease_tag(version.ref)
+        return replace(version, ref=tag) if tag else version
+    if product := _PRODUCT.fullmatch(text.strip()):
+        return version_of(f"{_PRODUCTS[product[1].lower()]}@{product[2]}")
     match = _SHORT.fullmatch(text)
     if match is None:
         _refuse_foreign(text)

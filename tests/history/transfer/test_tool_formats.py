@@ -22,6 +22,7 @@ from build.home import ROOT
 from build.version import parse_version
 from history.comparison.compare import compare
 from history.comparison.verdict import Verdict
+from history.counts import counted
 from history.open import open_store
 from history.rendering.table import title
 from history.series.series import find_series
@@ -57,6 +58,9 @@ number of clients: 8
 latency average = 0.160 ms
 tps = {} (without initial connection time)
 """
+
+
+TABLE_HEAD = "machine,suite,step,version,metric,value,when"
 
 
 def written(path: Path, content: str | bytes) -> Path:
@@ -202,6 +206,21 @@ def test_a_sample_of_a_log_gives_no_rate(tmp_path: Path) -> None:
     assert any("which is a sample or a part of one" in note for note in read.notes)
 
 
+def test_one_interval_of_a_log_gives_no_rate(tmp_path: Path) -> None:
+    """It was refused."""
+    path = written(tmp_path / "pgbench_log.9", "1764028800 5600 1540000 483000000 61 2573\n")
+    document = Document(path)
+    known = recognised(document)
+    assert known is not None
+    read = read_files([(document, known)], replace(GIVEN, step="select"))
+    assert {value.metric: value.number for value in read.results[0]} == {
+        "latency_mean_ms": pytest.approx(0.275),
+        "latency_max_ms": pytest.approx(2.573),
+        "transactions": 5600.0,
+    }
+    assert any("only one interval" in note for note in read.notes)
+
+
 def test_the_times_in_files_make_sessions_unless_one_is_given(tmp_path: Path) -> None:
     """Versions of two sessions are not compared."""
     text = (FILES / "benchbase.summary.json").read_text()
@@ -236,7 +255,7 @@ def refusals(tmp_path: Path) -> Sequence[tuple[str, str | bytes, Given]]:
         ("pgbench-cut.txt", whole["pgbench-18.txt"].partition("tps =")[0], GIVEN),
         ("pgbench-devel.txt", PGBENCH.format(1).replace("17.7", "19devel"), Given("db1", when=WHEN)),
         ("pgbench_log.7", "".join([*log[:3], "end of log\n"]), named),
-        ("pgbench_log.8", "1764028800 5600 1540000 483000000 61 2573\n", named),
+        ("pgbench_log.8", "1764028800 0 0 0 0 0\n", named),
         ("hyperfine.csv", "command,mean,stddev\npsql,fast,1\n", GIVEN),
         ("table.csv", "step,version,value\ninsert,postgres@17.7,1\n", GIVEN),
         ("otava.csv", whole["otava.csv"], GIVEN),
@@ -247,6 +266,15 @@ def refusals(tmp_path: Path) -> Sequence[tuple[str, str | bytes, Given]]:
         ("otava-text.csv", whole["otava.csv"], replace(GIVEN, metrics={"remark": ("qps", "")})),
         ("otava-date.csv", whole["otava.csv"].replace("1767409200", "soon"), NAMED),
         ("otava-branch.csv", whole["otava.csv"], replace(NAMED, version="postgres@18.1")),
+        ("otava-branches.csv", whole["otava.csv"], replace(NAMED, version=None)),
+        ("slash.csv", f"{TABLE_HEAD}\nbox,s,insert,pg177,qps,1,05/11/2025\n", Given()),
+        ("percona.csv", f"{TABLE_HEAD}\nbox,s,insert,percona@8.0.36,qps,1,2025-11\n", Given()),
+        ("marks.csv", f'{TABLE_HEAD}\nb,s,i,pg177,qps,"1,234",2025-11\n', Given()),
+        (
+            "mixed.csv",
+            f'{TABLE_HEAD}\nb,s,i,pg177,qps,"1,5",2025-11\nb,s,i,pg181,qps,1.234,2025-11\n',
+            Given(),
+        ),
         ("data.js", "window.BENCHMARK_DATA = ", GIVEN),
         ("units.js", whole["data.js"].replace("us/iter", "MB").replace("ops/sec", "MB"), GIVEN),
         ("benchbase.json", whole["benchbase.summary.json"].replace("put (req", "put (r"), GIVEN),
@@ -319,6 +347,29 @@ def test_less_time_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     words = ["history", "series", "--step", "q1", "--branch", "postgres@18", "--history", str(history)]
     assert main(words) == 0
     assert "q1: operation_ms (ms) of postgres@18" in capsys.readouterr().out
+
+
+def test_the_rounds_of_an_imported_session_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each session said that it had 1 round. Files that come in later add rounds to it."""
+    history = tmp_path / "h.db"
+    for number in range(3):
+        for version, rate in (("postgres@17.7", 1000), ("postgres@18.1", 1100)):
+            path = written(tmp_path / f"{version}-{number}.txt", PGBENCH.format(rate + number))
+            take_in(history, path, given=Given("db1", when=WHEN, version=version))
+        shown = compare_text([str(history)], capsys)
+        assert (
+            f"profile imported-s100-simple, {counted(number + 1, 'round')}; db1, processor unknown." in shown
+        )
+    extra = written(tmp_path / "extra.txt", PGBENCH.format(999))
+    take_in(history, extra, given=Given("db1", when=WHEN, version="postgres@17.7"))
+    assert "4 rounds; db1" in compare_text([str(history)], capsys)
+
+
+def compare_text(history: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
+    main(["compare", "postgres@17.7", "postgres@18.1", "--history", *history])
+    return " ".join(capsys.readouterr().out.split())
 
 
 def test_the_commits_of_a_branch_are_kept(tmp_path: Path) -> None:

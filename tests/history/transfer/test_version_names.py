@@ -60,6 +60,13 @@ def test_every_metric_knows_its_own_unit_and_no_other_kind(metric: str) -> None:
             "mariadb@10.2.30",
             "rel_withdbg.z12a_c32r128.pk1",
         ),
+        ("MySQL 8.0.36", "mysql@8.0.36", ""),
+        ("mysql-8.0.36", "mysql@8.0.36", ""),
+        ("PostgreSQL 18.6 (Debian 18.6-1)", "postgres@18.6", ""),
+        ("mariadb_11.8.6", "mariadb@11.8.6", ""),
+        ("postgres 18beta1", "postgres@REL_18_BETA1", ""),
+        ("postgres@18beta1#mine", "postgres@REL_18_BETA1#mine", ""),
+        ("postgres@19devel", "postgres@19devel", ""),
         ("postgres@REL_18_STABLE", "postgres@REL_18_STABLE", ""),
         ("postgres@18.1#mine", "postgres@18.1#mine", ""),
     ],
@@ -69,7 +76,10 @@ def test_short_names(text: str, version: str, rest: str) -> None:
     assert rest_of(text) == rest
 
 
-@pytest.mark.parametrize("text", ["", "pg", "pg17", "pg9624", "pg0912", "my57", "ma1011", "pg17.7", "xpg177"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "pg", "pg17", "pg9624", "pg0912", "my57", "ma1011", "pg17.7", "xpg177", "MySQL", "mysql 8.0.36-28"],
+)
 def test_names_that_say_no_version(text: str) -> None:
     with pytest.raises(ValueError, match="version"):
         version_of(text)

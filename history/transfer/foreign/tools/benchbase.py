@@ -14,6 +14,7 @@ from history.transfer.foreign.values import PROFILE, Given, Location
 from suites.metrics import TPS
 
 _GOODPUT, _THROUGHPUT = "Goodput (requests/second)", "Throughput (requests/second)"
+_ENDED, _BEGAN = "Current Timestamp (milliseconds)", "Start timestamp (milliseconds)"
 _LATENCIES = {
     "Average Latency (microseconds)": "latency_mean_ms",
     "Median Latency (microseconds)": "latency_p50_ms",
@@ -49,7 +50,7 @@ def _read(documents: Sequence[Document], _given: Given, notes: list[str]) -> Ite
         int(terminals) if terminals and 0 < terminals < 1e5 else None,
         profile=_profile(summary),
         version=_version(summary),
-        when=date_of_milliseconds(summary.get("Current Timestamp (milliseconds)")),
+        when=date_of_milliseconds(summary.get(_ENDED, summary.get(_BEGAN))),
     )
 
 

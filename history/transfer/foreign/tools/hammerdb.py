@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from build.version import Engine
+from build.engines import ENGINES
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.values import Given, refuse
@@ -21,7 +21,7 @@ _RESULT = re.compile(
 )
 _USERS = re.compile(r"(\d{1,5}) Active Virtual Users configured")
 _DATE = re.compile(r"Hammerdb Log @ \w+ (\w+) +(\d+) (\d+:\d+:\d+) (\w+) (\d{4})")
-_ENGINES = {"PostgreSQL": Engine.POSTGRES, "MySQL": Engine.MYSQL, "MariaDB": Engine.MARIADB}
+_ENGINES = {description.product: engine for engine, description in ENGINES.items()}
 _STEP = "TPROC-C"
 _SECONDS = 60
 

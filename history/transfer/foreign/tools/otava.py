@@ -8,14 +8,13 @@ What a column holds is in the configuration of Otava, not in the file: `--metric
 
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from history.timestamps import moment_of
+from history.transfer.foreign.cells import number_of, time_of
 from history.transfer.foreign.document import Document
-from history.transfer.foreign.json_parts import date_of_milliseconds, number
+from history.transfer.foreign.json_parts import number
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.units import factor
 from history.transfer.foreign.values import Given, Location, refuse, require_named
@@ -23,10 +22,6 @@ from suites.metrics import METRICS
 
 _TIMES = ("time", "timestamp", "date", "datetime")
 _ATTRIBUTES = {*_TIMES, "commit", "branch", "version", "id"}
-_DATE = re.compile(
-    r"(\d{4})[./-](\d{1,2})[./-](\d{1,2})"
-    r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?)? ?(Z|[+-]\d{2}:?\d{2})?"
-)
 
 
 def _recognises(document: Document) -> bool:
@@ -45,6 +40,13 @@ def _read(documents: Sequence[Document], given: Given, notes: list[str]) -> Iter
     metrics = _metrics(columns, rows, given, document)
     when = next(name for name in _TIMES if name in columns)
     branch = given.version.partition("@")[2].partition("#")[0] if given.version else ""
+    said = [*dict.fromkeys(row["branch"] for _, row in rows if row.get("branch"))]
+    if said and not branch:
+        raise refuse(
+            Location(document.name, "its column branch"),
+            f"this is {OTAVA.name}, with rows of {', '.join(said)}; it does not say of which engine",
+            f"import one branch at a time: --version postgres@{said[0]}",
+        )
     others: Counter[str] = Counter()
     for place, row in rows:
         if branch and row.get("branch", branch) != branch:
@@ -53,12 +55,8 @@ def _read(documents: Sequence[Document], given: Given, notes: list[str]) -> Iter
         moment = _moment(row[when], place)
         by_step: dict[str, dict[str, float]] = {}
         for column, (metric, scale) in metrics.items():
-            value = number(row[column])
-            if value is None and row[column]:
-                what = f"{column} is '{row[column][:40]}', which is no number"
-                raise refuse(place, what, "mend the row, or name another column by --metric")
-            if value is not None:
-                by_step.setdefault(given.step or column, {})[metric] = value * scale
+            if row[column]:
+                by_step.setdefault(given.step or column, {})[metric] = _value(column, row, place) * scale
         for step, values in by_step.items():
             yield Result(values, place, step, when=moment, commit=row.get("commit", ""))
     if others and sum(others.values()) == len(rows):
@@ -133,19 +131,17 @@ def _metrics(
     return found
 
 
-def _moment(text: str, place: Location) -> datetime:
-    epoch = number(text)
-    found = date_of_milliseconds(epoch if epoch is None or epoch > 1e11 else epoch * 1000)
-    if found:
-        return found
-    match = _DATE.fullmatch(text)
-    if match:
-        year, month, day, hour, minute, second, zone = match.groups("0")
-        text = (
-            f"{year}-{month:>02}-{day:>02}T{hour:>02}:{minute:>02}:{second:>02}{'' if zone == '0' else zone}"
-        )
+def _value(column: str, row: Mapping[str, str], place: Location) -> float:
     try:
-        return moment_of(text)
+        return number_of(row[column])
+    except ValueError as error:
+        hint = "mend the row, or name another column by --metric"
+        raise refuse(place, f"column {column}: {error}", hint) from error
+
+
+def _moment(text: str, place: Location) -> datetime:
+    try:
+        return time_of(text)
     except ValueError as error:
         raise refuse(place, str(error)) from error
 

@@ -100,25 +100,32 @@ _COLUMNS_OF_INTERVALS = (
 def _read_intervals(documents: Sequence[Document], _given: Given, notes: list[str]) -> Iterator[Result]:
     rate, transactions, total, most = 0.0, 0, 0, 0
     begin = None
+    without_rate: list[str] = []
     for document in documents:
         rows = [
             tuple(int(match[column]) for column in (1, 2, 3, 6))
             for match in _matches(_INTERVAL, document, _COLUMNS_OF_INTERVALS)
         ]
-        if len(rows) < 2 or rows[-1][0] <= rows[0][0]:
-            notes.append(f"{document.name}: it has only one interval, of which nothing says how long it was")
-            return
-        # The last interval ends when the run does, and so may be shorter.
-        whole = rows[:-1]
-        rate += sum(row[1] for row in whole) / (rows[-1][0] - rows[0][0])
+        seconds = rows[-1][0] - rows[0][0]
+        if seconds > 0:
+            # The last interval ends when the run does, and so may be shorter.
+            rate += sum(row[1] for row in rows[:-1]) / seconds
+        else:
+            without_rate.append(document.name)
         transactions += sum(row[1] for row in rows)
         total += sum(row[2] for row in rows)
         most = max(most, *(row[3] for row in rows))
         begin = rows[0][0] if begin is None else min(begin, rows[0][0])
     if not transactions or begin is None:
         return
-    values = {TPS: rate, "latency_mean_ms": total / transactions / 1000, "latency_max_ms": most / 1000}
-    yield Result({**values, "transactions": float(transactions)}, documents[0].place(1), when=_moment(begin))
+    if without_rate:
+        notes.append(
+            f"{', '.join(without_rate)}: it has only one interval, of which nothing says how long it was: it "
+            "gives latencies and no rate"
+        )
+    values = {"latency_mean_ms": total / transactions / 1000, "latency_max_ms": most / 1000}
+    values = ({} if without_rate else {TPS: rate}) | values | {"transactions": float(transactions)}
+    yield Result(values, documents[0].place(1), when=_moment(begin))
 
 
 def _moment(epoch: float) -> datetime:
