@@ -101,15 +101,22 @@ class Suite(Strict):
             return SizedBy.SCALE
         return SizedBy.FILES if self.bytes_per_row is None else SizedBy.ROWS
 
+    @property
+    def has_files(self) -> bool:
+        """Whether files of the suite fill the database, by `load` or `setup`."""
+        return self.load is not None or self.setup is not None
+
     def _check_load(self) -> None:
         """Raise ValueError for data that are none, and for options of tables that are not loaded."""
         if self.load is not None:
             if not (self.folder / self.load).exists():
                 raise ValueError(f"load: there is no file {self.load} beside suite.toml")
             try:
-                kind_of(self.folder / self.load)
+                kind = kind_of(self.folder / self.load)
             except ValueError as error:
                 raise ValueError(f"load: {error}") from error
+            if not set(self.engines) <= set(kind.engines):
+                raise ValueError(f"load: {self.load} is for pg_restore, which fills Postgres alone")
         if self.initialize is not None and self.sized_by is SizedBy.FILES:
             raise ValueError("initialize: of pgbench's own tables, which need scale or bytes_per_row")
 
@@ -119,7 +126,7 @@ class Suite(Strict):
         rules = RULES[self.generator]
         if given and rules.is_loaded_by_script:
             raise ValueError(f"bytes_per_row, scale: neither with {self.generator}, whose script decides")
-        if given > 1 or (not given and not (self.setup or self.load) and not rules.is_loaded_by_script):
+        if given > 1 or (not given and not self.has_files and not rules.is_loaded_by_script):
             raise ValueError("bytes_per_row, scale: a suite needs one of the two, and not both")
         key = self.sized_by.suite_key
         for name, profile in self.profiles.items():

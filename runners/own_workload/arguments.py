@@ -20,8 +20,8 @@ def add_own_workload(command: argparse.ArgumentParser) -> None:
     """Add the options that make a suite of the user's own files."""
     add = command.add_argument_group("own workload, instead of a suite").add_argument
     load = (
-        "with pgbench: dump for pg_restore, SQL file for psql, or executable program that is told PGHOST, "
-        "PGPORT, PGUSER and PGDATABASE; fills the database"
+        "fills the database: SQL file, such as a plain dump; dump for pg_restore, of Postgres; or executable "
+        "program, told the server by variables such as PGHOST or MYSQL_UNIX_PORT"
     )
     setup = (
         "SQL file that makes and fills tables, after --load, before anything is measured; run by psql, "

@@ -79,8 +79,7 @@ def _scale_of(arguments: argparse.Namespace) -> int | None:
 
 
 def _pgbench_keys(arguments: argparse.Namespace, scripts: Sequence[WeightedScript]) -> str:
-    load = f"load = {quoted(Path(arguments.load).absolute().name)}\n" if arguments.load else ""
-    return load + _initialize(arguments) + (_SCALE if _scale_of(arguments) else "")
+    return _initialize(arguments) + (_SCALE if _scale_of(arguments) else "")
 
 
 def _initialize(arguments: argparse.Namespace) -> str:
@@ -187,7 +186,6 @@ SYSBENCH = ScriptKind(
     files=files_of_script,
     refused={
         "--scale": "it is of pgbench; a sysbench script has --define NAME=VALUE, such as --define tables=4",
-        "--load": "it is of pgbench; a SQL file, such as a dump of mysqldump, is --setup FILE",
         "--partitions": _OF_PGBENCH,
         "--partition-method": _OF_PGBENCH,
         "--protocol": _OF_PGBENCH,
@@ -207,7 +205,6 @@ QUERIES = ScriptKind(
             ("--scale", "--partitions", "--partition-method", "--protocol", "--connect", "--rate"),
             "it is of pgbench: omit it",
         ),
-        "--load": "it is of pgbench; a SQL file, such as a dump of mysqldump, is --setup FILE",
         "--define": "SQL has no variables: write their values into the file",
     },
 )
@@ -235,9 +232,11 @@ def kind_of(
                 where="--script",
                 hint="omit the weight; pgbench draws scripts by weight, on Postgres",
             )
-    if not arguments.setup:
+    if not arguments.setup and not arguments.load:
         raise OwnWorkloadError(
-            f"{scripts[0].name} needs tables", where="--script", hint="add --setup FILE, which makes them"
+            f"{scripts[0].name} needs tables",
+            where="--script",
+            hint="add --setup FILE or --load FILE, which makes them",
         )
     return QUERIES
 

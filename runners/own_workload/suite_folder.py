@@ -153,7 +153,7 @@ def _files(
 
 
 def _require(option: str, path: str) -> None:
-    """Raise OwnWorkloadError unless a file can be read, and is of the kind that the option takes."""
+    """Raise OwnWorkloadError unless a file can be read, and is of a kind that the option takes."""
     try:
         if option == "--load":
             load_kind_of(Path(path).absolute())
@@ -169,16 +169,18 @@ def _toml(
     arguments: argparse.Namespace, kind: ScriptKind, scripts: Sequence[WeightedScript], files: Files
 ) -> str:
     """Return a suite.toml, with `{name}` in place of the name."""
-    setup = Path(arguments.setup).name if arguments.setup else None
-    data = [Path(arguments.load).absolute().name] if arguments.load else []
+    setup = Path(arguments.setup) if arguments.setup else None
+    load = Path(arguments.load).absolute() if arguments.load else None
+    engines = [engine for engine in kind.engines if load is None or engine in load_kind_of(load).engines]
+    named = [(key, path.name) for key, path in (("load", load), ("setup", setup)) if path is not None]
     titles = [f"{script.name}@{script.weight}" if len(scripts) > 1 else script.name for script in scripts]
     keys = kind.keys(arguments, scripts)
     return _TOML.format(
         name="{name}",
-        title=quoted(", ".join([*data, *([setup] if setup else []), *titles])),
+        title=quoted(", ".join([*(name for _, name in named), *titles])),
         generator=quoted(kind.generator),
-        engines=", ".join(map(quoted, kind.engines)),
-        keys=(f"setup = {quoted(setup)}\n" if setup else "") + keys,
+        engines=", ".join(map(quoted, engines)),
+        keys="".join(f"{key} = {quoted(name)}\n" for key, name in named) + keys,
         bounds=kind.bounds(arguments),
         steps=kind.steps(arguments, scripts, files),
     )

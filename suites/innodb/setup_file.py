@@ -11,6 +11,19 @@ _LINE_OF_STATEMENT = re.compile(r" at line \d+$")
 """How a syntax error ends: the line within the statement, which is none of the file."""
 
 
+def variables(address: Address) -> dict[str, str]:
+    """Return the variables that tell a program of the server of an address.
+
+    The client library reads MYSQL_UNIX_PORT and MYSQL_PWD by itself; the program has to pass on the others.
+    """
+    return {
+        "MYSQL_UNIX_PORT": str(address.socket),
+        "MYSQL_USER": address.user,
+        "MYSQL_DATABASE": address.database,
+        "MYSQL_PWD": address.password,
+    }
+
+
 def run_file(client: Path, address: Address, folder: Path, name: str) -> None:
     """Run the SQL file `name` in `folder` up to its first error, with that folder as the current one.
 

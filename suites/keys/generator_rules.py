@@ -63,6 +63,10 @@ class SuiteKeys(Protocol):
         """The name of the dump, program or SQL file beside suite.toml that fills the database."""
 
     @property
+    def has_files(self) -> bool:
+        """Whether `load` or `setup` is given."""
+
+    @property
     def initialize(self) -> object | None:
         """How pgbench's own tables are made."""
 
@@ -97,10 +101,10 @@ class GeneratorRules:
     """Returns files of Tidemark that a script uses, in addition to those in the suite's folder."""
     primary: str = PRIMARY
     """The metric that verdicts are about, unless another one is asked for."""
-    takes_setup: bool = False
-    """Whether it loads the SQL file of a `setup`."""
+    takes_files: bool = False
+    """Whether it loads the files of `load` and `setup`."""
     takes_scripts: bool = False
-    """Whether it runs `scripts` with `variables`, on data of `load` and `initialize`."""
+    """Whether it runs `scripts` with `variables`, on tables of `initialize`."""
     protocols: tuple[str, ...] = ()
     """The ways in which it can send statements to servers with other layers; empty if it takes no layers."""
     is_loaded_by_script: bool = False
@@ -199,10 +203,10 @@ def _check_connections(suite: SuiteKeys) -> None:
 def _check_queries(suite: SuiteKeys) -> None:
     """Raise ValueError unless the tables have a scale or a setup, and every step has a file of statements."""
     _require_plain_steps(suite, "queries")
-    if (suite.scale is None) == (suite.setup is None):
+    if (suite.scale is None) != suite.has_files:
         raise ValueError(
-            "scale, setup: queries needs one of the two: the tables of TPC-H, in hundredths of its scale "
-            "factor, or a SQL file that makes tables"
+            "scale, load, setup: queries needs either scale, for the tables of TPC-H in hundredths of its "
+            "scale factor, or files that make tables"
         )
     if suite.scale is not None:
         for name in ("schema.sql", "indexes.sql"):
@@ -280,12 +284,12 @@ def _required(script: Path | None) -> list[Path]:
 
 def check_rules(generator: GeneratorName, suite: SuiteKeys) -> None:
     """Raise ValueError with key and reason if `generator` could not run the suite."""
-    if suite.setup is not None and not RULES[generator].takes_setup:
-        raise ValueError(f"setup: not supported by {generator}")
+    for key, value in (("setup", suite.setup), ("load", suite.load)):
+        if value is not None and not RULES[generator].takes_files:
+            raise ValueError(f"{key}: not supported by {generator}")
     if not RULES[generator].takes_scripts:
-        for key, value in (("load", suite.load), ("initialize", suite.initialize)):
-            if value is not None:
-                raise ValueError(f"{key}: not supported by {generator}")
+        if suite.initialize is not None:
+            raise ValueError(f"initialize: not supported by {generator}")
         for step in suite.steps:
             for key, given in (("scripts", step.scripts), ("variables", step.variables)):
                 if given:
@@ -300,7 +304,7 @@ RULES: Mapping[GeneratorName, GeneratorRules] = {
         _check_sysbench, shared_files=_lua_modules, protocols=_OF_SYSBENCH
     ),
     GeneratorName.PGBENCH: GeneratorRules(
-        _check_pgbench, takes_setup=True, takes_scripts=True, protocols=PROTOCOLS, restarts=True
+        _check_pgbench, takes_files=True, takes_scripts=True, protocols=PROTOCOLS, restarts=True
     ),
     GeneratorName.CONNECTIONS: GeneratorRules(
         _check_connections,
@@ -309,10 +313,10 @@ RULES: Mapping[GeneratorName, GeneratorRules] = {
         protocols=_OF_SYSBENCH,
         levels_are_steps=False,
     ),
-    GeneratorName.QUERIES: GeneratorRules(_check_queries, takes_setup=True),
+    GeneratorName.QUERIES: GeneratorRules(_check_queries, takes_files=True),
     GeneratorName.PLAIN_SYSBENCH: GeneratorRules(
         _check_plain_sysbench,
-        takes_setup=True,
+        takes_files=True,
         is_loaded_by_script=True,
         protocols=_OF_SYSBENCH,
         restarts=True,

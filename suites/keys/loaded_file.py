@@ -3,6 +3,8 @@
 from enum import StrEnum
 from pathlib import Path
 
+from build.version import Engine
+
 _ARCHIVE, _TAR, _TAR_AT, _CONTENTS = b"PGDMP", b"ustar", 257, b"toc.dat"
 """How pg_dump's formats custom and tar begin; the first file of the latter is the table of contents."""
 
@@ -19,7 +21,12 @@ class LoadKind(StrEnum):
     PROGRAM = "program"
     """An executable file, which is told the address of the server."""
     SQL = "SQL"
-    """Text for psql."""
+    """Text for the client program of the engine."""
+
+    @property
+    def engines(self) -> tuple[Engine, ...]:
+        """The engines whose databases it can fill."""
+        return (Engine.POSTGRES,) if self is LoadKind.ARCHIVE else tuple(Engine)
 
 
 def kind_of(path: Path) -> LoadKind:

@@ -1,14 +1,13 @@
-"""Filling a Postgres database from a suite's file: a dump, a program, or SQL."""
+"""Filling a Postgres database from a dump of a suite, and what programs are told of a server."""
 
-import os
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from build.build import Build
-from suites.keys.loaded_file import LoadKind, kind_of
-from suites.postgres.setup_file import advice, connection_words, run_file
+from suites.keys.loaded_file import LoadKind
+from suites.postgres.setup_file import advice, connection_words
 from suites.processes import ProcessError, run
 from suites.server import SETUP_SECONDS, Address, SetupError, postgres_port
 
@@ -33,49 +32,22 @@ LONGEST_STATEMENT = 120
 """The most characters of a statement that an error quotes."""
 
 
-def load_file(client: Build, address: Address, folder: Path, name: str) -> None:
-    """Fill the database from the file or folder `name` in `folder`, with the programs of the build `client`.
-
-    Raises SetupError with what the server, pg_restore or the program said.
-    """
-    _LOADERS[kind_of(folder / name)](client, address, folder, name)
-
-
-def _run_sql(client: Build, address: Address, folder: Path, name: str) -> None:
-    run_file(client.program("psql"), address, folder, name)
-
-
-def _run_program(client: Build, address: Address, folder: Path, name: str) -> None:
-    """Run a program in `folder`, which finds the server by libpq's variables, and psql in its path."""
-    path = f"{client.program('psql').parent}:{os.environ.get('PATH', '')}"
-    where = {
+def variables(address: Address) -> dict[str, str]:
+    """Return the variables by which programs with libpq find the server of an address."""
+    return {
         "PGHOST": str(address.socket.parent),
         "PGPORT": str(postgres_port(address.socket)),
         "PGUSER": address.user,
         "PGDATABASE": address.database,
         **({"PGPASSWORD": address.password} if address.password else {}),
     }
-    variables = f"the program has {', '.join(where)} and PATH of the caller's variables, and no others"
-    try:
-        run([folder / name], what=name, cwd=folder, env={**where, "PATH": path}, seconds=SETUP_SECONDS)
-    except ProcessError as error:
-        raise SetupError(
-            error.what,
-            where=str(folder / name),
-            hint=advice(error.what, name) or variables,
-        ) from error
-    except OSError as error:
-        raise SetupError(
-            f"{name} cannot be started: {error.strerror}",
-            where=str(folder / name),
-            hint="its first line names the interpreter, which must be installed",
-        ) from error
 
 
-def _restore(client: Build, address: Address, folder: Path, name: str) -> None:
-    """Have pg_restore write SQL, which psql runs up to the first error.
+def restore(client: Build, address: Address, folder: Path, name: str) -> None:
+    """Have pg_restore of a build write SQL of the dump `name`, which psql runs up to the first error.
 
     Connected by itself, pg_restore would fail on older servers, because of a setting that they do not know.
+    Raises SetupError with what the server or pg_restore said.
     """
     read = [client.program("pg_restore"), *_LEFT_OUT, "--file=-", folder / name]
     without = ["sed", f"{_HEADER}{{/^{_NEW_SETTING}$/d}}"]
@@ -115,12 +87,6 @@ def _explained(error: ProcessError, client: Build, dump: Path) -> SetupError:
 def _shortened(statement: str) -> str:
     return statement if len(statement) <= LONGEST_STATEMENT else f"{statement[: LONGEST_STATEMENT - 1]}…"
 
-
-_LOADERS: Mapping[LoadKind, Callable[[Build, Address, Path, str], None]] = {
-    LoadKind.ARCHIVE: _restore,
-    LoadKind.PROGRAM: _run_program,
-    LoadKind.SQL: _run_sql,
-}
 
 PROGRAMS: Mapping[LoadKind, tuple[str, ...]] = {
     LoadKind.ARCHIVE: ("pg_restore", "psql"),

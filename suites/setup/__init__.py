@@ -1,1 +1,1 @@
-"""Loading the SQL file of a suite with the client program of the server's engine."""
+"""Loading the files of a suite with the client program of the server's engine."""

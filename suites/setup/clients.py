@@ -1,6 +1,6 @@
-"""The client program that runs the SQL file of a suite, by engine, and which build of a session has it."""
+"""The client program that runs the files of a suite, by engine, and which build of a session has it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,45 +8,57 @@ from build.build import Build
 from build.engines import EngineRegistry
 from build.version import Engine
 from suites.innodb import setup_file as of_innodb
+from suites.postgres import loaded_data
 from suites.postgres import setup_file as of_postgres
 from suites.server import Address, SetupError
 
 
 @dataclass(frozen=True)
 class SetupClient:
-    """What runs a SQL file in the servers of one engine."""
+    """What runs files in the servers of one engine."""
 
     program: str
     """Its name among the programs of a build."""
 
     run: Callable[[Path, Address, Path, str], None]
-    """Runs a file of a folder in a server with the program at a path. Raises SetupError."""
+    """Runs a SQL file of a folder in a server with the program at a path. Raises SetupError."""
+
+    variables: Callable[[Address], Mapping[str, str]]
+    """Returns the variables that tell a program of a server."""
+
+    restore: Callable[[Build, Address, Path, str], None] | None = None
+    """Restores a dump of a folder with the programs of a build; None if no dump is but SQL. Raises
+    SetupError."""
+
+    advice: Callable[[str, str], str] = lambda said, name: ""
+    """Returns what to do about what a server said of a statement of a file; else nothing."""
 
 
 SETUP_CLIENTS: EngineRegistry[SetupClient] = EngineRegistry(
     "client for a setup",
     __name__,
     {
-        Engine.POSTGRES: SetupClient("psql", of_postgres.run_file),
-        Engine.MYSQL: SetupClient("mysql", of_innodb.run_file),
-        Engine.MARIADB: SetupClient("mariadb", of_innodb.run_file),
+        Engine.POSTGRES: SetupClient(
+            "psql", of_postgres.run_file, loaded_data.variables, loaded_data.restore, of_postgres.advice
+        ),
+        Engine.MYSQL: SetupClient("mysql", of_innodb.run_file, of_innodb.variables),
+        Engine.MARIADB: SetupClient("mariadb", of_innodb.run_file, of_innodb.variables),
     },
 )
 
 
-def run_setup(builds: Sequence[Build], address: Address, folder: Path, name: str) -> None:
-    """Run the SQL file `name` in `folder` with the newest client of the server's engine in the session.
+def newest_with_client(builds: Sequence[Build], engine: Engine, name: str) -> Build:
+    """Return the newest build of an engine in the session that has the client, for the file `name`.
 
-    Raises SetupError with file, line and the server's sentence, and when no build has a client.
+    Raises SetupError if none has it.
     """
-    client = SETUP_CLIENTS[address.engine]
-    own = [build for build in builds if build.version.engine is address.engine]
-    with_client = [build for build in own if build.program(client.program).is_file()]
+    program = SETUP_CLIENTS[engine].program
+    own = [build for build in builds if build.version.engine is engine]
+    with_client = [build for build in own if build.program(program).is_file()]
     if not with_client:
         raise SetupError(
-            f"no version of the session has bin/{client.program}, which runs {name}",
+            f"no version of the session has bin/{program}, which loads {name}",
             where=", ".join(str(build.prefix) for build in own),
-            hint=f"install {client.program} into the prefix, or add a version that is compiled here",
+            hint=f"install {program} into the prefix, or add a version that is compiled here",
         )
-    newest = max(with_client, key=lambda build: build.numbers)
-    client.run(newest.program(client.program), address, folder, name)
+    return max(with_client, key=lambda build: build.numbers)

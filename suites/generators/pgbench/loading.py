@@ -11,10 +11,10 @@ from suites.generators.pgbench.command import PgbenchCommand
 from suites.generators.programs import run_all
 from suites.keys.pgbench_scripts import located, weighted_script
 from suites.keys.step import Step
-from suites.postgres.loaded_data import load_file
-from suites.postgres.setup_file import run_file, trial_copy
+from suites.postgres.setup_file import trial_copy
 from suites.processes import ProcessError, run
 from suites.server import Address
+from suites.setup.loading import load_files
 
 _UNREACHABLE = "connection to server"
 """What pgbench says of a server that it cannot reach, which it tries when it has read its scripts."""
@@ -40,10 +40,7 @@ def load(pgbench: PgbenchCommand, client: Build, address: Address) -> None:
             *(suite.initialize.words if suite.initialize else ()),
         ]
         run_all([argv], 1, 60 + 60 * pgbench.scale)
-    if suite.load is not None:
-        load_file(client, address, suite.folder, suite.load)
-    if suite.setup is not None:
-        run_file(client.program("psql"), address, suite.folder, suite.setup)
+    load_files([client], address, suite)
     if steps:
         with trial_copy(address) as copy:
             for step in steps:

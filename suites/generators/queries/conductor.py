@@ -41,7 +41,7 @@ from suites.keys.generator_rules import STREAMS
 from suites.keys.step import Step
 from suites.processes import run, start, stop, tool
 from suites.server import Address
-from suites.setup.clients import run_setup
+from suites.setup.loading import load_files
 from suites.sizing import Sizes
 from suites.slices import Schedule
 
@@ -85,13 +85,12 @@ class QueryConductor:
         return f"{drivers}, {made_by.strip()}"
 
     def load(self, address: Address) -> None:
-        """Create and fill the tables, which are the same whatever the seed, or run the suite's SQL file.
+        """Create and fill the tables, which are the same whatever the seed, or load the suite's files.
 
-        Raises LoadError, and SetupError for that file.
+        Raises LoadError, and SetupError for these files.
         """
         if self.suite.scale is None:
-            assert self.suite.setup is not None  # guaranteed by the rules of the generator
-            run_setup(self.builds, address, self.suite.folder, self.suite.setup)
+            load_files(self.builds, address, self.suite)
             return
         limit = 60 + self.sizes.data.rows * LOAD_SECONDS_PER_MILLION_ROWS / 1e6
         asked = {

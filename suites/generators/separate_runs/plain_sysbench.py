@@ -28,7 +28,7 @@ from suites.keys.step import Step
 from suites.keys.values import Option
 from suites.processes import run, tool
 from suites.server import SETUP_SECONDS, Address
-from suites.setup.clients import run_setup
+from suites.setup.loading import load_files
 from suites.sizing import Sizes
 
 FAILING_SECONDS = 3
@@ -73,20 +73,19 @@ class PlainSysbench:
         return run([self.program, "--version"], what="sysbench --version").strip()
 
     def load(self, address: Address) -> None:
-        """Run the suite's SQL file, then the script's `prepare`; one of the two may be missing.
+        """Load the suite's files, then run the script's `prepare`; one of the two may be missing.
 
         As many threads prepare as clients run at most, because scripts make a table for each. Raises
-        LoadError, and SetupError for the SQL file.
+        LoadError, and SetupError for the files.
         """
-        if self.suite.setup is not None:
-            run_setup(self.builds, address, self.suite.folder, self.suite.setup)
+        load_files(self.builds, address, self.suite)
         threads = [f"--threads={self.sizes.connections}", f"--rand-seed={self.suite.seed}"]
         argv = self._command(address, [*threads, *_options(self.sizes.data.options), "prepare"])
         try:
             for _ in self._lines(address, argv, SETUP_SECONDS):
                 pass
         except LoadError as error:
-            if self.suite.setup is None or lacks(error.what) != "prepare":
+            if not self.suite.has_files or lacks(error.what) != "prepare":
                 raise
 
     def arguments(self, address: Address, step: Step, work: WorkLimit, turn: int = 0) -> list[str]:

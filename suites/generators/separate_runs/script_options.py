@@ -48,8 +48,8 @@ def lua_path(folder: Path) -> Mapping[str, str]:
 def require_script(suite: Suite) -> None:
     """Raise SuiteError, with file and line where there is one, unless the script loads and has its options.
 
-    Also if it does not begin to run, or has no `prepare` and the suite no `setup`. Every command but `help`
-    is told of a server that does not exist.
+    Also if it does not begin to run, or has no `prepare` and the suite no `load` or `setup`. Every command
+    but `help` is told of a server that does not exist.
     """
     script = suite.folder / str(suite.script)
     known = _known_options(script)
@@ -62,13 +62,13 @@ def require_script(suite: Suite) -> None:
             raise SuiteError(
                 f"{script.name}: {error}", where=f"options of step {step.name}", hint=_listing(script)
             ) from error
-    for command in ("run", *(("prepare",) if suite.setup is None else ())):
+    for command in ("run", *(() if suite.has_files else ("prepare",))):
         said = _asked(script, command, suite.engines[0])
         if _BEFORE_CONNECTING in said:
             raise SuiteError(located_in(said, script.parent), where=str(script))
         missing = lacks(said)
         if missing is not None:
-            also = "" if missing == "event" else ", and the suite has no setup"
+            also = "" if missing == "event" else ", and the suite has no load or setup"
             raise SuiteError(
                 f"{script.name} does not define {missing}{also}",
                 where=str(script),

@@ -275,6 +275,17 @@ def test_data_by_a_dump_are_part_of_the_suite(tmp_path: Path) -> None:
     assert sizes(suite, suite.profile("smoke"), Hardware(2, 2**30)).data_loaded == "shop, setup.sql"
 
 
+def test_sysbench_and_sql_take_data_of_any_kind_that_their_engines_have(tmp_path: Path) -> None:
+    (tmp_path / "shop.sql").write_text("CREATE TABLE orders (customer int);\n")
+    (tmp_path / "shop.dump").write_bytes(b"PGDMP and what follows")
+    by_sql = requested("--load", "shop.sql", "--script", "tables.lua").suite
+    assert (by_sql.load, by_sql.setup, by_sql.engines) == ("shop.sql", None, tuple(Engine))
+    restored = requested("--load", "shop.dump", "--script", "tables.lua").suite
+    assert (restored.load, restored.engines) == ("shop.dump", (Engine.POSTGRES,))
+    plain = requested("--load", "shop.sql", *SQL[2:], "--script", "report.pgbench").suite
+    assert (plain.generator, plain.load, plain.engines) == ("queries", "shop.sql", tuple(Engine))
+
+
 def test_a_program_stays_executable(tmp_path: Path) -> None:
     (tmp_path / "fill").write_text("#!/bin/sh\n")
     (tmp_path / "fill").chmod(0o755)

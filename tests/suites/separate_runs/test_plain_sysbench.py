@@ -19,6 +19,7 @@ from suites.generators.separate_runs.plain_sysbench import FAILING_SECONDS, Plai
 from suites.generators.separate_runs.script_options import require_script
 from suites.innodb.server import InnodbServer
 from suites.server import Address, SetupError
+from suites.setup.loading import load_files
 from suites.slices import Schedule
 from tests.new_servers.data_directories import create
 from tests.suites.generators.test_sysbench_slices import Noting
@@ -163,7 +164,7 @@ def test_options_are_those_that_the_script_declares(
         ("\nrequire('nowhere')\n", "read.lua, line 2: module 'nowhere' not found:"),
         (COMMON, "read.lua does not define event"),
         ("function init() error('no!') end function event() end", "read.lua, line 1: no!"),
-        ("function event() end", "read.lua does not define prepare, and the suite has no setup"),
+        ("function event() end", "read.lua does not define prepare, and the suite has no load or setup"),
     ],
 )
 def test_what_sysbench_says_of_a_script_before_anything_is_built(
@@ -242,6 +243,40 @@ def _fails(generator: Generator, address: Address, own: Suite, build: Build) -> 
         Engine.MYSQL: "Duplicate entry",
     }
     assert said[build.version.engine] in caught.value.what
+
+
+PROGRAM = """#!/bin/sh
+set -e
+echo 'CREATE TABLE numbers (id int PRIMARY KEY, v int)' | mysql --user="$MYSQL_USER" "$MYSQL_DATABASE"
+echo 'INSERT INTO numbers VALUES (1, 0), (2, 0)' | mysql --user="$MYSQL_USER" "$MYSQL_DATABASE"
+"""
+
+
+@pytest.mark.server
+def test_data_of_mysql_come_from_a_program_or_a_dump(
+    suite: Callable[..., Suite], tmp_path: Path, server_folder: Path, mysql_9: Build
+) -> None:
+    keys = 'seed = 1\nload = "fill"\nsetup = "setup.sql"'
+    (tmp_path / "fill").write_text(PROGRAM)
+    (tmp_path / "fill").chmod(0o700)
+    own = suite(("seed = 1", keys), read=LEGACY, setup="INSERT INTO numbers VALUES (3, 0);\n")
+    server = make_server(mysql_9, ROOM, Durability.RELAXED, server_folder / "s", {})
+    try:
+        create(server, ROOM)
+        server.start()
+        assert isinstance(server, InnodbServer)
+        load_files([mysql_9], server.address, own)
+        assert value(server, "SELECT count(*) FROM tidemark.numbers") == 3
+        with pytest.raises(SetupError, match="Table 'numbers' already exists"):
+            load_files([mysql_9], server.address, own)
+        (tmp_path / "fill").write_text(
+            f"{DUMP}\nDROP TABLE numbers;\nCREATE TABLE numbers (id int, v int);\n"
+        )
+        load_files([mysql_9], server.address, own)
+        assert value(server, "SELECT count(*) FROM tidemark.b") == 2
+        assert value(server, "SELECT count(*) FROM tidemark.numbers") == 1
+    finally:
+        server.destroy()
 
 
 @pytest.mark.server
