@@ -235,8 +235,7 @@ def _rounds(session: Session, profile: "Profile") -> list[str]:
     usual = max(profile.repetitions, session.layouts, MINIMUM_REPETITIONS if decided else 1)
     words = [*(DECIDED if decided else ()), *layouts]
     words += ["--repetitions", str(session.repetitions)] if session.repetitions != usual else []
-    has_levels = bool(session.options.get(LEVELS) or session.options.get(HELD))
-    words += ["--no-exact"] if profile.counted_passes and not (counts or has_levels) else []
+    words += ["--no-exact"] if profile.counted_passes and not counts else []
     if isinstance(perf, dict):
         words.append("--perf-during" if perf.get("when") == "during" else "--perf")
     return words
