@@ -13,6 +13,9 @@ from build.progress import Progress
 from build.sources.git import Commit, Mirror, mirror, require_address
 from build.version import Engine, Version, is_ref, split_steps
 
+EXTENSIBLE = Engine.POSTGRES
+"""The engine that has extensions: PGXS compiles them."""
+
 EXTENSION_DIGITS = 12
 """The hex digits of a commit of an extension, as it is displayed."""
 
@@ -83,7 +86,7 @@ def parse_extension(text: str, *, has_ref: bool = True) -> Extension:
 
 def require_extensible(version: Version, extensions: Sequence[Extension]) -> None:
     """Raise ExtensionError unless `extensions`, if there are any, can be compiled for a version."""
-    if extensions and version.engine is not Engine.POSTGRES:
+    if extensions and version.engine is not EXTENSIBLE:
         raise ExtensionError(
             f"{version} takes no extension: PGXS compiles extensions of Postgres",
             where=f"--extension {extensions[0].name}",

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from build.engines import ENGINES
 from build.errors import TidemarkError
-from build.extensions.extension import commit_of
+from build.extensions.extension import EXTENSIBLE, commit_of
 from build.home import Home
 from build.installs.install import recorded_install
 from build.sources.git import mirror
@@ -275,7 +275,7 @@ def _extension_tips(plan: Plan, home: Home) -> Iterator[Tip]:
             except TidemarkError as error:
                 yield Tip(name, None, str(error))
             else:
-                yield Tip(name, Version(Engine.POSTGRES, "", at_commit(name, commit)))
+                yield Tip(name, Version(EXTENSIBLE, "", at_commit(name, commit)))
 
 
 def _at_commit(target: Target, commits: Mapping[str, Tip]) -> Target:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from build.addresses import redacted
 from build.errors import TidemarkError
+from build.extensions.extension import EXTENSIBLE
 from build.home import Home, locate_for_writing
 from build.sources.clone import HEAD
 from build.sources.repository import git_address
@@ -96,7 +97,7 @@ def _extension_sides(arguments: argparse.Namespace, home: Home) -> Sides:
             where="--extension" if arguments.extension else "--server",
             hint="./tidemark try REF --extension NAME=REPO --server postgres@18.6",
         )
-    git = git_address(Engine.POSTGRES, arguments.git)
+    git = git_address(EXTENSIBLE, arguments.git)
     if len(arguments.what) > 1:
         raise TryError("a try of an extension compares one ref", where=" ".join(arguments.what))
     what = arguments.what[0] if arguments.what else HEAD

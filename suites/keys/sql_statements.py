@@ -39,31 +39,24 @@ class Statement:
 
 _STRING = r"'(?:[^']|'')*'"
 _ESCAPED = r"'(?:\\.|''|[^'\\])*'"
-_NAMES = {
-    Engine.POSTGRES: rf'[eE]{_ESCAPED}|{_STRING}|"[^"]*"|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$',
-    Engine.MYSQL: rf'{_ESCAPED}|"(?:\\.|""|[^"\\])*"|`[^`]*`',
-}
-_COMMENTS = {
-    Engine.POSTGRES: r"--[^\n]*|/\*.*?\*/",
+
+
+def _tokens(names: str, comments: str) -> re.Pattern[str]:
+    return re.compile(rf"(?P<ignored>{comments}|\s+)|(?P<end>;)|(?P<part>{names}|\w+|.)", re.DOTALL)
+
+
+_POSTGRES = _tokens(
+    rf'[eE]{_ESCAPED}|{_STRING}|"[^"]*"|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$', r"--[^\n]*|/\*.*?\*/"
+)
+_MYSQL = _tokens(
+    rf'{_ESCAPED}|"(?:\\.|""|[^"\\])*"|`[^`]*`',
     # A comment with an exclamation mark is a statement to these servers.
-    Engine.MYSQL: r"(?:\#|--(?=\s|\Z))[^\n]*|/\*(?![!+M]).*?\*/",
-}
-
-
-def _tokens(engine: Engine) -> re.Pattern[str]:
-    return re.compile(
-        rf"(?P<ignored>{_COMMENTS[engine]}|\s+)|(?P<end>;)|(?P<part>{_NAMES[engine]}|\w+|.)", re.DOTALL
-    )
-
-
+    r"(?:\#|--(?=\s|\Z))[^\n]*|/\*(?![!+M]).*?\*/",
+)
 _TOKENS: EngineRegistry[re.Pattern[str]] = EngineRegistry(
     "syntax of strings and comments",
     __name__,
-    {
-        Engine.POSTGRES: _tokens(Engine.POSTGRES),
-        Engine.MYSQL: _tokens(Engine.MYSQL),
-        Engine.MARIADB: _tokens(Engine.MYSQL),
-    },
+    {Engine.POSTGRES: _POSTGRES, Engine.MYSQL: _MYSQL, Engine.MARIADB: _MYSQL},
 )
 
 

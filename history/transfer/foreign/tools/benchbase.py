@@ -6,6 +6,7 @@ Goodput is taken for throughput: what was rolled back is no work. Latencies are 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from build.engines import EngineRegistry
 from build.version import Engine
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.json_parts import date_of_milliseconds, number, parts, scaled, text
@@ -25,7 +26,12 @@ _LATENCIES = {
 _RELEASE = re.compile(r"(?:[A-Za-z]+ )?(\d{1,9}(?:\.\d{1,9}){1,2})(?!\w)")
 """At the beginning of what the server says of itself, which goes on with that of its compiler."""
 
-_ENGINES = {"POSTGRES": Engine.POSTGRES, "MYSQL": Engine.MYSQL, "MARIADB": Engine.MARIADB}
+_TYPES: EngineRegistry[str] = EngineRegistry(
+    "type of BenchBase",
+    __name__,
+    {Engine.POSTGRES: "POSTGRES", Engine.MYSQL: "MYSQL", Engine.MARIADB: "MARIADB"},
+)
+_ENGINES = {name: engine for engine, name in _TYPES.items()}
 
 
 def _recognises(document: Document) -> bool:
