@@ -47,7 +47,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
     return [
         *_origin(comparison, contender),
         *(line for curve in curves(contender) for line in _curve(curve)),
-        *([RESTARTED] if session.options.get(RESTARTS) is True else []),
+        *([RESTARTED] if session.options.get(RESTARTS) is True and not session.only_counted else []),
         *_connections(contender),
         *(line for plan in changed_plans(contender) for line in _plans(plan)),
         *definition_notes(session.options, (contender.base, contender.contender)),
