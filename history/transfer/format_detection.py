@@ -21,6 +21,7 @@ from history.transfer.foreign.imported_base import (
     versions_by_occasion,
 )
 from history.transfer.foreign.mytools import RELATIVE_BEGINS
+from history.transfer.foreign.not_importable import not_importable
 from history.transfer.foreign.reading import Incoming, joined_text, read_files
 from history.transfer.foreign.results import ToolFormat
 from history.transfer.foreign.sessions import ImportedRows, known_positions, uid_of
@@ -89,6 +90,8 @@ def format_of(path: Path) -> OwnFormat | ForeignFormat:
         )
     known = recognised(document)
     if known is None:
+        if why := not_importable(document):
+            raise why
         raise _unknown(
             path, f"this is neither a history nor results that can be imported: {_first_line(document)}"
         )

@@ -62,6 +62,15 @@ def version_of(text: str) -> Version:
     return _release(text, _ENGINE_OF[match[1]], match[2])
 
 
+def names_version(text: str) -> bool:
+    """Return whether a text names a version of an engine that Tidemark knows."""
+    try:
+        version_of(text)
+    except UnreadableVersionError:
+        return False
+    return True
+
+
 def _is_close(name: str) -> bool:
     """Whether a name is that of an engine, or so close to one that it is rather a mistake."""
     return bool(difflib.get_close_matches(name, list(Engine), 1, cutoff=0.85))

@@ -260,6 +260,37 @@ def test_files_that_are_nothing_of_the_kind(tmp_path: Path, content: bytes, said
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "said", "to_do"),
+    [
+        ("name  old time/op  new time/op\nInsert-8  1.2ms ± 2%  1.3ms ± 1%\n", "benchstat", "go test -bench"),
+        ("goos: linux\n   │ old.txt │ new.txt │\n   │ sec/op │ sec/op │\n", "benchstat", "go test -bench"),
+        ("Transaction Type Index,Transaction Name,Start\n1,NewOrder,17.1\n", "BenchBase", ".summary.json"),
+        ("postgres  4242 [001]  12.345678:  250000 cpu-clock:\n\tffff f ([kernel])\n", "perf script", HEAD),
+        ('{"commit_hash": "aaa0", "results": {"insert": [[0.01], []]}}', "asv", HEAD),
+        ('{"insert": {"throughput": {"value": 1500.5}}}', "Bencher", HEAD),
+        ("0.5\t0.4\t-0.1\tSELECT 1\n", "a first row that names its columns", HEAD),
+        (
+            "threads,tps,qps,p95\n1,250.5,5010,4.5\n",
+            "lacks the columns machine, suite, step, version, metric, value, when",
+            "db1,sysbench,insert,postgres@18.1,tps,250.5,2026-11-25",
+        ),
+        (
+            "date,mysql-8.0.40,mysql-8.4.1\ninsert,1000,980\n",
+            "a column for each version",
+            "db1,sysbench,insert,mysql@8.0.40,qps,1000,2026-11-25",
+        ),
+    ],
+)
+def test_other_files_that_people_try_are_named(tmp_path: Path, content: str, said: str, to_do: str) -> None:
+    path = tmp_path / "x"
+    path.write_text(content)
+    with pytest.raises(TransferError) as refused:
+        take_in(tmp_path / "h.db", path)
+    assert said in refused.value.what
+    assert to_do in refused.value.hint
+
+
 # --- docs/history.md
 
 

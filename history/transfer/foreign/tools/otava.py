@@ -18,6 +18,7 @@ from history.transfer.foreign.json_parts import number
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.units import factor
 from history.transfer.foreign.values import Given, Location, refuse, require_named
+from history.transfer.foreign.version_names import names_version
 from suites.metrics import METRICS
 
 _TIMES = ("time", "timestamp", "date", "datetime")
@@ -26,7 +27,10 @@ _ATTRIBUTES = {*_TIMES, "commit", "branch", "version", "id"}
 
 def _recognises(document: Document) -> bool:
     columns = _columns(document.head.partition("\n")[0])
-    return len(columns) > 1 and any(name in columns for name in _TIMES) and len(set(columns)) == len(columns)
+    if not any(name in columns for name in _TIMES) or len(set(columns)) < len(columns):
+        return False
+    others = [name for name in columns if name not in _TIMES]
+    return bool(others) and not all(map(names_version, others))
 
 
 def _columns(first: str) -> list[str]:
