@@ -23,6 +23,7 @@ from runners.measuring.layouts import link_layouts
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.passes.counted_passes import CountedPasses, session_passes
+from runners.measuring.passes.work_proofs import WorkProofs, session_proofs
 from runners.measuring.preparation import (
     callgrind_of,
     check_request,
@@ -156,7 +157,8 @@ def run_session(
                 verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
                 base = str(builds[0].version)
                 passes = session_passes(request, base, sizes, generator, callgrind, recorded)
-                policy = _policy(recorder, verdicts, passes, home)
+                proofs = session_proofs(request, base, sizes, generator)
+                policy = _policy(recorder, verdicts, passes, proofs, home)
                 kept = copies_of(request, home, progress)
                 measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
                 layouts = link_layouts(request, builds, outcome.uid, folder, progress)
@@ -176,10 +178,15 @@ def run_session(
 
 
 def _policy(
-    recorder: RunRecorder, verdicts: SequentialVerdicts, passes: CountedPasses | None, home: Home
+    recorder: RunRecorder,
+    verdicts: SequentialVerdicts,
+    passes: CountedPasses | None,
+    proofs: WorkProofs | None,
+    home: Home,
 ) -> FailurePolicy:
     request = recorder.request
-    return FailurePolicy(recorder, verdicts, request.least_rounds, request.keep_disturbed, passes, home.path)
+    least, keeps = request.least_rounds, request.keep_disturbed
+    return FailurePolicy(recorder, verdicts, least, keeps, passes, proofs, home.path)
 
 
 def _resumed(

@@ -10,11 +10,10 @@ from pathlib import Path
 from build.errors import TidemarkError
 from suites.counting.callgrind import CallgrindError, InstructionProfile, parsed
 from suites.counting.engines import COUNTED, CountedEngine
-from suites.counting.recovery import Recovered, recovered
 from suites.counting.tool import LOG, Callgrind
 from suites.generators.load import CountedWork, Generator, LongPassError, PassLength
 from suites.keys.step import Step
-from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS, RECOVERY
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.processes import own, tail_of
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from suites.server import Instrument, Server, ServerError
@@ -58,9 +57,6 @@ class CountedPass:
     notes: Sequence[str] = ()
     """What was counted otherwise than usual, or than the step asks for."""
 
-    after_crash: Recovered | None = None
-    """What became of the server after a crash at the end; None when it was not asked to recover."""
-
 
 @dataclass(frozen=True)
 class PassTerms:
@@ -100,14 +96,12 @@ def count(
     terms: PassTerms | None = None,
     *,
     stacks: bool,
-    recovers: bool = False,
 ) -> CountedPass:
     """Count the instructions of a step on a server, from its loaded data; the server is down afterwards.
 
     It counts the step's `counted` transactions, or fewer if these would take longer than the budget. With
-    `stacks` the pass has a profile; if it `recovers`, the server then crashes, and its rows are read. Raises
-    TidemarkError when the server dies or does not start, when the load fails, and when what was counted is
-    incomplete; LongPassError when the load reaches its limit.
+    `stacks` the pass has a profile. Raises TidemarkError when the server dies or does not start, when the
+    load fails, and when what was counted is incomplete; LongPassError when the load reaches its limit.
     """
     terms = terms or PassTerms()
     engine = COUNTED[server.build.version.engine]
@@ -131,7 +125,6 @@ def count(
         except TidemarkError as error:
             raise _explained(error, server, step, folder) from error
         between, whole = _parts(folder, engine)
-        found = recovered(server) if recovers else None
     finally:
         server.abandon()
         shutil.rmtree(folder, ignore_errors=True)
@@ -141,9 +134,7 @@ def count(
         raise CallgrindError(f"callgrind counted no instruction of {step.name} beyond those of a mark")
     profile = _profile(between, whole, engine, operations) if stacks else None
     values = {INSTRUCTIONS: instructions / operations, COUNTED_TRANSACTIONS: float(load.transactions)}
-    if found is not None and found.seconds:
-        values[RECOVERY] = found.seconds
-    return CountedPass(values, profile, [*_notes(instrument, server.chosen), *load.notes], found)
+    return CountedPass(values, profile, [*_notes(instrument, server.chosen), *load.notes])
 
 
 def _notes(instrument: Instrument, chosen: Mapping[str, str]) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.passes.counted_passes import CountedPasses
+from runners.measuring.passes.work_proofs import WorkProofs
 from runners.measuring.round_measurement import MeasuredRound
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
@@ -42,6 +43,9 @@ class FailurePolicy:
 
     passes: CountedPasses | None = None
     """What counts the instructions of rounds before they are recorded; None when they are not counted."""
+
+    proofs: WorkProofs | None = None
+    """What compares the work of versions; None when nothing does."""
 
     folder: Path | None = None
     """Where the servers have their files; None where that does not matter."""
@@ -105,12 +109,21 @@ class FailurePolicy:
                 self.recorder.record_dropped(step, number, reasons, _values_of(PRIMARY, active, measurements))
                 continue
             values = _values_of(self.verdicts.metric, active, measurements)
-            if self.passes is not None:
-                measurements = self.passes.add_to(number, step, active, measurements)
+            measurements = self._with_fixed_work(number, step, active, measurements)
             active, measurements = self._without_empty(active, measurements, step, number, started)
             self.recorder.record_round(step, number, active, measurements, reasons, started)
             self.verdicts.add(step.name, number, values)
             return
+
+    def _with_fixed_work(
+        self, number: int, step: Step, active: Sequence[MeasuredVersion], measurements: list[Measurement]
+    ) -> list[Measurement]:
+        """Return the measurements with what is counted, and what the versions hold after the same work."""
+        if self.passes is not None:
+            measurements = self.passes.add_to(number, step, active, measurements)
+        if self.proofs is not None:
+            measurements = self.proofs.add_to(number, step, active, measurements)
+        return measurements
 
     def _without_empty(
         self,
@@ -127,7 +140,7 @@ class FailurePolicy:
         for version, measurement in zip(versions, measurements, strict=True):
             if not measurement.values:
                 reason = "; ".join(measurement.warnings) or "nothing was measured"
-                refuted = self.passes is not None and (version.name, step.name) in self.passes.refuted
+                refuted = self.proofs is not None and (version.name, step.name) in self.proofs.refuted
                 error = ServerDiedError(reason, None)
                 self._record_deaths([version], step, number, error, started, at_once=refuted)
         return [version for version, _ in kept], [measurement for _, measurement in kept]

@@ -12,7 +12,6 @@ from history.comparison.exact import MAX_PASSES, MIN_PASSES, ExactRule, exact_in
 from history.comparison.result import EXACT_THRESHOLD
 from history.comparison.verdict import Verdict, judge, needs_more_passes
 from history.store.resume import Recorded
-from runners.measuring.passes.work_proofs import WorkProofs
 from runners.measuring.request import Exact, Request, counted_once
 from runners.measuring.session_versions import MeasuredVersion
 from suites.counting.counted_pass import CountedPass, PassTerms, count
@@ -20,7 +19,7 @@ from suites.counting.tool import Callgrind
 from suites.generators.load import Generator, LongPassError
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS, METRICS, PROVED_ROWS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS, METRICS
 from suites.sizing import Sizes, fit_together, this_machine
 
 
@@ -53,12 +52,6 @@ class CountedPasses:
 
     chosen: set[int] = field(default_factory=set)
     """The numbers of the rounds that a driver chose to be counted."""
-
-    refuted: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By version and step: what it did not do that the base did."""
-
-    def __post_init__(self) -> None:
-        self._proofs = WorkProofs(self.base)
 
     def are_due(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
         """Whether a round has a pass: the first ones, and further ones while these decide nothing."""
@@ -118,38 +111,9 @@ class CountedPasses:
         if self.request.exact is not Exact.ONLY and not self.are_due(number, step, versions):
             return list(measurements)
         passes = self._count(number, step, versions)
-        added = [
+        return [
             _with(measurement, counted) for measurement, counted in zip(measurements, passes, strict=True)
         ]
-        return self._proved(step, versions, passes, added)
-
-    def _proved(
-        self,
-        step: Step,
-        versions: Sequence[MeasuredVersion],
-        passes: Sequence[CountedPass | TidemarkError],
-        measurements: Sequence[Measurement],
-    ) -> list[Measurement]:
-        """Return the measurements, without the values of a version that did other work than the base."""
-        try:
-            work = self._proofs.compare(step.name, versions, passes)
-        except TidemarkError as error:
-            note = f"not known whether all versions did the same work: {error}"
-            return [
-                replace(measurement, warnings=[*measurement.warnings, note]) for measurement in measurements
-            ]
-        self.refuted |= {(name, step.name): reason for name, reason in work.refuted.items()}
-        proved = []
-        for version, measurement in zip(versions, measurements, strict=True):
-            name = version.name
-            if name in work.refuted:
-                proved.append(Measurement({}, (), [work.refuted[name]]))
-            elif name in work.same_rows:
-                values = {**measurement.values, PROVED_ROWS: float(work.same_rows[name])}
-                proved.append(replace(measurement, values=values))
-            else:
-                proved.append(measurement)
-        return proved
 
     def _count(
         self, number: int, step: Step, versions: Sequence[MeasuredVersion]
@@ -170,16 +134,13 @@ class CountedPasses:
         # One profile is enough, and a pass without one is faster.
         place = number - self.request.first_pass + 1
         stacks = place == 1 and not self.request.bisect
-        recovers = not self.request.bisect and self._proofs.are_wanted(place, version)
         key = (version.name, step.name)
         if key in self._too_long:
             return self._too_long[key]
         server, generator, terms = version.server, self.generator, self._terms(step, version)
         self._say(f"the server of {version.name} starts under callgrind")
         try:
-            result = count(
-                server, generator, step, self.sizes, self.callgrind, terms, stacks=stacks, recovers=recovers
-            )
+            result = count(server, generator, step, self.sizes, self.callgrind, terms, stacks=stacks)
         except LongPassError as error:
             self._too_long[key] = error
             return error
@@ -236,7 +197,5 @@ def _with(measurement: Measurement, counted: CountedPass | TidemarkError) -> Mea
     if isinstance(counted, TidemarkError):
         return replace(measurement, warnings=[*measurement.warnings, f"no exact count: {counted}"])
     values = {**measurement.values, **counted.values}
-    after_crash = counted.after_crash
-    problem = after_crash.problem if after_crash is not None else ""
-    warnings = [*measurement.warnings, *counted.notes, *([problem] if problem else [])]
+    warnings = [*measurement.warnings, *counted.notes]
     return replace(measurement, values=values, warnings=warnings, counted=counted.profile)

@@ -1,22 +1,27 @@
 """Whether versions did the same work: their rows after the same transactions and a crash are compared.
 
-Counted passes run fixed transactions from one client, so that servers of one engine must hold the same rows
-afterwards. A version that holds others is only accused when the base holds the same ones after each of its
-passes, and when both were loaded with the same rows: a suite may draw random numbers in SQL.
+One client runs fixed transactions, so that servers of one engine must hold the same rows afterwards. A
+version that holds others is only accused when the base holds the same ones after doing it again, and when
+both were loaded with the same rows: a workload may draw random numbers in SQL.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 
 from build.errors import TidemarkError
+from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
 from suites.checking.table_digests import Digests, digests
-from suites.counting.counted_pass import CountedPass
+from suites.counting.fixed_work import Recovered, work_and_crash
+from suites.generators.load import Generator
+from suites.generators.registry import GENERATORS
+from suites.keys.profile import Mode
+from suites.keys.step import Step
+from suites.measurement import Measurement
+from suites.metrics import PROVED_ROWS, RECOVERY
 from suites.server import Server
-
-PROVING_PASSES = 2
-"""The passes of a step after which a server crashes: the base has to hold the same rows after each."""
+from suites.sizing import Sizes, fit_together, max_transactions, this_machine
 
 LARGEST_DATA = 1_000_000_000
 """Bytes of loaded data from which on rows are not read again, which would take longer than a round."""
@@ -24,72 +29,107 @@ LARGEST_DATA = 1_000_000_000
 
 @dataclass
 class WorkDone:
-    """What the passes of a round show of the work of versions, by their names."""
+    """What versions held after the same transactions and a crash, by their names."""
 
     refuted: dict[str, str] = field(default_factory=dict)
     """What a contender did not do that the base did, in words."""
     same_rows: dict[str, int] = field(default_factory=dict)
     """The rows that are the same in the base, which is among them, and another version."""
+    recovery_seconds: dict[str, float] = field(default_factory=dict)
+    """From the start after the crash until connections were accepted."""
 
 
 @dataclass
 class WorkProofs:
-    """What the versions of a session held after the passes of each step."""
+    """Compares what the versions of a session hold after the same work, once for each step."""
 
+    request: Request
     base: str
     """The version that all others are compared with."""
-    _held: defaultdict[tuple[str, str], list[Digests]] = field(default_factory=lambda: defaultdict(list))
-    """By version and step, in the order of the passes."""
+    sizes: Sizes
+    generator: Generator
+    refuted: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By version and step: what it did not do that the base did."""
+
+    _transactions: dict[str, int] = field(default_factory=dict)
+    """By step, as the first version that asked could afford."""
     _loaded: dict[str, Digests] = field(default_factory=dict)
     _bytes: dict[str, int] = field(default_factory=dict)
 
-    def compare(
-        self, step: str, versions: Sequence[MeasuredVersion], passes: Sequence[CountedPass | TidemarkError]
-    ) -> WorkDone:
-        """Take in the passes of a round, and compare what versions of the base's engine held after them.
+    def add_to(
+        self,
+        number: int,
+        step: Step,
+        versions: Sequence[MeasuredVersion],
+        measurements: Sequence[Measurement],
+    ) -> list[Measurement]:
+        """Return the measurements of a round with what was found; a version that is refuted has no values.
 
-        Raises TidemarkError when a server cannot be started to see what it was loaded with.
+        Only the first round of a step has a comparison, which ends servers that are still up.
         """
-        done = {
-            version.name: (version, counted.after_crash)
-            for version, counted in zip(versions, passes, strict=True)
-            if isinstance(counted, CountedPass) and counted.after_crash is not None
-        }
-        for name, (_, found) in done.items():
-            if found.digests is not None:
-                self._held[name, step].append(found.digests)
+        if number > 1 or step.reads_only or not all(map(self._is_small, versions)):
+            return list(measurements)
+        try:
+            work = self._compare(step, versions)
+        except TidemarkError as error:
+            note = f"not known whether all versions do the same work: {error}"
+            return [
+                replace(measurement, warnings=[*measurement.warnings, note]) for measurement in measurements
+            ]
+        self.refuted |= {(name, step.name): reason for name, reason in work.refuted.items()}
+        return [
+            _with(work, version.name, measurement)
+            for version, measurement in zip(versions, measurements, strict=True)
+        ]
+
+    def _compare(self, step: Step, versions: Sequence[MeasuredVersion]) -> WorkDone:
+        """Let versions do the same work, and compare those of the base's engine with it."""
+        found = dict(zip((version.name for version in versions), self._found(step, versions), strict=True))
         work = WorkDone()
-        if self.base not in done:
+        for name, recovered in found.items():
+            if recovered.seconds is not None:
+                work.recovery_seconds[name] = recovered.seconds
+        base = next((version for version in versions if version.name == self.base), None)
+        if base is None or (held := found[self.base].digests) is None:
             return work
-        base, of_base = done.pop(self.base)
-        for name, (version, found) in done.items():
-            if version.build.version.engine is not base.build.version.engine:
+        for version in versions:
+            rows, is_base = found[version.name].digests, version is base
+            if is_base or version.build.version.engine is not base.build.version.engine:
                 continue
-            if found.seconds is None and of_base.seconds is not None:
-                work.refuted[name] = found.problem
-            if found.digests is None or of_base.digests is None:
-                continue
-            apart = found.digests.differs_from(of_base.digests)
-            if not apart:
-                work.same_rows |= {name: found.digests.rows, self.base: found.digests.rows}
-            elif self._is_steady(step) and self._were_loaded_alike(version, base):
-                work.refuted[name] = f"after the same transactions as {self.base}, {'; '.join(apart)}"
+            if rows is None:
+                work.refuted[version.name] = found[version.name].problem
+            elif not (apart := rows.differs_from(held)):
+                work.same_rows |= {version.name: rows.rows, self.base: rows.rows}
+            elif self._is_steady(step, base, held) and self._were_loaded_alike(version, base):
+                work.refuted[version.name] = f"after the same transactions as {self.base}, {'; '.join(apart)}"
         return work
 
-    def are_wanted(self, number: int, version: MeasuredVersion) -> bool:
-        """Whether the server crashes after a version's pass of round `number`, and its rows are read."""
-        return number <= PROVING_PASSES and self._bytes_of(version) <= LARGEST_DATA
+    def _found(self, step: Step, versions: Sequence[MeasuredVersion]) -> list[Recovered]:
+        """Let versions work, as many at once as there are cores and memory: nothing is timed."""
+        machine = this_machine()
+        at_once = min(machine.cores, len(versions))
+        with ThreadPoolExecutor(at_once if fit_together(at_once, self.sizes, machine) else 1) as pool:
+            try:
+                return list(pool.map(lambda version: self._after_work(step, version), versions))
+            except BaseException:
+                # A thread ends only when its load generator does, and that ends when its server is gone.
+                for version in versions:
+                    version.server.abandon()
+                raise
 
-    def _bytes_of(self, version: MeasuredVersion) -> int:
-        if version.name not in self._bytes:
-            files = (path for path in version.server.loaded.rglob("*") if path.is_file())
-            self._bytes[version.name] = sum(path.stat().st_size for path in files)
-        return self._bytes[version.name]
+    def _after_work(self, step: Step, version: MeasuredVersion) -> Recovered:
+        most = max_transactions(step, self.sizes)
 
-    def _is_steady(self, step: str) -> bool:
-        """Whether the base holds the same rows after each of at least two passes."""
-        held = self._held[self.base, step]
-        return len(held) >= PROVING_PASSES and not any(rows.differs_from(held[0]) for rows in held)
+        def agree(affordable: int) -> int:
+            # The first one to ask decides for all: setdefault is atomic.
+            return self._transactions.setdefault(step.name, affordable)
+
+        return work_and_crash(version.server, self.generator, step, most, agree)
+
+    def _is_steady(self, step: Step, base: MeasuredVersion, held: Digests) -> bool:
+        """Whether the base holds the same rows when it does the work again."""
+        again = self._after_work(step, base).digests
+        return again is not None and not again.differs_from(held)
 
     def _were_loaded_alike(self, version: MeasuredVersion, base: MeasuredVersion) -> bool:
         return not self._loaded_with(version).differs_from(self._loaded_with(base))
@@ -98,6 +138,26 @@ class WorkProofs:
         if version.name not in self._loaded:
             self._loaded[version.name] = loaded_rows(version.server)
         return self._loaded[version.name]
+
+    def _is_small(self, version: MeasuredVersion) -> bool:
+        """Whether the rows of all tables can be read within seconds."""
+        if version.name not in self._bytes:
+            files = (path for path in version.server.loaded.rglob("*") if path.is_file())
+            self._bytes[version.name] = sum(path.stat().st_size for path in files)
+        return self._bytes[version.name] <= LARGEST_DATA
+
+
+def session_proofs(request: Request, base: str, sizes: Sizes, generator: Generator) -> WorkProofs | None:
+    """Return what compares the work of versions; None where one client cannot do fixed work.
+
+    A session whose rounds a driver chooses, as a bisect's, has none, nor has one with companions or layouts,
+    or one whose servers stay up.
+    """
+    is_simple = not (request.has_companions or request.layouts or request.bisect)
+    is_simple = is_simple and request.exact is not Exact.DRIVEN and request.profile.mode is Mode.ROUNDS
+    if not (is_simple and GENERATORS[request.suite.generator].counts and len(request.versions) > 1):
+        return None
+    return WorkProofs(request, base, sizes, generator)
 
 
 def loaded_rows(server: Server) -> Digests:
@@ -108,3 +168,14 @@ def loaded_rows(server: Server) -> Digests:
         return digests(server.address)
     finally:
         server.abandon()
+
+
+def _with(work: WorkDone, name: str, measurement: Measurement) -> Measurement:
+    if name in work.refuted:
+        return Measurement({}, (), [work.refuted[name]])
+    found: dict[str, float] = {}
+    if name in work.recovery_seconds:
+        found[RECOVERY] = work.recovery_seconds[name]
+    if name in work.same_rows:
+        found[PROVED_ROWS] = float(work.same_rows[name])
+    return replace(measurement, values={**measurement.values, **found})

@@ -9,70 +9,120 @@ from build.build import Build
 from build.version import parse_version
 from runners.measuring.passes import work_proofs
 from runners.measuring.passes.work_proofs import WorkProofs
+from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
 from suites.checking.table_digests import Digests, TableDigest
-from suites.counting.counted_pass import CountedPass
-from suites.counting.recovery import Recovered
+from suites.counting.fixed_work import Recovered
+from suites.definition import load_suite
+from suites.generators.load import LoadError
+from suites.measurement import Measurement
+from suites.metric import QPS
+from suites.metrics import PROVED_ROWS, RECOVERY
+from tests.suites.servers import small
 
-
-def version(name: str) -> MeasuredVersion:
-    parsed = parse_version(name)
-    server: Any = name  # its rows are those that a test gives
-    return MeasuredVersion(Build(parsed, parsed.ref, name, Path("/nowhere"), {}), server)
-
-
-BASE, NEW, OTHER = version("postgres@17.11"), version("postgres@18.6"), version("mysql@9.7.2")
+SUITE = load_suite("write-heavy")
+(DELETE,) = SUITE.select(("delete",))
+BASE, NEW, OTHER = "postgres@17.11", "postgres@18.6", "mysql@9.7.2"
+MEASURED = Measurement({QPS: 100.0}, ())
 
 
 def rows(content: int, number: int = 10) -> Digests:
     return Digests({"sbtest1": TableDigest(number, content)}, 0.1)
 
 
-def after(found: Digests | None, seconds: float | None = 1.0, problem: str = "") -> CountedPass:
-    return CountedPass({}, None, (), Recovered(seconds, found, problem))
+class Servers:
+    """What servers hold after each time that they work, and what they were loaded with."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.held: dict[str, list[Digests | Recovered | LoadError]] = {}
+        self.loaded: dict[str, Digests] = {}
+        self.worked: list[str] = []
+        monkeypatch.setattr(work_proofs, "work_and_crash", self._work)
+        monkeypatch.setattr(work_proofs, "loaded_rows", lambda server: self.loaded.get(server.name, rows(1)))
+
+    def _work(self, server: Any, *_: object) -> Recovered:
+        self.worked.append(server.name)
+        found = self.held[server.name].pop(0)
+        if isinstance(found, LoadError):
+            raise found
+        return found if isinstance(found, Recovered) else Recovered(1.5, found)
+
+    def prove(self, *names: str, number: int = 1) -> list[Measurement]:
+        """The measurements of a round of the step `delete`, with what the work has shown."""
+        versions = tuple(map(parse_version, names))
+        request = Request(versions, SUITE, "smoke", (DELETE,), 3)
+        generator: Any = None
+        proofs = WorkProofs(request, BASE, small(), generator)
+        return proofs.add_to(number, DELETE, [_measured(name) for name in names], [MEASURED for _ in names])
+
+
+def _measured(name: str) -> MeasuredVersion:
+    version = parse_version(name)
+
+    class Server:
+        loaded = Path("/nowhere")
+
+        def abandon(self) -> None: ...
+
+    server: Any = Server()
+    server.name = name
+    return MeasuredVersion(Build(version, version.ref, name, Path("/nowhere"), {}), server)
 
 
 @pytest.fixture
-def proofs(monkeypatch: pytest.MonkeyPatch) -> WorkProofs:
-    loaded = {"postgres@17.11": rows(1), "postgres@18.6": rows(1), "mysql@9.7.2": rows(1)}
-    monkeypatch.setattr(work_proofs, "loaded_rows", lambda server: loaded[server])
-    return WorkProofs("postgres@17.11")
+def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
+    return Servers(monkeypatch)
 
 
-def test_other_rows_are_told_once_the_base_has_repeated_its_own(proofs: WorkProofs) -> None:
-    first = proofs.compare("delete", [BASE, NEW], [after(rows(5)), after(rows(6))])
-    assert (first.refuted, first.same_rows) == ({}, {})
-    second = proofs.compare("delete", [BASE, NEW], [after(rows(5)), after(rows(6, 11))])
-    assert second.refuted == {
-        "postgres@18.6": "after the same transactions as postgres@17.11, sbtest1 has 11 rows instead of 10"
-    }
+def test_equal_rows_are_recorded_with_the_recovery(servers: Servers) -> None:
+    servers.held = {BASE: [rows(5)], NEW: [rows(5)], OTHER: [rows(6)]}
+    base, new, other = servers.prove(BASE, NEW, OTHER)
+    assert base.values == new.values == {QPS: 100.0, PROVED_ROWS: 10.0, RECOVERY: 1.5}
+    assert other.values == {QPS: 100.0, RECOVERY: 1.5}, "rows of engines are not compared"
 
 
-def test_a_base_that_never_repeats_itself_accuses_nobody(proofs: WorkProofs) -> None:
-    for content in (5, 6, 7):
-        work = proofs.compare("delete", [BASE, NEW], [after(rows(content)), after(rows(6))])
-        assert work.refuted == {}
+def test_other_rows_are_told_once_the_base_has_repeated_its_own(servers: Servers) -> None:
+    servers.held = {BASE: [rows(5), rows(5)], NEW: [rows(6, 11)]}
+    base, new = servers.prove(BASE, NEW)
+    assert (new.values, new.warnings) == (
+        {},
+        ["after the same transactions as postgres@17.11, sbtest1 has 11 rows instead of 10"],
+    )
+    assert QPS in base.values
+    assert servers.worked.count(BASE) == 2
 
 
-def test_versions_that_were_loaded_with_other_rows_are_not_compared(
-    proofs: WorkProofs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(work_proofs, "loaded_rows", lambda server: rows(len(server) + ord(server[-1])))
-    for _ in range(2):
-        work = proofs.compare("delete", [BASE, NEW], [after(rows(5)), after(rows(6))])
-        assert work.refuted == {}
+def test_a_base_that_does_not_repeat_itself_accuses_nobody(servers: Servers) -> None:
+    servers.held = {BASE: [rows(5), rows(7)], NEW: [rows(6)]}
+    assert all(measured.values[QPS] for measured in servers.prove(BASE, NEW))
 
 
-def test_engines_are_not_compared_and_equal_rows_are_no_news(proofs: WorkProofs) -> None:
-    for _ in range(2):
-        passes = [after(rows(5)), after(rows(5)), after(rows(6))]
-        work = proofs.compare("delete", [BASE, NEW, OTHER], passes)
-        assert work.refuted == {}
-        assert work.same_rows == {"postgres@17.11": 10, "postgres@18.6": 10}
+def test_versions_that_were_loaded_with_other_rows_are_not_compared(servers: Servers) -> None:
+    servers.held = {BASE: [rows(5), rows(5)], NEW: [rows(6)]}
+    servers.loaded = {NEW: rows(2)}
+    assert all(measured.values[QPS] for measured in servers.prove(BASE, NEW))
 
 
-def test_a_server_that_does_not_come_back_is_told_unless_the_base_does_not_either(proofs: WorkProofs) -> None:
-    lost = after(None, None, "it does not come back after a crash: no log")
-    work = proofs.compare("delete", [BASE, NEW], [after(rows(5)), lost])
-    assert work.refuted == {"postgres@18.6": "it does not come back after a crash: no log"}
-    assert proofs.compare("delete", [BASE, NEW], [lost, lost]).refuted == {}
+def test_a_server_that_does_not_come_back_has_failed(servers: Servers) -> None:
+    lost = Recovered(None, None, "it does not come back after a crash: no log")
+    servers.held = {BASE: [rows(5)], NEW: [lost]}
+    _, new = servers.prove(BASE, NEW)
+    assert (new.values, new.warnings) == ({}, ["it does not come back after a crash: no log"])
+
+
+def test_a_base_that_does_not_come_back_accuses_nobody(servers: Servers) -> None:
+    lost = Recovered(None, None, "it does not come back after a crash: no log")
+    servers.held = {BASE: [lost], NEW: [lost]}
+    assert all(measured.values[QPS] for measured in servers.prove(BASE, NEW))
+
+
+def test_a_load_that_fails_is_a_warning_of_its_round(servers: Servers) -> None:
+    servers.held = {BASE: [rows(5)], NEW: [LoadError("no such table")]}
+    for measured in servers.prove(BASE, NEW):
+        assert measured.values == MEASURED.values
+        assert list(measured.warnings) == ["not known whether all versions do the same work: no such table"]
+
+
+def test_only_the_first_round_has_a_comparison(servers: Servers) -> None:
+    assert servers.prove(BASE, NEW, number=2) == [MEASURED, MEASURED]
+    assert servers.worked == []

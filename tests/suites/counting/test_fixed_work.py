@@ -6,7 +6,7 @@ import pytest
 
 from build.build import Build
 from suites.checking.table_digests import digests
-from suites.counting.recovery import recovered
+from suites.counting.fixed_work import crashed
 from tests.suites import innodb_servers
 from tests.suites.servers import ask, running
 
@@ -50,7 +50,7 @@ def test_commits_of_relaxed_durability_are_there_after_the_crash(
         for number in range(50):
             ask(server, f"INSERT INTO kept VALUES ({number})")
         before = digests(server.address)
-        after = recovered(server)
+        after = crashed(server)
         assert (after.problem, after.digests and after.digests.differs_from(before)) == ("", ())
         assert after.seconds is not None
         assert "interrupted" in server.log.read_text()  # it was a crash, and no shutdown
@@ -59,7 +59,7 @@ def test_commits_of_relaxed_durability_are_there_after_the_crash(
 def test_a_server_that_does_not_come_back_is_told(server_folder: Path, postgres_18: Build) -> None:
     with running(postgres_18, server_folder) as server:
         (server.data / "postgresql.auto.conf").write_text("imagined_setting = 1\n")
-        found = recovered(server)
+        found = crashed(server)
         assert (found.seconds, found.digests) == (None, None)
         assert found.problem.startswith("it does not come back after a crash: ")
 
@@ -74,7 +74,7 @@ def test_rows_of_mysql_have_digests_and_outlive_the_crash(server_folder: Path, m
             connection.commit()
         before = digests(server.address)
         assert before.tables["odd"].rows == 2
-        after = recovered(server)
+        after = crashed(server)
         assert (after.problem, after.digests and after.digests.differs_from(before)) == ("", ())
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("UPDATE tidemark.odd SET `a ``b` = '' WHERE id = 1")

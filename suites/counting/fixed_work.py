@@ -1,0 +1,78 @@
+"""Fixed work of one client at full speed, and what the server holds of it after a crash."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from build.errors import TidemarkError
+from suites.checking.queries import connected
+from suites.checking.table_digests import Digests, digests
+from suites.counting.counted_pass import MIN_WARM
+from suites.counting.engines import COUNTED
+from suites.generators.load import CountedWork, Generator, PassLength
+from suites.keys.step import Step
+from suites.server import Server
+
+WORK_SECONDS = 2.0
+"""What the transactions may take, by the cost of the first ones."""
+
+MAX_WORK = 20_000
+"""The most transactions."""
+
+LIMIT_SECONDS = 60.0
+"""Time limit of the client when its transactions take longer than the first ones did."""
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """A server that did its work, was ended without warning, and started again."""
+
+    seconds: float | None
+    """From its start until it accepted connections, recovery included; None if it did not come back."""
+
+    digests: Digests | None
+    """What it held then; None if that could not be read."""
+
+    problem: str = ""
+    """What went wrong; empty if nothing did."""
+
+
+def work_and_crash(
+    server: Server, generator: Generator, step: Step, most: int | None, agree: Callable[[int], int]
+) -> Recovered:
+    """Run fixed transactions of a step on a server from its loaded data, and crash it; it is down afterwards.
+
+    There are at most `most` of them, if that is given; `agree` returns how many all versions run, from what
+    one of them can afford. Raises TidemarkError when the server does not start, or when the load fails.
+    """
+
+    def choose(seconds: float) -> PassLength:
+        affordable = max(1, min(MAX_WORK, most or MAX_WORK, int(WORK_SECONDS / max(seconds, 1e-6))))
+        return PassLength(MIN_WARM, agree(affordable))
+
+    try:
+        server.restore(is_timed=False)
+        server.start()
+        work = CountedWork(COUNTED[server.build.version.engine].mark, LIMIT_SECONDS, choose)
+        generator.count(server.address, step, work)
+        return crashed(server)
+    finally:
+        server.abandon()
+
+
+def crashed(server: Server) -> Recovered:
+    """End a server as a crash would, start it again, and return what it holds; it is up afterwards.
+
+    Relaxed durability lets it lose its last commits, so these are written to the log before.
+    """
+    flush = COUNTED[server.build.version.engine].flush
+    with connected(server.address) as connection, connection.cursor() as cursor:
+        cursor.execute(flush)
+    server.abandon()
+    began = time.monotonic()
+    try:
+        server.start()
+    except TidemarkError as error:
+        return Recovered(None, None, f"it does not come back after a crash: {error}")
+    seconds = time.monotonic() - began
+    return Recovered(seconds, digests(server.address))
