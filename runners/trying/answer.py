@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from history.comparison.beside.work_done import own_failures
+from history.comparison.explanation import is_cost
 from history.comparison.result import Comparison, StepComparison
-from history.comparison.verdict import Verdict
+from history.comparison.verdict import Judged, Verdict
 from history.escaping.markdown import Markdown, joined, md, row
 from history.rendering.numbers import DASH
 from history.stats.estimators import Interval
-from runners.trying.changes import StepChange
+from runners.trying.changes import StepChange, named_cost
 from runners.trying.sides import Sides
+from suites.metrics import INSTRUCTIONS
 
 UNDECIDED = 2
 
@@ -24,6 +27,8 @@ class StepAnswer:
     step: str
     counted: StepComparison | None
     timed: StepComparison | None
+    failure: str = ""
+    """What the new side's server failed to do where the base's did not; empty if nothing."""
 
     @property
     def instructions(self) -> Verdict | None:
@@ -36,17 +41,35 @@ class StepAnswer:
         return None if self.timed is None else self.timed.judged.verdict
 
     @property
+    def dearer(self) -> tuple[Judged, ...]:
+        """The costs that certainly grew, beyond their threshold, in a step that is not faster for it."""
+        if self.timed is None or self.throughput is Verdict.IMPROVEMENT:
+            return ()
+        return tuple(
+            cost
+            for cost in self.timed.beside
+            if is_cost(cost.metric)
+            and cost.metric != INSTRUCTIONS
+            and cost.verdict is Verdict.REGRESSION
+            and cost.interval is not None
+            and cost.interval.low > 1 + cost.threshold
+        )
+
+    @property
     def is_worse(self) -> bool:
-        """Whether it is slower, or executes more without being faster for it."""
+        """Whether it failed or is slower, or executes or uses more without being faster for it."""
         more = self.instructions is Verdict.REGRESSION and self.throughput is not Verdict.IMPROVEMENT
-        return self.throughput is Verdict.REGRESSION or more
+        return bool(self.failure or self.dearer) or self.throughput is Verdict.REGRESSION or more
 
     @property
     def is_decided(self) -> bool:
-        """Whether rounds or counts have decided."""
-        return any(
-            verdict not in (None, Verdict.INCONCLUSIVE) for verdict in (self.instructions, self.throughput)
-        )
+        """Whether rounds have decided: equal instructions say nothing of locks, I/O and waiting."""
+        return self.throughput not in (None, Verdict.INCONCLUSIVE)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether throughput is unchanged, and instructions too where they were counted."""
+        return self.throughput is Verdict.UNCHANGED and self.instructions in (None, Verdict.UNCHANGED)
 
 
 @dataclass(frozen=True)
@@ -66,11 +89,19 @@ class TryAnswer:
         """All steps, in suite order."""
         counted, timed = _by_step(self.counted), _by_step(self.timed)
         names = dict.fromkeys((*(timed or counted), *counted))
-        return tuple(StepAnswer(name, counted.get(name), timed.get(name)) for name in names)
+        failed = {
+            failure.step: failure.reason
+            for comparison in (self.timed, self.counted)
+            if comparison is not None
+            for failure in own_failures(comparison.contenders[0])
+        }
+        return tuple(
+            StepAnswer(name, counted.get(name), timed.get(name), failed.get(name, "")) for name in names
+        )
 
     @property
     def exit_code(self) -> int:
-        """1 when any step is worse; 2 when one failed or neither counts nor rounds decided it; else 0."""
+        """1 when any step is worse; 2 when rounds have not decided one, or something else failed; else 0."""
         if any(step.is_worse for step in self.steps):
             return 1
         whole = not self.failures and self.steps and all(step.is_decided for step in self.steps)
@@ -83,9 +114,15 @@ class TryAnswer:
         more = self._named(Verdict.REGRESSION, "instructions")
         faster = self._named(Verdict.IMPROVEMENT, "throughput")
         fewer = self._named(Verdict.IMPROVEMENT, "instructions")
-        if slower or more:
+        failed = [f"{step.step}: {step.failure}" for step in self.steps if step.failure]
+        dearer = [f"{named_cost(cost)} in {step.step}" for step in self.steps for cost in step.dearer]
+        if failed:
+            parts, word = failed[:1], "Fails"
+        elif slower or more:
             parts = [f"slower in {slower}"] * bool(slower) + [f"more instructions in {more}"] * bool(more)
             word = "Slower" if slower else "More work"
+        elif dearer:
+            parts, word = [", ".join(dearer[:_MAX_NAMED])], "More work"
         elif faster or fewer:
             parts = [f"faster in {faster}"] * bool(faster)
             parts += [f"fewer instructions in {fewer}"] * bool(fewer)
@@ -96,19 +133,23 @@ class TryAnswer:
 
     def _unchanged(self) -> str:
         steps = self.steps
-        counted = sum(step.instructions is Verdict.UNCHANGED for step in steps)
-        if steps and counted == len(steps):
-            return "No difference: the same instructions in all steps"
-        if steps and all(step.is_decided for step in steps):
+        if steps and all(step.is_unchanged for step in steps):
             return "No difference in any step"
+        if steps and all(step.instructions is Verdict.UNCHANGED for step in steps):
+            return "Undecided: the same instructions in all steps"
         return "Undecided"
 
     def _open(self) -> str:
-        """Return how much of the throughput is undecided."""
+        """Return how much of the throughput is unknown, and how wide the widest interval is."""
         if self.timed is None:
             return "Throughput was not measured."
-        still = sum(step.throughput in (None, Verdict.INCONCLUSIVE) for step in self.steps)
-        return f"Throughput is undecided in {still} of {len(self.steps)} steps." if still else ""
+        still = [step for step in self.steps if not step.is_decided and not step.failure]
+        if not still:
+            return ""
+        known = [step.timed.judged.interval for step in still if step.timed is not None]
+        widest = max(filter(None, known), key=lambda interval: interval.high / interval.low, default=None)
+        width = "" if widest is None else f": {_interval(widest)} at the widest"
+        return f"Throughput is unknown in {len(still)} of {len(self.steps)} steps{width}."
 
     def _named(self, verdict: Verdict, which: str) -> str:
         """Return the steps with a verdict, the largest change first, with their changes."""

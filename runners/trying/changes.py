@@ -35,10 +35,21 @@ class StepChange:
     def text(self) -> str:
         """The change in one line."""
         named = (f"{shortened(function.name)} {_amount(function.own_change)}" for function in self.functions)
-        moved = (f"{label_of(cost.metric)} {100 * ((cost.value or 1) - 1):+.1f} %" for cost in self.resources)
+        moved = map(named_cost, self.resources)
         parts = [f"functions: {', '.join(named)} instructions per query"] * bool(self.functions)
         parts += [f"resources per query: {', '.join(moved)}"] * bool(self.resources)
         return f"{self.step}: {'; '.join(parts)}"
+
+
+def named_cost(cost: Judged) -> str:
+    """Return how a cost of a query moved, with its interval: `WAL +41.0 % (+38.2 to +44.1)`."""
+    text = f"{label_of(cost.metric)} {_percents(cost.value or 1)} %"
+    interval = cost.interval
+    return text if interval is None else f"{text} ({_percents(interval.low)} to {_percents(interval.high)})"
+
+
+def _percents(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f}"
 
 
 def changes_of(store: Reader, counted: Comparison | None, timed: Comparison | None) -> tuple[StepChange, ...]:

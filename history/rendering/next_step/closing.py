@@ -8,6 +8,7 @@ from pathlib import Path
 
 from build.home import ROOT
 from build.progress import in_words
+from history.comparison.beside.work_done import own_failures
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Verdict
 from history.counts import counted
@@ -39,7 +40,8 @@ def closing(
     count; without it the open steps are measured in a new one.
     `has_costs` is whether the costs of the steps are shown above.
     """
-    still_open = [step for step in contender.steps if step.is_open]
+    failed = {failure.step for failure in own_failures(contender)}
+    still_open = [step for step in contender.steps if step.is_open and step.step not in failed]
     if contender.nights is not None:
         return _over_nights(contender, still_open, options)
     if still_open:
@@ -54,7 +56,10 @@ def closing(
     if has_costs:
         page = command([*words, "--format", "html"])
         return f"every step is decided; as a page to mail: {page} > comparison.html"
-    return f"every step is decided; what each of them costs: {command([*words, '--costs'])}"
+    costs = command([*words, "--costs"])
+    if failed:
+        return f"{counted(len(failed), 'step')} failed on {contender.contender} alone; what others cost: {costs}"
+    return f"every step is decided; what each of them costs: {costs}"
 
 
 def _over_nights(
@@ -104,7 +109,8 @@ def _open(
         if line.startswith("#"):
             return f"{head}: {line.removeprefix('# ')}"
         line = located(" ".join([line, *map(shlex.quote, options)]))
-        head += "".join(f"; {note.removeprefix('# ').rstrip('.')}" for note in notes)
+        said = [note.removeprefix("# ").rstrip(".") for note in notes]
+        head += "".join(f"; {note[:1].lower()}{note[1:]}" for note in said)
     return f"{head}: about {in_words(total)} more: {line}"
 
 

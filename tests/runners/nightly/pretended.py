@@ -198,6 +198,7 @@ class Lab:
         monkeypatch.setattr(preparation, "require_engine", lambda *_: None)
         monkeypatch.setattr(session_module, "describe", lambda _: MACHINE)
         monkeypatch.setattr(session_module, "callgrind_of", self._callgrind)
+        monkeypatch.setattr(session_module, "session_proofs", lambda *_: None)
         monkeypatch.setattr(counted_passes, "count", self._count)
         monkeypatch.setattr(session_module, "make_generator", lambda *_, **__: Generator())
         monkeypatch.setattr(
@@ -211,9 +212,7 @@ class Lab:
         wanted = request.exact is not Exact.NO and request.passes
         return Callgrind("valgrind", "valgrind-3.19.0") if wanted and self.counts is not None else None
 
-    def _count(
-        self, server: Any, generator: object, step: Any, *_: object, stacks: bool, recovers: bool
-    ) -> CountedPass:
+    def _count(self, server: Any, generator: object, step: Any, *_: object, stacks: bool) -> CountedPass:
         assert self.counts is not None
         name = str(server.build.version)
         self.passes.append((name, step.name))

@@ -244,7 +244,7 @@ def test_functions_and_resources_that_changed_are_named(lab: Lab) -> None:
 def test_a_patch_that_costs_nothing_is_told_as_that(lab: Lab) -> None:
     branched(lab)
     answer, _ = tried(lab, sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home))
-    assert answer.headline.startswith("No difference: the same instructions in all steps.")
+    assert answer.headline.startswith("No difference in any step.")
     assert answer.exit_code == 0
     text = markdown(answer, "page.html").replace(str(answer.sides.base), "BASE")
     rest = text[text.index("**") :]

@@ -64,7 +64,6 @@ class Passes:
         terms: PassTerms,
         *,
         stacks: bool,
-        recovers: bool = False,
     ) -> CountedPass:
         name = f"{server.build.release} {step.name}"
         self.done.append(f"{name} stacks" if stacks else name)
