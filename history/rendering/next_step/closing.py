@@ -58,7 +58,9 @@ def closing(
         return f"every step is decided; as a page to mail: {page} > comparison.html"
     costs = command([*words, "--costs"])
     if failed:
-        return f"{counted(len(failed), 'step')} failed on {contender.contender} alone; what others cost: {costs}"
+        return (
+            f"{counted(len(failed), 'step')} failed on {contender.contender} alone; what others cost: {costs}"
+        )
     return f"every step is decided; what each of them costs: {costs}"
 
 
