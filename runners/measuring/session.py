@@ -22,8 +22,8 @@ from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import link_layouts
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
-from runners.measuring.passes.counted_passes import CountedPasses, session_passes
-from runners.measuring.passes.work_proofs import WorkProofs, session_proofs
+from runners.measuring.passes.counted_passes import session_passes
+from runners.measuring.passes.work_proofs import WorkProofs
 from runners.measuring.preparation import (
     callgrind_of,
     check_request,
@@ -41,6 +41,8 @@ from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_description import describe_session, with_machine_changes
 from runners.measuring.variants import with_commits
+from suites.counting.tool import Callgrind
+from suites.generators.load import Generator
 from suites.generators.registry import make_generator
 from suites.sizing import Sizes
 
@@ -155,10 +157,9 @@ def run_session(
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:
                 verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
-                base = str(builds[0].version)
-                passes = session_passes(request, base, sizes, generator, callgrind, recorded)
-                proofs = session_proofs(request, base, sizes, generator)
-                policy = _policy(recorder, verdicts, passes, proofs, home)
+                policy = _policy(
+                    recorder, verdicts, str(builds[0].version), sizes, generator, callgrind, home
+                )
                 kept = copies_of(request, home, progress)
                 measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
                 layouts = link_layouts(request, builds, outcome.uid, folder, progress)
@@ -180,11 +181,15 @@ def run_session(
 def _policy(
     recorder: RunRecorder,
     verdicts: SequentialVerdicts,
-    passes: CountedPasses | None,
-    proofs: WorkProofs | None,
+    base: str,
+    sizes: Sizes,
+    generator: Generator,
+    callgrind: Callgrind | None,
     home: Home,
 ) -> FailurePolicy:
     request = recorder.request
+    passes = session_passes(request, base, sizes, generator, callgrind, recorder.recorded)
+    proofs = WorkProofs(request, base, sizes, generator)
     least, keeps = request.least_rounds, request.keep_disturbed
     return FailurePolicy(recorder, verdicts, least, keeps, passes, proofs, home.path)
 

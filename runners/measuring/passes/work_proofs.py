@@ -67,7 +67,7 @@ class WorkProofs:
 
         Only the first round of a step has a comparison, which ends servers that are still up.
         """
-        if number > 1 or step.reads_only or not all(map(self._is_small, versions)):
+        if number > 1 or step.reads_only or not self._are_comparable(versions):
             return list(measurements)
         try:
             work = self._compare(step, versions)
@@ -81,6 +81,18 @@ class WorkProofs:
             _with(work, version.name, measurement)
             for version, measurement in zip(versions, measurements, strict=True)
         ]
+
+    def _are_comparable(self, versions: Sequence[MeasuredVersion]) -> bool:
+        """Whether one client can do fixed work on fresh, small data of several versions.
+
+        A bisect leaves it out, as it compares builds of almost the same source, and so do companions and
+        layouts, which are of no concern to rows.
+        """
+        request = self.request
+        is_plain = not (request.has_companions or request.layouts or request.bisect)
+        is_plain = is_plain and request.exact is not Exact.DRIVEN and request.profile.mode is Mode.ROUNDS
+        can_count = GENERATORS[request.suite.generator].counts
+        return is_plain and can_count and len(versions) > 1 and all(map(self._is_small, versions))
 
     def _compare(self, step: Step, versions: Sequence[MeasuredVersion]) -> WorkDone:
         """Let versions do the same work, and compare those of the base's engine with it."""
@@ -145,19 +157,6 @@ class WorkProofs:
             files = (path for path in version.server.loaded.rglob("*") if path.is_file())
             self._bytes[version.name] = sum(path.stat().st_size for path in files)
         return self._bytes[version.name] <= LARGEST_DATA
-
-
-def session_proofs(request: Request, base: str, sizes: Sizes, generator: Generator) -> WorkProofs | None:
-    """Return what compares the work of versions; None where one client cannot do fixed work.
-
-    A session whose rounds a driver chooses, as a bisect's, has none, nor has one with companions or layouts,
-    or one whose servers stay up.
-    """
-    is_simple = not (request.has_companions or request.layouts or request.bisect)
-    is_simple = is_simple and request.exact is not Exact.DRIVEN and request.profile.mode is Mode.ROUNDS
-    if not (is_simple and GENERATORS[request.suite.generator].counts and len(request.versions) > 1):
-        return None
-    return WorkProofs(request, base, sizes, generator)
 
 
 def loaded_rows(server: Server) -> Digests:

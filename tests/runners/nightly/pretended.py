@@ -22,6 +22,7 @@ from history.spool.opening import open_recorded
 from runners.measuring import preparation
 from runners.measuring import session as session_module
 from runners.measuring.passes import counted_passes
+from runners.measuring.passes.work_proofs import WorkProofs
 from runners.measuring.request import Exact
 from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.session_versions import MeasuredVersion
@@ -198,7 +199,7 @@ class Lab:
         monkeypatch.setattr(preparation, "require_engine", lambda *_: None)
         monkeypatch.setattr(session_module, "describe", lambda _: MACHINE)
         monkeypatch.setattr(session_module, "callgrind_of", self._callgrind)
-        monkeypatch.setattr(session_module, "session_proofs", lambda *_: None)
+        monkeypatch.setattr(WorkProofs, "add_to", lambda *given: list(given[-1]))
         monkeypatch.setattr(counted_passes, "count", self._count)
         monkeypatch.setattr(session_module, "make_generator", lambda *_, **__: Generator())
         monkeypatch.setattr(
