@@ -17,6 +17,9 @@ from suites.processes import start, stop
 OVERTIME_SECONDS = 30
 """Time that a load generator may take beyond its time limit for starting and reporting."""
 
+TRIAL_SECONDS = 600
+"""Time limit for one transaction of a script before it is measured."""
+
 
 def lines_of(
     argv: Sequence[str | Path],

@@ -1,6 +1,7 @@
 """The client program that runs the files of a suite, by engine, and which build of a session has it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,13 +34,22 @@ class SetupClient:
     advice: Callable[[str, str], str] = lambda said, name: ""
     """Returns what to do about what a server said of a statement of a file; else nothing."""
 
+    trial: Callable[[Address], AbstractContextManager[Address]] = nullcontext
+    """Returns a context with the address at which scripts are tried: of a copy of the loaded data, or of
+    these themselves where the engine cannot copy a database."""
+
 
 SETUP_CLIENTS: EngineRegistry[SetupClient] = EngineRegistry(
     "client for a setup",
     __name__,
     {
         Engine.POSTGRES: SetupClient(
-            "psql", of_postgres.run_file, loaded_data.variables, loaded_data.restore, of_postgres.advice
+            "psql",
+            of_postgres.run_file,
+            loaded_data.variables,
+            loaded_data.restore,
+            of_postgres.advice,
+            of_postgres.trial_copy,
         ),
         Engine.MYSQL: SetupClient("mysql", of_innodb.run_file, of_innodb.variables),
         Engine.MARIADB: SetupClient("mariadb", of_innodb.run_file, of_innodb.variables),

@@ -8,7 +8,7 @@ from build.build import Build
 from suites.generators.complaints import complaint
 from suites.generators.load import LoadError
 from suites.generators.pgbench.command import PgbenchCommand
-from suites.generators.programs import run_all
+from suites.generators.programs import TRIAL_SECONDS, run_all
 from suites.keys.pgbench_scripts import located, weighted_script
 from suites.keys.step import Step
 from suites.postgres.setup_file import trial_copy
@@ -18,9 +18,6 @@ from suites.setup.loading import load_files
 
 _UNREACHABLE = "connection to server"
 """What pgbench says of a server that it cannot reach, which it tries when it has read its scripts."""
-
-TRIAL_SECONDS = 600
-"""Time limit for one transaction of a script before it is measured."""
 
 
 def load(pgbench: PgbenchCommand, client: Build, address: Address) -> None:

@@ -19,7 +19,7 @@ from suites.generators.load import (
     whole_seconds,
 )
 from suites.generators.placement import placement
-from suites.generators.programs import OVERTIME_SECONDS, lines_of
+from suites.generators.programs import OVERTIME_SECONDS, TRIAL_SECONDS, lines_of
 from suites.generators.separate_runs.script_errors import located_in
 from suites.generators.separate_runs.script_options import lacks, lua_path
 from suites.generators.separate_runs.slices import least_due, run_each_slice
@@ -28,6 +28,7 @@ from suites.keys.step import Step
 from suites.keys.values import Option
 from suites.processes import run, tool
 from suites.server import SETUP_SECONDS, Address
+from suites.setup.clients import SETUP_CLIENTS
 from suites.setup.loading import load_files
 from suites.sizing import Sizes
 
@@ -73,10 +74,10 @@ class PlainSysbench:
         return run([self.program, "--version"], what="sysbench --version").strip()
 
     def load(self, address: Address) -> None:
-        """Load the suite's files, then run the script's `prepare`; one of the two may be missing.
+        """Load the suite's files, run the script's `prepare`, and try one event of each step.
 
-        As many threads prepare as clients run at most, because scripts make a table for each. Raises
-        LoadError, and SetupError for the files.
+        Files or `prepare` may be missing. As many threads prepare as clients run at most, because scripts
+        make a table for each. Raises LoadError, and SetupError for the files.
         """
         load_files(self.builds, address, self.suite)
         threads = [f"--threads={self.sizes.connections}", f"--rand-seed={self.suite.seed}"]
@@ -87,6 +88,18 @@ class PlainSysbench:
         except LoadError as error:
             if not self.suite.has_files or lacks(error.what) != "prepare":
                 raise
+        with SETUP_CLIENTS[address.engine].trial(address) as trial:
+            for step in self.suite.steps:
+                self._try_once(trial, step)
+
+    def _try_once(self, address: Address, step: Step) -> None:
+        """Carry out one event of a step. Raises LoadError, with file and line of the script."""
+        once = ["--threads=1", "--events=1", "--time=0", "--report-interval=1"]
+        options = _options({**self.sizes.data.options, **step.options})
+        argv = self._command(address, [*once, f"--rand-seed={self.suite.seed}", *options, "run"])
+        failing = _Failing()
+        for _, line in self._lines(address, argv, TRIAL_SECONDS):
+            failing.read(line)
 
     def arguments(self, address: Address, step: Step, work: WorkLimit, turn: int = 0) -> list[str]:
         """Return the command line of one step; every `turn` has its own seed."""

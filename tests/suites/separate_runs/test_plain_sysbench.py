@@ -213,7 +213,8 @@ def test_a_script_is_loaded_and_run_in_slices(
         create(server, sizes)
         server.start()
         generator = make_generator(own, sizes, [build])
-        generator.load(server.address)
+        with pytest.raises(LoadError, match=r"^read.lua, line 15: .*(column \"w\"|column 'w')"):
+            generator.load(server.address)
         (step,) = own.select(("read",), "smoke", (2,))
         noting = Noting()
         share = Share(Schedule(2, (0, 0, 0), warming=1), 1)
