@@ -151,6 +151,14 @@ class Metric:
     evidence: str = ""
     """The counted metric that tells which commits are worth timing when this one changed; empty without."""
 
+    counted_in: str = ""
+    """The metric with what its events are counted in, such as transactions; empty unless it counts events.
+
+    Rounds without any are the rule, so that it has no ratio (history/stats/event_counts.py)."""
+
+    event: str = ""
+    """What its events are, after their number and what they were counted in: `failed`."""
+
     least: float = 0.0
     """The smallest value that it can have, in its unit: none of them can be negative."""
 

@@ -52,7 +52,20 @@ EQUAL_WORK = "equal_work_queries"
 RETRIED = ("retried_serialisation", "retried_deadlock", "retried_duplicate_key")
 """The metrics of transactions that a server rolled back, and that were begun again, by cause."""
 
+FAILED = ("failed_serialisation", "failed_deadlock")
+"""The metrics of transactions that a server rolled back, and that were not begun again, by cause."""
+
+ERRORS = "errors"
+"""The metric of all transactions that failed or were begun again."""
+
+CAUSES_OF_ERRORS = (*RETRIED, *FAILED)
+"""The metrics of which `errors` is the sum where they are recorded."""
+
 REFUSED = "refused_transactions"
+
+SECONDS = "seconds"
+
+SLOWEST = "latency_max_ms"
 
 MEDIAN_LATENCY, TAIL_LATENCY, SECOND_LATENCY = "latency_p50_ms", "latency_p99_ms", "latency_second_ms"
 
@@ -67,12 +80,32 @@ A load generator that measures something else has another one (suites/keys/gener
 PRIMARIES = (PRIMARY, TPS, OPERATION_TIME)
 """The primary metrics that results of other tools can have, the preferred first."""
 
+STALL_LIMITS_MS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+"""The latencies in ms beyond which the seconds of a round are counted."""
+
+STALL_LIMITS = tuple(f"seconds_beyond_{limit}_ms" for limit in STALL_LIMITS_MS)
+"""The metrics of the seconds with a transaction beyond each of these limits."""
+
 CONNECTION_KIB = "connection_kib"
 """The primary metric of held connections: a slope over levels."""
 CONNECTION_LOW, CONNECTION_HIGH = "connection_kib_low", "connection_kib_high"
 CONNECTION_TABLES, CONNECTION_RSS = "connection_page_tables_kib", "connection_rss_kib"
 CONNECTS, CONNECTION_STATEMENTS = "connects_per_second", "connection_statements"
 _PER_CONNECTION = "KiB/connection"
+
+
+def _seconds_beyond(limit: int) -> Metric:
+    return Metric(
+        f"seconds_beyond_{limit}_ms",
+        "s",
+        _LOWER,
+        _CONTEXT,
+        f"seconds of work in which a transaction ended that took longer than {limit} ms",
+        most=_YEARS,
+        counted_in=SECONDS,
+        event=f"had a transaction of more than {limit} ms",
+    )
+
 
 # fmt: off
 _ROWS = (
@@ -87,18 +120,32 @@ _ROWS = (
     Metric(EQUAL_WORK, "queries", _NEITHER, _CONTEXT,
            "the first queries of the round, warm-up included, over which log and storage were counted: each"
            " version finished as many"),
-    Metric("seconds", "s", _NEITHER, _CONTEXT, "length of the measured window", most=_YEARS),
+    Metric(SECONDS, "s", _NEITHER, _CONTEXT, "length of the measured window", most=_YEARS),
     Metric("censored_seconds", "s", _NEITHER, _CONTEXT,
            "the limit at which a query was ended: it would have taken longer", most=_YEARS),
-    Metric("errors", "errors", _LOWER, _CONTEXT, "failed or retried transactions"),
+    Metric(ERRORS, "errors", _LOWER, _CONTEXT, "failed or retried transactions",
+           event="failed or were begun again", counted_in=TRANSACTIONS),
     Metric("retried_serialisation", "transactions", _LOWER, _CONTEXT,
-           "transactions that a serialisation failure rolled back, and that were begun again"),
+           "transactions that a serialisation failure rolled back, and that were begun again",
+           event="were begun again after a serialisation failure (40001; MySQL and MariaDB: 1020)",
+           counted_in=TRANSACTIONS),
     Metric("retried_deadlock", "transactions", _LOWER, _CONTEXT,
-           "transactions that a deadlock rolled back, and that were begun again"),
+           "transactions that a deadlock rolled back, and that were begun again",
+           event="were begun again after a deadlock (40P01; MySQL and MariaDB: 1213)",
+           counted_in=TRANSACTIONS),
     Metric("retried_duplicate_key", "transactions", _LOWER, _CONTEXT,
-           "transactions that a duplicate key rolled back, and that were begun again"),
-    Metric("refused_transactions", "transactions", _NEITHER, _CONTEXT,
-           "transactions that the application itself ended without committing"),
+           "transactions that a duplicate key rolled back, and that were begun again",
+           event="were begun again after a duplicate key (23505; MySQL and MariaDB: 1062)",
+           counted_in=TRANSACTIONS),
+    Metric("failed_serialisation", "transactions", _LOWER, _CONTEXT,
+           "transactions that a serialisation failure ended, and that were not begun again",
+           engines=_POSTGRES, event="failed with a serialisation failure (40001)", counted_in=TRANSACTIONS),
+    Metric("failed_deadlock", "transactions", _LOWER, _CONTEXT,
+           "transactions that a deadlock ended, and that were not begun again",
+           engines=_POSTGRES, event="failed with a deadlock (40P01)", counted_in=TRANSACTIONS),
+    Metric(REFUSED, "transactions", _NEITHER, _CONTEXT,
+           "transactions that the application itself ended without committing",
+           event="were ended by the application without committing", counted_in=TRANSACTIONS),
     Metric("late_seconds", "s", _LOWER, _CONTEXT,
            "at a rate, the most that a transaction began later than it was due", most=_YEARS),
     Metric(OVERLOADED, "ratio", _LOWER, _CONTEXT,
@@ -127,10 +174,11 @@ _ROWS = (
            most=_YEARS * 1000),
     Metric("latency_p999_ms", "ms", _LOWER, _LATENCY, "99.9th percentile of transaction latency",
            most=_YEARS * 1000),
-    Metric("latency_max_ms", "ms", _LOWER, _LATENCY, "slowest transaction",
-           most=_YEARS * 1000),
+    Metric(SLOWEST, "ms", _LOWER, _LATENCY, "slowest transaction", most=_YEARS * 1000),
     Metric(SECOND_LATENCY, "ms", _LOWER, _LATENCY,
            "slowest transaction in each second of work: the median over the seconds", most=_YEARS * 1000),
+
+    *map(_seconds_beyond, STALL_LIMITS_MS),
 
     Metric("latency_geometric_mean_ms", "ms", _LOWER, _LATENCY,
            "geometric mean of the latencies in streams, none below a thousandth of the longest",
@@ -275,6 +323,10 @@ _ROWS = (
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ROWS}
 """Every metric that a step can record, by name. A step records those of its engine and generator."""
+
+
+EVENTS: tuple[str, ...] = tuple(name for name, metric in METRICS.items() if metric.counted_in)
+"""The metrics of events that are rare or absent, judged by counts."""
 
 
 def of_role(*roles: Role) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from suites.additions.binlog_stream import ROTATE, after
 from suites.counting.callgrind import CallgrindError, parsed
 from suites.generators.connections import OpeningTranscript
 from suites.generators.load import Load, LoadError
-from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies
+from suites.generators.pgbench.transcript import PgbenchTranscript, logged_transactions
 from suites.generators.transcript import SysbenchTranscript
 from suites.memory.process_memory import MAX_KIB, ProcessMemoryError, process_memory
 from suites.profiling.folding import fold, parsed_samples
@@ -69,7 +69,7 @@ def _pgbench(folder: Path) -> Parse:
         transcript = PgbenchTranscript()
         for line in report.decode(errors="replace").split("\n"):
             transcript.read(line)
-        return _of_load(transcript.load(5.0, logged_latencies(folder)))
+        return _of_load(transcript.load(5.0, logged_transactions(folder)))
 
     return parse
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from build.version import Engine, Version
 from history.comparison.beside.build_differences import build_differences
+from history.comparison.beside.rare_events import rare_events
 from history.comparison.beside.work_done import own_failures, same_rows
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import imported_stand_ins
@@ -29,7 +30,17 @@ from history.stats.noise_model import Noise
 from history.store.reader import Reader
 from history.store.records import Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
-from suites.metrics import METRICS, OVER_LIMIT, OVERLOADED, PRIMARY, PROVED_ROWS, beside_verdict
+from suites.metrics import (
+    EVENTS,
+    METRICS,
+    OVER_LIMIT,
+    OVERLOADED,
+    PRIMARY,
+    PROVED_ROWS,
+    SECONDS,
+    SLOWEST,
+    beside_verdict,
+)
 
 NAMED_FUNCTIONS = 3
 """The functions that are named for a regressed step; `./tidemark profile diff` shows all."""
@@ -77,13 +88,17 @@ def exit_code(comparison: Comparison) -> int:
     """Return 1 for any regression, else 2 if anything is missing, failed or inconclusive, else 0.
 
     More instructions are a regression where the options say so, and so is a step that the contender's server
-    fails and the base's does not.
+    fails and the base's does not, and an error, a refusal or a stall that is decidedly more frequent.
     """
     verdicts = comparison.verdicts()
     codes = {TRAITS[verdict].exit_code for verdict in verdicts if verdict is not None}
     if 1 in codes or any(_counts(step, comparison.options.instructions) for step in _steps(comparison)):
         return 1
     if any(own_failures(contender) for contender in comparison.contenders):
+        return 1
+    if any(
+        events.is_worse for contender in comparison.contenders for events in rare_events(contender.paired)
+    ):
         return 1
     complete = all(contender.is_complete for contender in comparison.contenders)
     return 0 if complete and codes <= {0} else 2
@@ -110,9 +125,7 @@ def _compare_in_session(
     session, (base, contender) = match
     if options.metric == PRIMARY:
         options = replace(options, metric=session.judged_by)
-    metrics = {options.metric, PRIMARY, OVERLOADED, *beside_verdict(primary=session.primary)}
-    metrics |= {*imported_stand_ins().values(), *WORK_METRICS, PROVED_ROWS}
-    runs = history.runs(session.id, (base, contender), metrics)
+    runs = history.runs(session.id, (base, contender), _metrics(options, session))
     if not runs:
         raise ComparisonError(
             f"the rounds of session {session.uid}, which had {base} and {contender}, were pruned",
@@ -155,6 +168,7 @@ def _compare_in_session(
             kinds=_kinds(history, session, measured, (base, contender), options),
             same_rows=same_rows(measured, (base, contender)),
             builds=_builds(history, session, base, contender),
+            paired=tuple(chosen),
         ),
     )
 
@@ -177,6 +191,12 @@ def _builds(history: Reader, session: Session, base: Version, contender: Version
     manifests = history.manifests(session.id, (base, contender))
     known = [manifests.get(str(version), {}) for version in (base, contender)]
     return tuple(build_differences(*known))
+
+
+def _metrics(options: CompareOptions, session: Session) -> Set[str]:
+    """Return the metrics that a comparison within a session reads."""
+    beside = {*beside_verdict(primary=session.primary), *imported_stand_ins().values(), PROVED_ROWS}
+    return {options.metric, PRIMARY, OVERLOADED, *WORK_METRICS, *EVENTS, SECONDS, SLOWEST, *beside}
 
 
 def _failures(history: Reader, session: Session, steps: Sequence[StepPairs]) -> tuple[Failure, ...]:

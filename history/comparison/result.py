@@ -16,7 +16,7 @@ from history.comparison.explanation import (
     explanation,
     variation,
 )
-from history.comparison.pairs import Failure
+from history.comparison.pairs import Failure, StepPairs
 from history.comparison.verdict import (
     Gap,
     Judged,
@@ -242,6 +242,9 @@ class ContenderComparison:
     """By step: the rows that both hold alike after the transactions of a counted pass and a crash."""
     builds: tuple[str, ...] = ()
     """How base and contender were compiled differently, where one of them is an install prefix."""
+
+    paired: tuple[StepPairs, ...] = ()
+    """The paired values of the steps; empty over nights."""
 
     @property
     def engines(self) -> frozenset[Engine]:

@@ -9,6 +9,7 @@ from history.comparison.beside.curves import Curve, curves, shapes
 from history.comparison.beside.open_connections import connection_costs, held_levels
 from history.comparison.beside.overhead import overheads
 from history.comparison.beside.plans import ChangedPlan, changed_plans
+from history.comparison.beside.rare_events import RareEvents, rare_events
 from history.comparison.exact import MAX_PASSES, exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
 from history.comparison.pairs import Failure
@@ -54,6 +55,7 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *contender.builds,
         *_overhead(contender),
         *_same_rows(contender),
+        *rare_events_lines(contender),
         f"History: {comparison.history}",
         *_base_drift(comparison, contender),
         *_measured_again(contender),
@@ -147,6 +149,27 @@ def _same_rows(contender: ContenderComparison) -> Iterator[str]:
             f"Both hold the same rows, up to {rows:,}, after the same transactions and a crash in {where}"
             f"{missing}."
         )
+
+
+def rare_events_lines(contender: ContenderComparison) -> Iterator[str]:
+    """Return the errors, refusals and stalls of which one version has more, in a line each.
+
+    Errors that only one version has are told too where they are too few to decide.
+    """
+    for events in rare_events(contender.paired):
+        if events.is_decided or events.is_only_one_sided:
+            yield f"{events.step}: {_events(events)}"
+
+
+def _events(events: RareEvents) -> str:
+    metric = METRICS[events.metric]
+    base, new = ((round(side.total), round(side.exposure)) for side in (events.base, events.contender))
+    text = f"{new[0]:,} of {new[1]:,} {metric.counted_in} {metric.event}, base {base[0]:,} of {base[1]:,}"
+    if events.slowest is not None:
+        text += f"; the slowest took {amount(events.slowest[1])} ms, base {amount(events.slowest[0])} ms"
+    if not events.is_decided:
+        return f"{text}: too few to tell from chance"
+    return text
 
 
 def _overhead(contender: ContenderComparison) -> Iterator[str]:

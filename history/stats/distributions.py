@@ -1,4 +1,4 @@
-"""The normal distribution and Student's t, in plain Python.
+"""The normal distribution, Student's t and the binomial distribution, in plain Python.
 
 scipy and numpy take longer to import than everything else that `compare` does
 (docs/decisions/0021-compare-in-a-blink.md), and scipy needs 143 MB.
@@ -71,6 +71,16 @@ def student_quantile(df: float, probability: float) -> float:
         if abs(change) <= 1e-13 * t:
             break
     return t if probability > 0.5 else -t
+
+
+def binomial_tail(successes: float, failures: float, probability: float) -> float:
+    """Return the probability of at least `successes` successes in `successes` + `failures` trials.
+
+    `probability` is that of a success. Numbers between whole ones are interpolated, and 0 successes give 1.
+    """
+    if successes <= 0:
+        return 1.0
+    return _beta_ratio(successes, failures + 1, probability, 1 - probability)
 
 
 def _near_student(df: float, both_tails: float) -> float:

@@ -137,6 +137,10 @@ class Load:
     """The most that one of these began too late."""
     background: Mapping[str, BackgroundLoad] = field(default_factory=dict)
     """The transactions beside those measured, by kind; empty if the step has none."""
+    failed: Mapping[str, int] = field(default_factory=dict)
+    """The errors that ended a transaction, by cause; empty if the program does not say."""
+    longest_ms: tuple[float, ...] = ()
+    """The slowest transaction that ended in each second of work, in ms; empty if it is not known."""
     progress: tuple[tuple[float, float], ...] = ()
     """Seconds of the monotonic clock, and the queries finished by then, warm-up included, both ascending;
     empty if the work of a load is fixed in advance."""

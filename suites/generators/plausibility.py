@@ -52,6 +52,10 @@ def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
         yield "queries in a second", rate, MAX_PER_SECOND
     for name, latency in load.latency_ms.items():
         yield f"latency {name}", latency, MAX_MILLISECONDS
+    for longest in load.longest_ms:
+        yield "slowest transaction of a second", longest, MAX_MILLISECONDS
+    for cause, failed in load.failed.items():
+        yield f"transactions that failed by {cause}", failed, MAX_TRANSACTIONS
     yield "late seconds", load.late_seconds, MAX_SECONDS
     yield "transactions that were due", load.due or 0, MAX_TRANSACTIONS
     for name, beside in load.background.items():

@@ -2,8 +2,9 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from suites.generators.kinds import KindTally, background_in, kind_in, merged
 from suites.generators.load import COUNT, NUMBER, BackgroundLoad, Load, LoadError, histogram_percentiles
@@ -14,6 +15,7 @@ _THREAD = re.compile(rf"tidemark: thread {COUNT} from ({NUMBER}) to ({NUMBER})")
 _SLICE = re.compile(
     rf"tidemark: (slice|warm-up) ({COUNT}) of thread {COUNT} from ({NUMBER}) to ({NUMBER}):((?: {COUNT})*) ?$"
 )
+_LONGEST = re.compile(rf"tidemark: longest in slice ({COUNT}) of thread {COUNT}:((?: {NUMBER})*) ?$")
 _ARRIVALS = re.compile(rf"tidemark: arrivals of thread {COUNT} due ({COUNT}) late_ms ({NUMBER})")
 _HISTOGRAM = re.compile(rf"\s*({NUMBER}) \|\**\s+({COUNT})$")
 _SUMMARY = re.compile(rf"\s*(transactions|queries|ignored errors|total time|avg|max|sum):\s+({NUMBER})")
@@ -47,6 +49,8 @@ class SysbenchTranscript:
     """Measured slices of all threads; empty unless servers take turns."""
     warm_up: list[Slice] = field(default_factory=list)
     """Slices of the warm-up, whose transactions the summary omits although it counts their queries."""
+    longest_ms: dict[int, tuple[float, ...]] = field(default_factory=dict)
+    """The slowest transaction of all threads in each second, by slice."""
     latencies_ms: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     summary: dict[str, float] = field(default_factory=dict)
@@ -66,6 +70,10 @@ class SysbenchTranscript:
             counts = tuple(map(int, match[5].split()))
             slices = self.warm_up if match[1] == "warm-up" else self.slices
             slices.append(Slice(int(match[2]), float(match[3]), float(match[4]), counts))
+        elif match := _LONGEST.match(line):
+            place, longest = int(match[1]), map(float, match[2].split())
+            pairs = zip_longest(self.longest_ms.get(place, ()), longest, fillvalue=0.0)
+            self.longest_ms[place] = tuple(max(pair) for pair in pairs)
         elif found := kind_in(line):
             name, tally = found
             self.kinds.setdefault(name, KindTally()).add(tally)
@@ -109,6 +117,7 @@ class SysbenchTranscript:
             kinds=kinds,
             errors=total.retried.total(),
             latency_ms=latency_ms,
+            longest_ms=total.longest,
             due=self.due,
             late_seconds=self.late_ms / 1000,
         )
@@ -157,6 +166,7 @@ class SysbenchTranscript:
             latency_ms=self._latency_ms(),
             watched_queries=self.summary["queries"] if self.queries is None else watched * queries,
             watched_seconds=max(part.ended for part in self.slices) - min(part.began for part in self.slices),
+            longest_ms=tuple(longest_of(by_place, self.longest_ms)),
             progress=progress_of([*_by_place(self.warm_up), *by_place], queries),
         )
 
@@ -231,6 +241,25 @@ def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
     if worked >= 0.5 or (worked > 0 and not rates):
         rates.append(done / worked)
     return rates
+
+
+def longest_of(slices: Sequence[Sequence[Slice]], longest: Mapping[int, Sequence[float]]) -> list[float]:
+    """Return the slowest transaction of each second of work; `longest` is that of each second, by slice.
+
+    Slices shorter than a second are combined as in `rates_of`, and a remainder counts. Empty without `longest`.
+    """
+    seconds: list[float] = []
+    slowest, worked = 0.0, 0.0
+    for threads in slices if longest else ():
+        found, length = longest.get(threads[0].place, ()), seconds_of(threads)
+        if length >= 1:
+            seconds += found
+            continue
+        slowest, worked = max(slowest, *found, 0.0), worked + length
+        if worked > 1 - length / 2:
+            seconds.append(slowest)
+            slowest, worked = 0.0, 0.0
+    return [*seconds, slowest] if worked else seconds
 
 
 def _per_second(threads: Sequence[Slice], seconds: int) -> list[float]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from suites.generators.load import KindLoad, Load
 from suites.metric import QPS
+from suites.metrics import FAILED, STALL_LIMITS, STALL_LIMITS_MS
 
 LATENCY = {
     "mean": "latency_mean_ms",
@@ -31,6 +32,9 @@ def load_values(load: Load) -> Mapping[str, float]:
         "errors": float(load.errors),
     }
     values |= {LATENCY[name]: value for name, value in load.latency_ms.items()}
+    values |= {FAILURE_METRICS[cause]: float(count) for cause, count in load.failed.items()}
+    if load.longest_ms:
+        values |= _stalled_seconds(load.longest_ms)
     if load.kinds:
         values |= _retries([*load.kinds.values()])
     if load.due is not None:
@@ -50,6 +54,16 @@ def _background_values(load: Load) -> dict[str, float]:
         values |= {"background_share": min(shares), "late_seconds": late}
         values["overload"] = float(bool(overload(load)))
     return values
+
+
+FAILURE_METRICS = dict(zip(("serialisation", "deadlock"), FAILED, strict=True))
+"""Cause in Load.failed -> metric."""
+
+
+def _stalled_seconds(longest_ms: Sequence[float]) -> dict[str, float]:
+    """Return in how many seconds the slowest transaction was beyond each limit, as metrics."""
+    limits = zip(STALL_LIMITS, STALL_LIMITS_MS, strict=True)
+    return {name: float(sum(longest > limit for longest in longest_ms)) for name, limit in limits}
 
 
 RETRY_METRICS = {

@@ -21,7 +21,7 @@ from suites.generators.load import (
 )
 from suites.generators.pgbench import counted, loading
 from suites.generators.pgbench.command import PgbenchCommand
-from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies
+from suites.generators.pgbench.transcript import PgbenchTranscript, logged_transactions
 from suites.generators.placement import placement
 from suites.generators.programs import OVERTIME_SECONDS, lines_of
 from suites.generators.separate_runs.slices import run_each_slice
@@ -35,6 +35,9 @@ LOGGED_TRANSACTIONS = 2_000_000
 
 EXPECTED_TPS = 100_000
 """An upper bound of a client's transactions/s, which determines the sampling rate."""
+
+_TELLS_FAILURES = 15
+"""The first version whose pgbench goes on after a serialisation failure or a deadlock, and counts both."""
 
 _ABORTED = re.compile(r"pgbench: (?:error|fatal): client \d+ (?:script \d+ )?aborted in command")
 """What pgbench says when a statement or a command of a client has failed, and the client has ended."""
@@ -69,6 +72,7 @@ class Pgbench:
             f"--jobs={threads}",
             self.command.protocol(step, address),
             "--no-vacuum",
+            *(["--failures-detailed"] if self.build.numbers[0] >= _TELLS_FAILURES else []),
             *(["--connect"] if step.options.get("connect") else []),
             *([f"--rate={step.rate:g}"] if step.rate is not None else []),
         ]
@@ -101,7 +105,7 @@ class Pgbench:
                         else:
                             observer.end(pid)
             arrivals = None if step.rate is None else step.rate * whole_seconds(work)
-            return transcript.load(step.queries, logged_latencies(Path(folder)), arrivals)
+            return transcript.load(step.queries, logged_transactions(Path(folder)), arrivals)
 
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]

@@ -14,7 +14,7 @@ from suites.generators.load import CountedLoad, CountedWork, LoadError
 from suites.generators.pass_course import PassCourse
 from suites.generators.pgbench.command import PgbenchCommand
 from suites.generators.pgbench.loading import naming_the_line
-from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies
+from suites.generators.pgbench.transcript import PgbenchTranscript, logged_transactions
 from suites.generators.programs import LateError, lines_of
 from suites.keys.pgbench_scripts import WeightedScript, weighted_script
 from suites.keys.step import Step
@@ -126,7 +126,7 @@ def _seconds_of_transaction(
                     [*connected, *sample, *pgbench.scripts(alone)], limit - (time.monotonic() - began)
                 ):
                     pass
-            latencies = logged_latencies(Path(logs))
+            latencies = logged_transactions(Path(logs))[:, 0]
         if latencies.size != SAMPLED:
             raise LoadError(
                 f"pgbench carried out {latencies.size} of {SAMPLED} transactions", where=script.name

@@ -13,9 +13,12 @@ from suites.generators.separate_runs.slices import least_due
 
 _TICK = re.compile(rf"progress: ({NUMBER}) s, ({NUMBER}) tps")
 _LATENCY = re.compile(COUNT)
+_CAUSES = ("serialisation", "deadlock")
 _SUMMARY = {
     "transactions": re.compile(rf"number of transactions actually processed: ({COUNT})"),
     "failed": re.compile(rf"number of failed transactions: ({COUNT})"),
+    "serialisation": re.compile(rf"number of serialization failures: ({COUNT})"),
+    "deadlock": re.compile(rf"number of deadlock failures: ({COUNT})"),
     "latency": re.compile(rf"latency average = ({NUMBER}) ms"),
     "late_ms": re.compile(rf"rate limit schedule lag: avg {NUMBER} \(max ({NUMBER})\) ms"),
     # The second wording is that of pgbench 13, the last one that with a connection for each transaction.
@@ -44,13 +47,15 @@ class PgbenchTranscript:
                 self.summary[name] = float(match[1])
         return False
 
-    def load(self, queries: float, latencies_us: NDArray[np.float64], arrivals: float | None = None) -> Load:
+    def load(
+        self, queries: float, logged: NDArray[np.float64] | None = None, arrivals: float | None = None
+    ) -> Load:
         """Return the result.
 
         Raises LoadError if the report is incomplete, no transaction finished, or a number is impossible.
-        `queries` is the number of queries per transaction; `latencies_us` are the latencies of all
-        transactions, or of a random sample, in microseconds; `arrivals` is how many transactions a rate lets
-        expect.
+        `queries` is the number of queries per transaction; `logged` are all
+        transactions, or a random sample, as of `logged_transactions`; `arrivals` is how many transactions a
+        rate lets expect.
         """
         missing = {"transactions", "latency", "tps"} - self.summary.keys()
         if missing:
@@ -61,14 +66,16 @@ class PgbenchTranscript:
         steady = list(zip(self.ticks, self.ticks[1:], strict=False))
         watched = sum((late[0] - early[0]) * late[1] for early, late in steady)
         latency = {"mean": self.summary["latency"]}
-        if latencies_us.size:
-            shares = np.percentile(latencies_us, [*PERCENTILES.values(), 100.0]) / 1000
+        if logged is not None and logged.size:
+            shares = np.percentile(logged[:, 0], [*PERCENTILES.values(), 100.0]) / 1000
             latency |= dict(zip([*PERCENTILES, "max"], map(float, shares), strict=True))
         load = Load(
             transactions=int(self.summary["transactions"]),
             queries=self.summary["transactions"] * queries,
             seconds=self.summary["transactions"] / self.summary["tps"],
             errors=int(self.summary.get("failed", 0)),
+            failed={cause: int(self.summary[cause]) for cause in _CAUSES if cause in self.summary},
+            longest_ms=() if logged is None else _longest_ms(logged),
             per_second=tuple(tps * queries for _, tps in self.ticks),
             latency_ms=latency,
             watched_queries=watched * queries,
@@ -79,15 +86,23 @@ class PgbenchTranscript:
         return require_plausible(load, "pgbench")
 
 
-def logged_latencies(folder: Path) -> NDArray[np.float64]:
-    """Return the latencies of all logged transactions in µs, from the third column of pgbench's log files.
+def logged_transactions(folder: Path) -> NDArray[np.float64]:
+    """Return the logged transactions of pgbench's log files: latency in µs, and the second of its end.
 
-    Failed transactions, which have a word there instead of a number, are omitted.
+    Failed transactions, which have a word instead of a latency, are omitted.
     """
-    latencies = []
+    logged = []
     for file in sorted(folder.glob("log.*")):
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-            words = line.split(maxsplit=3)
-            if len(words) > 2 and _LATENCY.fullmatch(words[2]):
-                latencies.append(float(words[2]))
-    return np.array(latencies, dtype=np.float64)
+            words = line.split(maxsplit=5)
+            if len(words) > 4 and _LATENCY.fullmatch(words[2]) and _LATENCY.fullmatch(words[4]):
+                logged.append((float(words[2]), float(words[4])))
+    return np.array(logged, dtype=np.float64).reshape(-1, 2)
+
+
+def _longest_ms(logged: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return the slowest transaction of each second in which one ended, in milliseconds."""
+    seconds, places = np.unique(logged[:, 1], return_inverse=True)
+    longest = np.zeros(seconds.size)
+    np.maximum.at(longest, places, logged[:, 0])
+    return tuple((longest / 1000).tolist())

@@ -1,6 +1,7 @@
 """One run of a load generator for each slice, and the sum of the runs."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -63,6 +64,8 @@ def sum_of(loads: Sequence[Load]) -> Load:
         queries=sum(load.queries for load in loads),
         seconds=sum(load.seconds for load in loads),
         errors=sum(load.errors for load in loads),
+        failed=sum((Counter(load.failed) for load in loads), Counter()),
+        longest_ms=tuple(longest for load in loads for longest in load.longest_ms),
         per_second=tuple(rate for load in loads for rate in load.per_second),
         latency_ms=mean,
         watched_queries=sum(load.watched_queries for load in loads),

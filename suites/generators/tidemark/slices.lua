@@ -75,12 +75,14 @@ local function close_seconds(seconds, before, done, passed)
 end
 
 -- Works until `deadline`, `most` events, or until there is no more work. Returns the end, the number of events in each
--- second since `began`, and whether there is more work. Warm-up transactions are counted here, but are not events of
+-- second since `began`, whether there is more work, and the slowest event that ended in each second, in seconds. Warm-up transactions are counted here, but are not events of
 -- sysbench.
 local function work_until(deadline, most, began, thread_id, warming)
    local ended, more, done = began, true, 0
    local seconds, before, next_second = {}, 0, began + 1
+   local slowest, longest = {}, 0
    while ended < deadline and done < most do
+      local previous = ended
       if own_kind then
          own_turn = background.turn(own_kind, deadline)
          if not own_turn then
@@ -95,13 +97,18 @@ local function work_until(deadline, most, began, thread_id, warming)
       if not warming then ffi.C.sb_event_stop(thread_id) end
       ended = now()
       if ended >= next_second then
+         slowest[#seconds + 1], longest = longest, 0
          before = close_seconds(seconds, before, done, ended - began)
          next_second = began + #seconds + 1
       end
+      if ended - previous > longest then longest = ended - previous end
       done = done + 1
    end
-   if done > before then seconds[#seconds + 1] = done - before end
-   return ended, seconds, more
+   if done > before then
+      seconds[#seconds + 1] = done - before
+      slowest[#seconds] = longest
+   end
+   return ended, seconds, more, slowest
 end
 
 -- Writes what was printed before, kinds and slices. After the last slice, so that processing the output does not take
@@ -109,6 +116,13 @@ end
 local function report(lines)
    io.stdout:write(table.concat(lines) .. transactions.lines()) -- at once: other threads write too
    io.stdout:flush()
+end
+
+-- Returns the line with the slowest event of each of `count` seconds of a slice, in milliseconds; 0 without one.
+local function longest_line(place, slowest, count)
+   local parts = {}
+   for second = 1, count do parts[second] = string.format("%.3f", (slowest[second] or 0) * 1000) end
+   return string.format("tidemark: longest in slice %d of thread %d: %s\n", place, sysbench.tid, table.concat(parts, " "))
 end
 
 -- Works only in the slices of this server. Waiting is not part of an event, and so not of its latency.
@@ -120,9 +134,10 @@ function slices.run(thread_id)
       local began = now()
       transactions.count(not slice[3], began, before)
       if not slice[3] then before = before + slice[2] - slice[1] end
-      local ended, seconds, more = work_until(slice[2], most, began, thread_id, slice[3])
+      local ended, seconds, more, slowest = work_until(slice[2], most, began, thread_id, slice[3])
       lines[place] = string.format("tidemark: %s %d of thread %d from %.6f to %.6f: %s\n",
          slice[3] and "warm-up" or "slice", place, sysbench.tid, began, ended, table.concat(seconds, " "))
+      if not slice[3] then lines[place] = lines[place] .. longest_line(place, slowest, #seconds) end
       if not more then break end
    end
    if own_kind then background.leave(own_kind) end

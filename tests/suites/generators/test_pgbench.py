@@ -15,14 +15,14 @@ from build.version import Engine
 from suites.definition import load_suite
 from suites.generators.load import LoadError, WorkLimit
 from suites.generators.pgbench.client import Pgbench
-from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies
+from suites.generators.pgbench.transcript import PgbenchTranscript, logged_transactions
 from suites.server import Address
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.golden import lines, require_golden
 from tests.suites.servers import small
 
 ADDRESS = Address(Engine.POSTGRES, Path("/srv/data/1/.s.PGSQL.5432"), "someone", "somewhere")
-NOTHING = np.array([], dtype=np.float64)
+NOTHING = np.empty((0, 2))
 
 
 def transcript(*read: str) -> PgbenchTranscript:
@@ -127,25 +127,27 @@ def test_latencies_of_a_real_log(tmp_path: Path) -> None:
     (tmp_path / "log.100").write_text("\n".join(logged[:20]) + "\n")
     (tmp_path / "log.100.1").write_text("\n".join(logged[20:]) + "\n")
     failed = [line for line in logged if line.split()[2] == "failed"]
-    found = logged_latencies(tmp_path)
+    found = logged_transactions(tmp_path)
     assert failed
-    assert found.size == len(logged) - len(failed)
-    assert found.sum() == sum(int(line.split()[2]) for line in logged if line not in failed)
+    assert len(found) == len(logged) - len(failed)
+    assert found[:, 0].sum() == sum(int(line.split()[2]) for line in logged if line not in failed)
 
 
 def test_a_log_that_was_cut_short(tmp_path: Path) -> None:
     (tmp_path / "log.100").write_text("0 1 250 0 1 2\n0 2 skipped 0 1 2\n0 3")
-    assert logged_latencies(tmp_path).tolist() == [250.0]
-    assert logged_latencies(tmp_path / "nothing").size == 0
+    assert logged_transactions(tmp_path).tolist() == [[250.0, 1.0]]
+    assert logged_transactions(tmp_path / "nothing").size == 0
 
 
 def test_percentiles_come_from_the_log_in_milliseconds() -> None:
-    latencies = np.arange(1, 1001, dtype=np.float64)
-    latency = transcript(*lines("pgbench-18.txt")).load(7, latencies).latency_ms
+    latencies = np.array([(latency, 7 + latency // 1000) for latency in range(1, 1001)], dtype=np.float64)
+    load = transcript(*lines("pgbench-18.txt")).load(7, latencies)
+    latency = load.latency_ms
     assert latency["p50"] == pytest.approx(0.5005)
     assert latency["p99"] == pytest.approx(0.99001)
     assert latency["p999"] == pytest.approx(0.999001)
     assert latency["max"] == 1.0
+    assert load.longest_ms == (0.999, 1.0)
 
 
 # --- the command line

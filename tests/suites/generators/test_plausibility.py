@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from suites.generators.load import LoadError
-from suites.generators.pgbench.transcript import PgbenchTranscript, logged_latencies
+from suites.generators.pgbench.transcript import PgbenchTranscript, logged_transactions
 from tests.suites.generators.test_sysbench import CAPTURE, transcript
 from tests.suites.golden import lines
 
@@ -66,9 +66,11 @@ def test_pgbench_that_reports_a_rate_of_zero_or_a_time_without_end() -> None:
         for line in [*report, f"tps = {rate} (without initial connection time)"]:
             read.read(line)
         with pytest.raises(LoadError):
-            read.load(1.0, logged_latencies(Path("/nowhere")))
+            read.load(1.0, logged_transactions(Path("/nowhere")))
 
 
 def test_a_log_of_pgbench_with_other_digits_and_bytes(tmp_path: Path) -> None:
-    (tmp_path / "log.1").write_bytes("0 1 ² 0\n0 1 500 0\n".encode() + b"0 1 \xff 0\n0 1 " + b"9" * 400)
-    assert list(logged_latencies(tmp_path)) == [500.0]
+    (tmp_path / "log.1").write_bytes(
+        "0 1 ² 0 7 1\n0 1 500 0 7 1\n".encode() + b"0 1 \xff 0 7 1\n0 1 " + b"9" * 400 + b" 0 7 1"
+    )
+    assert logged_transactions(tmp_path).tolist() == [[500.0, 7.0]]

@@ -16,7 +16,7 @@ from suites.definition import load_suite
 from suites.generators import sysbench
 from suites.generators.load import LoadError, Share
 from suites.generators.sysbench import Sysbench, walk_from
-from suites.generators.transcript import Slice, rates_of, seconds_of
+from suites.generators.transcript import Slice, longest_of, rates_of, seconds_of
 from suites.server import Address
 from suites.slices import Schedule
 from tests.suites.generators.test_sysbench import CAPTURE, transcript
@@ -301,3 +301,24 @@ def test_half_of_the_rows_leaves_room_for_the_slack(tables: int, threads: int, s
 
 def test_the_capture_of_one_server_alone_has_no_slices() -> None:
     assert not transcript(*lines(CAPTURE)).slices
+
+
+# --- the slowest transaction of each second
+
+
+def test_the_slowest_of_short_slices_are_those_of_a_second() -> None:
+    """Twenty slices of a twentieth of a second are a second; a stall makes its slice longer."""
+    short = [[Slice(place, place, place + 0.05, (9,))] for place in range(1, 46)]
+    longest = {place: (1.0,) for place in range(1, 46)} | {20: (40.0,), 21: (250.0,), 45: (30.0,)}
+    assert longest_of(short, longest) == [40, 250, 30]
+    assert longest_of(short, {}) == []
+
+
+def test_the_slowest_of_long_slices_are_of_all_threads() -> None:
+    read = transcript(
+        *(line for line in lines(SLICES) if "thread" not in line or "slice" in line or "warm-up" in line),
+        "tidemark: longest in slice 2 of thread 0: 4.500 0.200",
+        "tidemark: longest in slice 2 of thread 1: 3.000 260.125",
+        "tidemark: longest in slice 3 of thread 1: 7.000",
+    )
+    assert read.load().longest_ms == (4.5, 260.125, 7.0)

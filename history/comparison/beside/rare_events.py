@@ -1,0 +1,108 @@
+"""Errors, retries and stalls: events that may not occur at all, judged by their counts in all rounds."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from history.comparison.pairs import StepPairs
+from history.stats.event_counts import Events, chance_of_more
+from suites.metrics import CAUSES_OF_ERRORS, ERRORS, EVENTS, METRICS, SLOWEST, STALL_LIMITS
+
+FALSE_FINDINGS = 0.0025
+"""How often equal builds may have a finding in any step: 1 % in a session of a base and four of them."""
+
+SMALLEST_RATIO, RATIO_CHANCE = 1.5, 0.05
+"""More events are at least so many times as frequent, except with this probability: what is common, such as
+retries of clients that meet, differs between rounds of equal builds."""
+
+MIN_STALLS = 12
+"""The seconds beyond a limit, on both sides together, below which no session of several steps can decide."""
+
+MAX_STALLED_SHARE = 0.5
+"""The share of all seconds up to which being beyond a limit is a stall, not the rule."""
+
+
+@dataclass(frozen=True)
+class RareEvents:
+    """The events of one metric in one step, of all rounds that both versions finished."""
+
+    step: str
+    metric: str
+    base: Events
+    contender: Events
+    level: float = FALSE_FINDINGS
+    """The probability up to which a difference is decided: a share of FALSE_FINDINGS."""
+    slowest: tuple[float, float] | None = None
+    """The slowest transaction of base and contender in ms; None but for stalls."""
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the contender has more of them, which chance does not explain."""
+        return self._has_more(self.contender, self.base)
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the base has more of them, which chance does not explain."""
+        return self._has_more(self.base, self.contender)
+
+    def _has_more(self, events: Events, others: Events) -> bool:
+        larger = chance_of_more(events, others, SMALLEST_RATIO) <= RATIO_CHANCE
+        return larger and chance_of_more(events, others) <= self.level
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether one version has more of them, which chance does not explain."""
+        return self.is_worse or self.is_better
+
+    @property
+    def is_only_one_sided(self) -> bool:
+        """Whether they are errors, and one version has none."""
+        is_error = self.metric in (ERRORS, *CAUSES_OF_ERRORS)
+        return is_error and not min(self.base.total, self.contender.total)
+
+
+def rare_events(paired: Sequence[StepPairs]) -> tuple[RareEvents, ...]:
+    """Return what occurred in any round of the steps, by step and then by metric.
+
+    Both directions of everything that is returned are tested together.
+    """
+    found = [events for step in paired for events in (*_errors(step), *_stalls(step))]
+    return tuple(replace(events, level=FALSE_FINDINGS / (2 * len(found))) for events in found)
+
+
+def _errors(step: StepPairs) -> Iterator[RareEvents]:
+    """Yield the errors by cause, and all of them together only where no cause was recorded."""
+    causes = [name for name in CAUSES_OF_ERRORS if step.rounds(name)]
+    others = [name for name in EVENTS if name not in (ERRORS, *CAUSES_OF_ERRORS, *STALL_LIMITS)]
+    for name in (*(causes or (ERRORS,)), *others):
+        events = _events(step, name)
+        if events is not None:
+            yield events
+
+
+def _stalls(step: StepPairs) -> Iterator[RareEvents]:
+    """Yield the seconds beyond the highest limit with enough of them to decide, if that is not the rule.
+
+    The limit follows from both sides together, which leaves open on which of them the seconds are.
+    """
+    for name in reversed(STALL_LIMITS):
+        events = _events(step, name)
+        if events is None or events.base.total + events.contender.total < MIN_STALLS:
+            continue
+        both = events.base.exposure + events.contender.exposure
+        if events.base.total + events.contender.total <= MAX_STALLED_SHARE * both:
+            base, contender = step.values(SLOWEST)
+            yield replace(events, slowest=(max(base), max(contender)) if base else None)
+        return
+
+
+def _events(step: StepPairs, metric: str) -> RareEvents | None:
+    """Return the events of a metric; None where it was not recorded, or nothing occurred."""
+    exposure = METRICS[metric].counted_in
+    numbers = {*step.rounds(metric)} & {*step.rounds(exposure)}
+    pairs = [pair for pair in step.pairs if pair.number in numbers]
+    base, contender = (
+        Events([values[metric] for values in side], [values[exposure] for values in side])
+        for side in ([pair.base for pair in pairs], [pair.contender for pair in pairs])
+    )
+    occurred = base.total + contender.total > 0 and min(base.exposure, contender.exposure) > 0
+    return RareEvents(step.step, metric, base, contender) if occurred else None

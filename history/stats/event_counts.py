@@ -1,0 +1,68 @@
+"""Whether one of two versions has more of an event that is rare or absent, from counts of the same rounds.
+
+Given the events of both versions together, those of one are binomial if both occur at the same rate per
+exposure (Przyborowski & Wilenski, Biometrika 31, 1940). This is exact for Poisson counts, also where
+one version has none. Counts of rounds scatter more than that: events come in groups, and their rate moves
+from round to round. All counts are therefore divided by the dispersion (McCullagh & Nelder, Generalized
+Linear Models, section 4.5).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from history.stats.distributions import binomial_tail
+
+ROUND_SCATTER = 0.2
+"""The least coefficient of variation of the rate from round to round, which few rounds cannot show."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """The events of one version in each round, and what they were counted in, such as transactions."""
+
+    counts: Sequence[float]
+    exposures: Sequence[float]
+
+    @property
+    def total(self) -> float:
+        """The events of all rounds."""
+        return sum(self.counts)
+
+    @property
+    def exposure(self) -> float:
+        """What they were counted in, of all rounds."""
+        return sum(self.exposures)
+
+
+def chance_of_more(events: Events, others: Events, ratio: float = 1.0) -> float:
+    """Return the probability of so many of all events on the side of `events`, if its rate were no higher.
+
+    That is no higher than `ratio` times the rate of `others`. It is 1 without an event.
+    Raises ValueError without an exposure on either side.
+    """
+    if events.exposure <= 0 or others.exposure <= 0:
+        raise ValueError("events need an exposure on both sides")
+    if not events.total:
+        return 1.0
+    share = ratio * events.exposure / (ratio * events.exposure + others.exposure)
+    scale = dispersion((events, others))
+    return binomial_tail(events.total / scale, others.total / scale, share)
+
+
+def dispersion(sides: Sequence[Events]) -> float:
+    """Return how many times the variance of Poisson counts the counts of rounds have, at least 1.
+
+    It is Pearson's statistic over its degrees of freedom, each side with a rate of its own, and at least what
+    ROUND_SCATTER makes of the largest mean of a side.
+    """
+    statistic, freedom, least = 0.0, 0, 1.0
+    for side in sides:
+        if not side.total:
+            continue
+        rate = side.total / side.exposure
+        expected = [rate * exposure for exposure in side.exposures]
+        pairs = zip(side.counts, expected, strict=True)
+        statistic += sum((count - mean) ** 2 / mean for count, mean in pairs if mean > 0)
+        freedom += len(side.counts) - 1
+        least = max(least, 1 + ROUND_SCATTER**2 * side.total / len(side.counts))
+    return max(least, statistic / freedom if freedom else 1.0)

@@ -1,0 +1,146 @@
+"""Errors, refusals and stalls of a contender, as compare.py tells them and as they set the exit code."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from build.version import parse_version
+from history.comparison.beside.rare_events import rare_events
+from history.comparison.compare import compare, exit_code
+from history.comparison.pairs import pair_steps
+from history.comparison.result import CompareOptions, Comparison
+from history.open import open_store
+from history.rendering.notes import notes
+from history.store.records import Run, RunStatus, SessionStatus
+from tests.history.handmade import NIGHT, run_record, session_start
+
+BASE, CONTENDER = "postgres@18.5", "postgres@18.6"
+WOBBLE = (0.999, 1.0, 1.002, 0.998, 1.001)
+
+Values = Mapping[str, Sequence[float]]
+
+
+def compared(folder: Path, steps: Mapping[str, tuple[Values, Values]], rounds: int = 3) -> Comparison:
+    """Compare equally fast builds, whose rounds have the values of their step besides."""
+    with open_store(folder / "history.db", clock=lambda: NIGHT) as store:
+        session = store.start_session(session_start(repetitions=rounds))
+        for position, (step, sides) in enumerate(steps.items(), start=1):
+            for version, own in zip((BASE, CONTENDER), sides, strict=True):
+                for number, wobble in enumerate(WOBBLE[:rounds]):
+                    values = {"qps": 4000 * wobble, "transactions": 39_000.0, "seconds": 10.0}
+                    values |= {name: rounds[number] for name, rounds in own.items()}
+                    run = run_record(
+                        values, version=version, step=step, step_position=position, repetition=number + 1
+                    )
+                    store.record_run(session, run)
+        store.finish_session(session, SessionStatus.FINISHED)
+        return compare(store, parse_version(BASE), [parse_version(CONTENDER)], CompareOptions())
+
+
+def told(comparison: Comparison) -> list[str]:
+    (contender,) = comparison.contenders
+    steps = [step.step for step in contender.steps]
+    return [
+        line
+        for line in notes(comparison, contender)
+        if line.split(":")[0] in steps and (", base " in line or "slowest" in line)
+    ]
+
+
+def test_errors_that_the_base_does_not_have_are_a_regression(tmp_path: Path) -> None:
+    none = {"errors": [0, 0, 0], "failed_serialisation": [0, 0, 0], "failed_deadlock": [0, 0, 0]}
+    some = {"errors": [20, 17, 24], "failed_serialisation": [20, 17, 24], "failed_deadlock": [0, 0, 0]}
+    found = compared(tmp_path, {"transfer": (none, some)})
+    assert told(found) == [
+        "transfer: 61 of 117,000 transactions failed with a serialisation failure (40001), base 0 of 117,000"
+    ]
+    assert exit_code(found) == 1
+
+
+def test_fewer_errors_than_the_base_are_told_and_are_no_regression(tmp_path: Path) -> None:
+    found = compared(tmp_path, {"transfer": ({"errors": [20, 17, 24]}, {"errors": [0, 1, 0]})})
+    assert told(found) == [
+        "transfer: 1 of 117,000 transactions failed or were begun again, base 61 of 117,000"
+    ]
+    assert exit_code(found) == 0
+
+
+def test_too_few_errors_are_told_as_such(tmp_path: Path) -> None:
+    found = compared(tmp_path, {"transfer": ({"errors": [0, 0, 0]}, {"errors": [1, 0, 1]})})
+    assert told(found) == [
+        "transfer: 2 of 117,000 transactions failed or were begun again, base 0 of 117,000: "
+        "too few to tell from chance"
+    ]
+    assert exit_code(found) == 0
+
+
+def test_more_refusals_are_a_regression(tmp_path: Path) -> None:
+    found = compared(
+        tmp_path, {"pay": ({"refused_transactions": [30, 31, 33]}, {"refused_transactions": [90, 81, 97]})}
+    )
+    assert told(found) == [
+        "pay: 268 of 117,000 transactions were ended by the application without committing, "
+        "base 94 of 117,000"
+    ]
+    assert exit_code(found) == 1
+
+
+def stalls(seconds: Sequence[float], shorter: Sequence[float], slowest: float) -> Values:
+    """Seconds beyond 200 and 100 ms, and those beyond shorter limits, with the slowest transaction."""
+    zero, all_of_them = [0.0] * len(seconds), [10.0] * len(seconds)
+    return {
+        "seconds_beyond_10_ms": all_of_them,
+        "seconds_beyond_20_ms": [min(10.0, a + b) for a, b in zip(seconds, shorter, strict=True)],
+        "seconds_beyond_100_ms": seconds,
+        "seconds_beyond_200_ms": seconds,
+        "seconds_beyond_500_ms": zero,
+        "latency_max_ms": [slowest] * len(seconds),
+    }
+
+
+def test_a_wait_every_few_seconds_is_a_regression(tmp_path: Path) -> None:
+    """Mean, p99 and throughput do not show 250 ms in two seconds of three rounds."""
+    found = compared(
+        tmp_path, {"update": (stalls([0, 0, 0], [2, 1, 3], 24), stalls([5, 4, 5], [1, 2, 3], 262))}
+    )
+    assert told(found) == [
+        "update: 14 of 30 seconds had a transaction of more than 200 ms, base 0 of 30; "
+        "the slowest took 262 ms, base 24 ms"
+    ]
+    assert exit_code(found) == 1
+
+
+def test_stalls_of_both_are_nothing(tmp_path: Path) -> None:
+    found = compared(
+        tmp_path, {"update": (stalls([5, 4, 6], [2, 1, 3], 224), stalls([5, 4, 5], [1, 2, 3], 262))}
+    )
+    assert (told(found), exit_code(found)) == ([], 0)
+
+
+@pytest.mark.parametrize("rounds", [3, 5])
+def test_equal_builds_are_clean(rounds: int) -> None:
+    """Ten steps with rare errors, common retries and stalls of the machine, in which rates move by 20 %."""
+    random, found = np.random.default_rng(11), 0
+
+    def counts(rate: float) -> list[float]:
+        return [float(count) for count in random.poisson(rate * random.gamma(25, 1 / 25, size=rounds))]
+
+    def runs(step: int, version: str) -> Iterator[Run]:
+        retried, failed, stalled = counts(300.0 * step), counts(0.3 * step), counts(0.5 * step)
+        for number in range(rounds):
+            values = {
+                "transactions": 39_000.0,
+                "seconds": 10.0,
+                "retried_deadlock": retried[number],
+                "retried_serialisation": failed[number],
+                "seconds_beyond_50_ms": min(10.0, stalled[number]),
+            }
+            finished = RunStatus.FINISHED
+            yield Run(0, version, "", f"step {step}", step, number + 1, 0, finished, None, values)
+
+    for _ in range(400):
+        session = [run for step in range(1, 11) for side in ("old", "new") for run in runs(step, side)]
+        found += any(events.is_decided for events in rare_events(pair_steps(session, "old", "new")))
+    assert found <= 1
