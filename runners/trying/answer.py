@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from history.comparison.beside.rare_events import rare_events
 from history.comparison.beside.work_done import own_failures
 from history.comparison.explanation import is_cost
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import Judged, Verdict
 from history.escaping.markdown import Markdown, joined, md, row
+from history.rendering.notes import rare_events_lines
 from history.rendering.numbers import DASH
 from history.stats.estimators import Interval
 from runners.trying.changes import StepChange, named_cost
@@ -100,9 +102,21 @@ class TryAnswer:
         )
 
     @property
+    def more_events(self) -> tuple[str, ...]:
+        """The steps whose rounds have decidedly more errors, refusals or stalls."""
+        contenders = () if self.timed is None else self.timed.contenders
+        worse = [
+            events.step
+            for contender in contenders
+            for events in rare_events(contender.paired)
+            if events.is_worse
+        ]
+        return tuple(dict.fromkeys(worse))
+
+    @property
     def exit_code(self) -> int:
         """1 when any step is worse; 2 when rounds have not decided one, or something else failed; else 0."""
-        if any(step.is_worse for step in self.steps):
+        if self.more_events or any(step.is_worse for step in self.steps):
             return 1
         whole = not self.failures and self.steps and all(step.is_decided for step in self.steps)
         return 0 if whole else UNDECIDED
@@ -114,13 +128,17 @@ class TryAnswer:
         more = self._named(Verdict.REGRESSION, "instructions")
         faster = self._named(Verdict.IMPROVEMENT, "throughput")
         fewer = self._named(Verdict.IMPROVEMENT, "instructions")
+        events = ", ".join(self.more_events[:_MAX_NAMED])
         failed = [f"{step.step}: {step.failure}" for step in self.steps if step.failure]
         dearer = [f"{named_cost(cost)} in {step.step}" for step in self.steps for cost in step.dearer]
         if failed:
             parts, word = failed[:1], "Fails"
         elif slower or more:
             parts = [f"slower in {slower}"] * bool(slower) + [f"more instructions in {more}"] * bool(more)
+            parts += [f"more errors or stalls in {events}"] * bool(events)
             word = "Slower" if slower else "More work"
+        elif events:
+            parts, word = [f"more errors or stalls in {events}"], "Worse"
         elif dearer:
             parts, word = [", ".join(dearer[:_MAX_NAMED])], "More work"
         elif faster or fewer:
@@ -168,6 +186,8 @@ def markdown(answer: TryAnswer, page: str) -> Markdown:
     lines: list[str] = [md("## Try: {}", answer.sides.described), "", md("**{}**", answer.headline), ""]
     lines += [md("| {} | {} | {} |\n|:--|--:|--:|", *heads(answer)), *map(row, table(answer)), ""]
     lines += [md("- {}", change.text) for change in answer.changes]
+    for contender in answer.timed.contenders if answer.timed is not None else ():
+        lines += [md("- {}", line) for line in rare_events_lines(contender)]
     lines += [md("- failed: {}", failure) for failure in answer.failures]
     lines += [md("- {}", line) for line in basis(answer)]
     lines += [md("- page to mail: {}", page), ""]

@@ -246,7 +246,7 @@ def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
 def longest_of(slices: Sequence[Sequence[Slice]], longest: Mapping[int, Sequence[float]]) -> list[float]:
     """Return the slowest transaction of each second of work; `longest` is that of each second, by slice.
 
-    Slices shorter than a second are combined as in `rates_of`, and a remainder counts. Empty without `longest`.
+    Slices shorter than a second are combined as in `rates_of`; a remainder counts. Empty without `longest`.
     """
     seconds: list[float] = []
     slowest, worked = 0.0, 0.0

@@ -14,6 +14,8 @@ from history.comparison.result import CompareOptions, Comparison
 from history.open import open_store
 from history.rendering.notes import notes
 from history.store.records import Run, RunStatus, SessionStatus
+from runners.trying.answer import TryAnswer, markdown
+from runners.trying.sides import Sides
 from tests.history.handmade import NIGHT, run_record, session_start
 
 BASE, CONTENDER = "postgres@18.5", "postgres@18.6"
@@ -57,6 +59,17 @@ def test_errors_that_the_base_does_not_have_are_a_regression(tmp_path: Path) -> 
         "transfer: 61 of 117,000 transactions failed with a serialisation failure (40001), base 0 of 117,000"
     ]
     assert exit_code(found) == 1
+
+
+def test_a_try_answers_that_there_are_more_errors(tmp_path: Path) -> None:
+    found = compared(tmp_path, {"transfer": ({"errors": [0, 0, 0]}, {"errors": [20, 17, 24]})})
+    sides = Sides(parse_version(BASE), parse_version(CONTENDER), "a patch")
+    answer = TryAnswer(sides, None, found, 5.0)
+    assert answer.exit_code == 1
+    assert answer.headline == "Worse: more errors or stalls in transfer."
+    assert "- transfer: 61 of 117,000 transactions failed or were begun again" in markdown(
+        answer, "page.html"
+    )
 
 
 def test_fewer_errors_than_the_base_are_told_and_are_no_regression(tmp_path: Path) -> None:

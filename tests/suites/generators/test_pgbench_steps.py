@@ -12,6 +12,7 @@ from suites.definition import load_suite
 from suites.generators.load import Load, LoadError, WorkLimit
 from suites.generators.pgbench.client import Pgbench
 from suites.postgres.server import PostgresServer
+from suites.turns.load_values import load_values
 from tests.suites.servers import ask, running, small, value
 
 pytestmark = pytest.mark.server
@@ -106,3 +107,30 @@ def test_a_suite_of_ones_own_needs_no_python(
     )
     assert (load.transactions, load.queries) == (100, 200)
     assert value(server, "SELECT n FROM counted") == 100
+
+
+FAILING = """
+CREATE FUNCTION fail_or_wait() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.aid % 50 = 0 THEN RAISE EXCEPTION 'not now' USING ERRCODE = 'serialization_failure'; END IF;
+    IF NEW.aid % 400 = 1 THEN PERFORM pg_sleep(0.25); END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER fail_or_wait BEFORE INSERT ON pgbench_history FOR EACH ROW EXECUTE FUNCTION fail_or_wait()
+"""
+
+
+def test_failures_have_a_cause_and_waits_a_second(server: PostgresServer, postgres_18: Build) -> None:
+    """One transaction in 50 is rolled back with 40001, and one in 400 waits for a quarter of a second."""
+    ask(server, FAILING)
+    try:
+        load = step_run(server, postgres_18, "simple-update", WorkLimit(3, None))
+    finally:
+        ask(server, "DROP FUNCTION fail_or_wait() CASCADE")
+    assert load.failed == {"serialisation": load.errors, "deadlock": 0}
+    assert load.errors == pytest.approx(load.transactions / 50, rel=0.8)
+    values = load_values(load)
+    assert values["failed_serialisation"] == load.errors > 0
+    assert 2 <= values["seconds_beyond_200_ms"] <= len(load.longest_ms) <= 5
+    assert max(load.longest_ms) == pytest.approx(values["latency_max_ms"])
+    assert max(load.longest_ms) >= 250

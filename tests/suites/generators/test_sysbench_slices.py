@@ -309,7 +309,7 @@ def test_the_capture_of_one_server_alone_has_no_slices() -> None:
 def test_the_slowest_of_short_slices_are_those_of_a_second() -> None:
     """Twenty slices of a twentieth of a second are a second; a stall makes its slice longer."""
     short = [[Slice(place, place, place + 0.05, (9,))] for place in range(1, 46)]
-    longest = {place: (1.0,) for place in range(1, 46)} | {20: (40.0,), 21: (250.0,), 45: (30.0,)}
+    longest = dict.fromkeys(range(1, 46), (1.0,)) | {20: (40.0,), 21: (250.0,), 45: (30.0,)}
     assert longest_of(short, longest) == [40, 250, 30]
     assert longest_of(short, {}) == []
 

@@ -278,6 +278,8 @@ def test_waiting_is_no_latency(pair: Pair) -> None:
     loads = pair.run("update-index", Share(Schedule(0.5, (0, 1, 1, 0)), 1))
     for load in loads:
         assert load.latency_ms["mean"] * load.transactions / 1000 < 1.05 * load.seconds
+        assert 1 <= len(load.longest_ms) <= 2
+        assert max(load.longest_ms) == pytest.approx(load.latency_ms["max"], rel=0.05, abs=0.05)
 
 
 def test_several_threads_take_their_turns_together(pair: Pair) -> None:
