@@ -53,9 +53,9 @@ class Extension:
         values = {"name": self.name, "repository": shown, "ref": self.ref, "commit": self.commit}
         return {key: value for key, value in values.items() if value}
 
-    def mirror(self, home: Home) -> Mirror:
-        """Return the mirror of its repository, without fetching anything."""
-        return mirror(self.repository, "extension", home)
+    def mirror(self, home: Home, progress: Progress | None = None) -> Mirror:
+        """Return the mirror of its repository, without fetching anything; `progress` shows what is."""
+        return mirror(self.repository, "extension", home, progress)
 
 
 def parse_extension(text: str, *, has_ref: bool = True) -> Extension:
@@ -107,15 +107,15 @@ def pinned(extension: Extension, home: Home, progress: Progress) -> Extension:
     """
     if extension.commit:
         return extension
-    found = commit_of(extension, home)
+    found = commit_of(extension, home, progress)
     if not found.commit.startswith(extension.ref):
         progress.note(f"{extension}: commit {found.commit}")
     return replace(extension, commit=found.commit)
 
 
-def commit_of(extension: Extension, home: Home) -> Commit:
+def commit_of(extension: Extension, home: Home, progress: Progress | None = None) -> Commit:
     """Return the commit of an extension in the mirror of its repository. Raises GitError as `pinned` does."""
-    source, ref = extension.mirror(home), extension.commit or extension.ref
+    source, ref = extension.mirror(home, progress), extension.commit or extension.ref
     return source.find(ref) or source.fetch(ref)
 
 

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from build.files import make_folder
 from build.home import Home
 from build.lock import held
 from build.programs import environment
+from build.progress import Progress, ProgressTask, Silent
 from build.sources import git_command
 from build.sources.clone import Clone, clone_at
 from build.sources.git_command import TRANSPORTS, GitError, NoSuchRefError
@@ -58,6 +59,8 @@ class Mirror:
     """A URL that git supports, or a local path."""
 
     path: Path
+    progress: Progress = field(default_factory=Silent, compare=False)
+    """Shows what is fetched."""
 
     @property
     def shown(self) -> str:
@@ -179,9 +182,11 @@ class Mirror:
         upstream = any(self.url == ENGINES[engine].upstream.git for engine in Engine)
         return "; to take it from your own repository, name that with --git" if upstream else ""
 
-    def _remotely(self, *arguments: str, git_dir: Path | None, seconds: float) -> str:
+    def _remotely(
+        self, *arguments: str, git_dir: Path | None, seconds: float, task: ProgressTask | None = None
+    ) -> str:
         try:
-            return git_command.run(*arguments, git_dir=git_dir, seconds=seconds)
+            return git_command.run(*arguments, git_dir=git_dir, seconds=seconds, task=task)
         except GitError as error:
             raise GitError(error.what, where=error.where, hint=error.hint + self._own) from error
 
@@ -234,18 +239,11 @@ class Mirror:
             git_command.run("init", "--quiet", "--bare", git_dir=self.path)
 
     def _fetch(self, *refspecs: str, prune: bool = False) -> None:
-        self._remotely(
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-write-fetch-head",
-            *(["--prune"] if prune else []),
-            "--",
-            self.url,
-            *refspecs,
-            git_dir=self.path,
-            seconds=FETCH_SECONDS,
-        )
+        words = ["fetch", "--progress", "--no-tags", "--no-write-fetch-head", *(["--prune"] if prune else [])]
+        with self.progress.task(f"fetch {self.shown}", unit="objects") as task:
+            self._remotely(
+                *words, "--", self.url, *refspecs, git_dir=self.path, seconds=FETCH_SECONDS, task=task
+            )
 
     def _resolve(self, ref: str) -> Commit | None:
         parse = ("rev-parse", "--verify", "--quiet", "--end-of-options")
@@ -263,8 +261,10 @@ class Mirror:
         return Commit(self.path, commit.strip(), tree.strip())
 
 
-def mirror(url: str, kind: str, home: Home) -> Mirror:
+def mirror(url: str, kind: str, home: Home, progress: Progress | None = None) -> Mirror:
     """Return the mirror of a git source, without fetching anything; `kind` is its engine, or `extension`.
+
+    `progress` shows what is fetched later.
 
     Raises GitError as `require_address` does.
     """
@@ -272,7 +272,7 @@ def mirror(url: str, kind: str, home: Home) -> Mirror:
     if Path(url).exists():
         url = str(Path(url).resolve())
     name = f"{kind}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.git"
-    return Mirror(url, home.sources / "git" / name)
+    return Mirror(url, home.sources / "git" / name, progress or Silent())
 
 
 def local_mirrors(engine: Engine, home: Home, first: str) -> tuple[Mirror, ...]:

@@ -2,12 +2,15 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from build.addresses import redacted
 from build.errors import TidemarkError
 from build.programs.work import end_group
+from build.progress import ProgressTask, SilentTask
 from build.sources import certificates
+from build.sources.transfer_progress import transfer_messages
 
 LOCAL_SECONDS = 600.0
 """Time limit of git commands that need no network."""
@@ -58,9 +61,15 @@ _READ_ONLY = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "diff.a
 
 
 def run(
-    *arguments: str, git_dir: Path | None, work_tree: Path | None = None, seconds: float | None = None
+    *arguments: str,
+    git_dir: Path | None,
+    work_tree: Path | None = None,
+    seconds: float | None = None,
+    task: ProgressTask | None = None,
 ) -> str:
     """Return the output of a git command in the repository `git_dir`, or in none, and in its `work_tree`.
+
+    `task` shows how far a transfer is that was asked for with --progress.
 
     Raises GitError with git's message, and when it takes longer than `seconds`, by default LOCAL_SECONDS.
     """
@@ -69,12 +78,34 @@ def run(
     command = [*BASE, *_SLOW_LIMIT, *where, *arguments]
     limit = LOCAL_SECONDS if seconds is None else seconds
     name = arguments[0]
+    with transfer_messages(task or SilentTask()) as messages:
+        process = _started(command, messages.stream)
+        try:
+            output, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise GitError(
+                f"git {name} took longer than {limit:g} s and was stopped",
+                where=str(git_dir or ""),
+                hint="check that the repository can be reached; a fetch starts again from the beginning",
+            ) from None
+        finally:
+            end_group(process)
+        errors = messages.text()
+    if process.returncode != 0:
+        hint = _UNREACHABLE if name in ("fetch", "ls-remote") else ""
+        if "certificate" in errors:
+            hint = certificates.HINT
+        raise GitError(f"git {name} failed", where=redacted(errors.strip())[-1000:], hint=hint)
+    return output
+
+
+def _started(command: Sequence[str], stderr: int) -> subprocess.Popen[str]:
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             errors="replace",
             env=_environment(),
@@ -84,19 +115,3 @@ def run(
         )
     except FileNotFoundError as error:
         raise GitError("git is not installed", hint="install it (Debian: apt-get install git)") from error
-    try:
-        output, errors = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        raise GitError(
-            f"git {name} took longer than {limit:g} s and was stopped",
-            where=str(git_dir or ""),
-            hint="check that the repository can be reached; a fetch starts again from the beginning",
-        ) from None
-    finally:
-        end_group(process)
-    if process.returncode != 0:
-        hint = _UNREACHABLE if name in ("fetch", "ls-remote") else ""
-        if "certificate" in errors:
-            hint = certificates.HINT
-        raise GitError(f"git {name} failed", where=redacted(errors.strip())[-1000:], hint=hint)
-    return output

@@ -1,7 +1,7 @@
 """Obtaining the source of a version: sources are tried in order, and the log says which one was used."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -207,10 +207,7 @@ def _from_git(version: Version, repository: git.Mirror, progress: Progress) -> S
     mirrored = _from_mirror(version, repository)
     if mirrored is not None:
         return mirrored
-    if repository.clone is not None:
-        return _commit(version, repository, repository.fetch(git_ref(version)))
-    with progress.task(f"fetch {repository.shown}"):
-        return _commit(version, repository, repository.fetch(git_ref(version)))
+    return _commit(version, repository, replace(repository, progress=progress).fetch(git_ref(version)))
 
 
 def _from_upstream(release: Release, home: Home, progress: Progress) -> Source:

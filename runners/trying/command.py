@@ -8,6 +8,7 @@ from build.addresses import redacted
 from build.errors import TidemarkError
 from build.extensions.extension import EXTENSIBLE
 from build.home import Home, locate_for_writing
+from build.progress import Progress
 from build.sources.clone import HEAD
 from build.sources.repository import git_address
 from build.version import Engine
@@ -59,13 +60,20 @@ def main(arguments: argparse.Namespace) -> int:
             note_if_busy(home, shown, accept)
     # A workflow names the box: what it asks for may come from somebody who must not run code there.
     is_published = arguments.box is not None
-    sides = (
-        _extension_sides(arguments, home)
-        if arguments.extension or arguments.server
-        else sides_of(
-            arguments.what, arguments.against, engine, arguments.git, home, is_published=is_published
+    with progress() as shown:
+        sides = (
+            _extension_sides(arguments, home, shown)
+            if arguments.extension or arguments.server
+            else sides_of(
+                arguments.what,
+                arguments.against,
+                engine,
+                arguments.git,
+                home,
+                shown,
+                is_published=is_published,
+            )
         )
-    )
     asked = request_of(arguments, sides, suite)
     home.path.mkdir(parents=True, exist_ok=True)
     with (
@@ -88,7 +96,7 @@ def main(arguments: argparse.Namespace) -> int:
     return answer.exit_code
 
 
-def _extension_sides(arguments: argparse.Namespace, home: Home) -> Sides:
+def _extension_sides(arguments: argparse.Namespace, home: Home, shown: Progress) -> Sides:
     if arguments.box is not None:
         raise TryError("a workflow tries no extension", where="--extension", hint="omit --box")
     if not arguments.extension or not arguments.server:
@@ -101,7 +109,7 @@ def _extension_sides(arguments: argparse.Namespace, home: Home) -> Sides:
     if len(arguments.what) > 1:
         raise TryError("a try of an extension compares one ref", where=" ".join(arguments.what))
     what = arguments.what[0] if arguments.what else HEAD
-    return extension_sides(what, arguments.against, arguments.server, arguments.extension, git, home)
+    return extension_sides(what, arguments.against, arguments.server, arguments.extension, git, home, shown)
 
 
 def last_line(store: Store, answer: TryAnswer, home: Home, arguments: argparse.Namespace) -> str:

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
-from build.extensions.extension import Extension, parse_extension, require_extensible
+from build.extensions.extension import parse_extension, require_extensible
 from build.home import Home
+from build.progress import Progress
 from build.sources.commits import merge_base
+from build.sources.git import Mirror
 from build.sources.git_command import NoSuchRefError
 from build.version import parse_version
 from runners.measuring.variants import Variant
@@ -15,7 +17,13 @@ MAIN_BRANCHES = ("main", "master")
 
 
 def extension_sides(
-    what: str, against: str | None, server: str, text: str, git: str | None, home: Home
+    what: str,
+    against: str | None,
+    server: str,
+    text: str,
+    git: str | None,
+    home: Home,
+    progress: Progress | None = None,
 ) -> Sides:
     """Return the two sides of a try of an extension, `NAME=REPO`; `what` and `against` are refs of it.
 
@@ -26,8 +34,8 @@ def extension_sides(
     require_extensible(version, (extension,))
     if version.variant:
         raise TryError("a try compares plain versions", where=server, hint="omit what follows the #")
-    source = extension.mirror(home)
-    other = against or _main(extension, home)
+    source = extension.mirror(home, progress)
+    other = against or _main(extension.name, source)
     new, base = merge_base(source, None, what, other)
     if new == base:
         raise TryError(
@@ -47,8 +55,7 @@ def extension_sides(
     return Sides(sides[0], sides[1], described, variants, git)
 
 
-def _main(extension: Extension, home: Home) -> str:
-    source = extension.mirror(home)
+def _main(name: str, source: Mirror) -> str:
     for branch in MAIN_BRANCHES:
         try:
             source.fetch(branch)
@@ -56,7 +63,7 @@ def _main(extension: Extension, home: Home) -> str:
             continue
         return branch
     raise TryError(
-        f"the repository of {extension.name} has no branch {' or '.join(MAIN_BRANCHES)}",
+        f"the repository of {name} has no branch {' or '.join(MAIN_BRANCHES)}",
         where=source.shown,
         hint="name what the ref is to be merged into: --against REF",
     )

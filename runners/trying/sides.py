@@ -8,6 +8,7 @@ from build.engines import ENGINES, git_ref
 from build.errors import TidemarkError
 from build.home import Home
 from build.installs.install import recorded_install
+from build.progress import Progress
 from build.sources.clone import HEAD
 from build.sources.commits import merge_base
 from build.sources.git import mirror
@@ -52,6 +53,7 @@ def sides_of(
     engine: Engine,
     git: str | None,
     home: Home,
+    progress: Progress | None = None,
     *,
     is_published: bool = False,
 ) -> Sides:
@@ -62,7 +64,7 @@ def sides_of(
     else upstream's main branch; a ref is compared with its merge base with `against`, and an install prefix,
     or a ref with one, with what `against` names itself. With `is_published` a branch or tag of the git source
     has to lead to both. Raises TryError, CloneError, PatchSeriesError, PatchError, VersionError,
-    PrefixError or GitError.
+    PrefixError or GitError. `progress` shows what is fetched of a ref.
     """
     if not words:
         return _of_clone(against, engine, git, home)
@@ -79,7 +81,7 @@ def sides_of(
         raise TryError(f"there is no patch {what}", hint="name a file, or a branch, tag or commit")
     if any("=" in name for name in (what, against or "")):
         return _of_install(what, against, engine, git, home, is_published)
-    return _of_ref(what, against, engine, git, home, is_published)
+    return _of_ref(what, against, engine, git, home, progress, is_published)
 
 
 def read_version(text: str, engine: Engine) -> Version:
@@ -181,13 +183,19 @@ def _require_comparable(tip: Version, other: Version) -> None:
 
 
 def _of_ref(
-    what: str, against: str | None, engine: Engine, git: str | None, home: Home, is_published: bool
+    what: str,
+    against: str | None,
+    engine: Engine,
+    git: str | None,
+    home: Home,
+    progress: Progress | None,
+    is_published: bool,
 ) -> Sides:
     tip = read_version(what, engine)
     other = read_version(against or _main(tip.engine), tip.engine)
     _require_comparable(tip, other)
     address = repository_address(tip.engine, git)
-    source = mirror(address, tip.engine, home)
+    source = mirror(address, tip.engine, home, progress)
     new, base = merge_base(source, tip.engine, tip.ref, other.ref, is_published=is_published)
     if new == base:
         raise TryError(

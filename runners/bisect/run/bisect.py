@@ -133,7 +133,7 @@ class BisectRun:
     def _span(self) -> CandidateRange:
         question, extension = self.request.question, self.request.extension
         if extension is not None:
-            source = extension.mirror(self.home)
+            source = extension.mirror(self.home, self.progress)
             return extension_range(parse_version(question.server), source, question.good, question.bad)
         return candidate_range(
             question.engine,
@@ -141,6 +141,7 @@ class BisectRun:
             question.bad,
             self.request.address,
             self.home,
+            self.progress,
             is_published=self.request.is_published,
         )
 

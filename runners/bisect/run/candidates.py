@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from build.addresses import without_secrets
 from build.home import Home
+from build.progress import Progress
 from build.sources.commits import CommitInfo, CommitRange, RangeError, commit_range
 from build.sources.git import Mirror, mirror
 from build.sources.releases import known_releases
@@ -33,16 +34,24 @@ def git_source_of(engine: Engine, good: str, bad: str, given: str | None) -> str
 
 
 def candidate_range(
-    engine: Engine, good: str, bad: str, address: str | None, home: Home, *, is_published: bool = False
+    engine: Engine,
+    good: str,
+    bad: str,
+    address: str | None,
+    home: Home,
+    progress: Progress | None = None,
+    *,
+    is_published: bool = False,
 ) -> CandidateRange:
-    """Return good, the candidates and bad; fetch the git source where needed.
+    """Return good, the candidates and bad; fetch the git source where needed, as `progress` shows.
 
     Raises GitError and RangeError for a range that cannot be searched, and with `is_published` for one to
     which no branch or tag of the git source leads.
     """
     if address is None:
         return _releases(engine, good, bad, home)
-    commits = commit_range(mirror(address, engine, home), engine, good, bad, is_published=is_published)
+    source = mirror(address, engine, home, progress)
+    commits = commit_range(source, engine, good, bad, is_published=is_published)
     return _range_of(commits, lambda commit: Version(engine, f"git:{commit[:DIGITS]}"))
 
 
