@@ -205,18 +205,27 @@ def expected_commands(home: Home, engine: Engine, major: int, *, slim: bool = Fa
     return counts[-1] if counts else None
 
 
-def compile_seconds(home: Home, engine: Engine, *, slim: bool) -> float | None:
+def compile_seconds(home: Home, engine: Engine, *, slim: bool, extension: str = "") -> float | None:
     """Return how long the last compile of an engine took here, one of the same kind if there is any.
+
+    With `extension` it is the last compile of that extension alone.
 
     None where nothing is recorded, as of imported builds.
     """
     took = [
         (build.is_slim == slim, _built_at(build), float(seconds["total"]))
         for build in all_builds(home)
-        if build.version.engine is engine and isinstance(seconds := build.manifest.get("seconds"), dict)
+        if build.version.engine is engine and _extends(build, extension)
+        if isinstance(seconds := build.manifest.get("seconds"), dict)
         if isinstance(seconds.get("total"), int | float)
     ]
     return max(took)[-1] if took else None
+
+
+def _extends(build: Build, extension: str) -> bool:
+    """Return whether a build is one with this extension alone; of an empty name, one without extensions."""
+    made = build.manifest.get("extensions") or ()
+    return [entry.get("name") for entry in made] == ([extension] if extension else [])
 
 
 def _names(home: Home) -> list[str]:

@@ -23,6 +23,7 @@ from runners.bisect.run.builds import Provide, Unusable, build_of, built_already
 from runners.bisect.run.candidates import candidate_range, extension_range
 from runners.bisect.run.conductor import BisectError, Conductor
 from runners.bisect.run.event_log import Log
+from runners.bisect.run.expected import expected_search
 from runners.bisect.run.recorder import EventRecorder
 from runners.bisect.run.target_change import target_change
 from runners.measuring.machine_facts import changes, describe
@@ -201,6 +202,8 @@ class BisectRun:
 
     def _measure(self, bisect: Bisect, recorder: EventRecorder, suite: Suite, deadline: float) -> None:
         span, question = recorder.span, recorder.question
+        if not bisect.events:
+            self.progress.note(self._expected(span))
         # Good and bad are built first, so that a range that cannot be searched fails within minutes.
         ends = {span.points[place].parsed: self._end(span, place) for place in (0, span.length)}
         self._build_ahead(bisect, recorder)
@@ -216,6 +219,12 @@ class BisectRun:
             self.dependencies.monotonic,
         )
         self.dependencies.run(request, self.home, self.store, self.progress, given=ends, driver=conductor)
+
+    def _expected(self, span: CandidateRange) -> str:
+        name = self.request.extension.name if self.request.extension else ""
+        built = 0 if name else len(built_already(span, self.home, self.request.variant))
+        seconds = self.request.budget_seconds
+        return expected_search(span, self.request.question.engine, built, self.home, seconds, name)
 
     def _end(self, span: CandidateRange, position: int) -> Build:
         """Return the build of good, bad or the culprit. Raises BisectError when it cannot be built."""

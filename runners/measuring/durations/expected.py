@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from build.cache.store import compile_seconds
@@ -11,6 +12,7 @@ from build.make import lookup
 from build.progress import in_words
 from build.version import Version
 from history.counts import counted
+from history.open import open_reader
 from history.series.round_seconds import RecordedSeconds, recorded_seconds
 from history.store.reader import Reader
 from runners.measuring.request import PASSES, Request, counted_once
@@ -50,9 +52,23 @@ def recorded_of(
             build = None  # whoever needs it says what is wrong
         if build is None:
             compiles.append((version, compile_seconds(home, version.engine, slim=slim is not None)))
-    with store.database.reading() as connection:
-        rounds = recorded_seconds(connection, platform.node(), request.suite.name, request.profile_name)
-    return Recorded(compiles, rounds)
+    return Recorded(compiles, _recorded_rounds(request, home, store))
+
+
+def _recorded_rounds(request: Request, home: Home, store: Reader) -> RecordedSeconds:
+    """Return what `store` has and, for a try, what the machine's own history has of other steps."""
+
+    def of(history: Reader) -> RecordedSeconds:
+        with history.database.reading() as connection:
+            return recorded_seconds(connection, platform.node(), request.suite.name, request.profile_name)
+
+    found = of(store)
+    if request.is_try and home.history.is_file():
+        # What it lacks is a guess, and a history that cannot be read is no reason to end.
+        with suppress(TidemarkError), open_reader(home.history) as own:
+            other = of(own)
+            found = RecordedSeconds({**other.timed, **found.timed}, {**other.counted, **found.counted})
+    return found
 
 
 def expected(request: Request, recorded: Recorded, *, counts: bool, rounds: bool = True) -> str:

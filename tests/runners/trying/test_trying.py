@@ -1,6 +1,7 @@
 """Tries: which two versions are compared, and what a reviewer is told."""
 
 import json
+import platform
 import re
 import time
 from dataclasses import replace
@@ -32,6 +33,7 @@ from suites.counting.tool import Callgrind
 from suites.definition import load_suite
 from tests.build.installs.pretended import pretended_prefix
 from tests.history.conftest import rows
+from tests.history.handmade import MACHINE, record_steps, session_start
 from tests.runners.nightly.pretended import STEPS, Lab
 from tests.suites.golden import require_golden
 
@@ -293,3 +295,16 @@ def test_a_budget_that_ends_before_a_verdict_is_continued_by_the_same_command(
     assert measured > 8
     tried(lab, sides, minutes=500.0)
     assert len(lab.measured) > measured, "a session that is decided is not continued"
+
+
+def test_the_first_try_reads_minutes_from_the_history_of_the_machine(lab: Lab) -> None:
+    branched(lab)
+    start = session_start()
+    here = replace(MACHINE, hostname=platform.node())
+    rates = {step: {"postgres@17.11": [1.0], "postgres@18.6": [1.0]} for step in STEPS}
+    with open_store(lab.home.history) as store:
+        record_steps(store, replace(start, machine=here, profile="smoke"), rates)
+    tried(lab, sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home))
+    (expected,) = (note for note in lab.progress.notes if note.startswith("expected: "))
+    assert "rounds of 3 steps about" in expected
+    assert "a guess" not in expected

@@ -1,0 +1,56 @@
+"""What is said of a search before anything is compiled."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from build.cache import store
+from build.home import Home
+from build.version import Engine
+from runners.bisect.run.expected import compiles_of
+from tests.history.handmade import a_build
+from tests.runners.bisect.conftest import Line
+from tests.runners.bisect.stand import Stand, a_question
+
+
+@pytest.mark.parametrize(
+    ("candidates", "built", "compiles"), [(1, 0, 2), (2, 0, 3), (20, 0, 7), (20, 19, 2), (20, 21, 0)]
+)
+def test_compiles_of_a_range(candidates: int, built: int, compiles: int) -> None:
+    assert compiles_of(candidates, built) == compiles
+
+
+def test_a_search_begins_with_what_it_takes(
+    stand: Callable[..., Stand], line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = stand((11, 0.7))
+    monkeypatch.setattr("runners.bisect.run.expected.compile_seconds", lambda *_, **__: 120.0)
+    machine.bisect(a_question(line.good[:12], line.code[-1][:12]), budget_seconds=240.0)
+    (told,) = (note for note in machine.progress.notes if note.startswith("expected: "))
+    compiles = compiles_of(len(line.code), 0)
+    assert told == (
+        f"expected: {len(line.code)} candidates, about {compiles} compiles (about {2 * compiles} min), "
+        "measured until one is certain; within a budget of 4 min"
+    )
+
+
+def test_compiles_of_extensions_are_no_compiles_of_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def built(seconds: float, *extensions: str) -> Build:
+        build = a_build()
+        about = {
+            "seconds": {"total": seconds},
+            "built_at": "2026-03-01T00:00:00+00:00",
+            "extensions": [{"name": name} for name in extensions],
+        }
+        return replace(build, manifest={**build.manifest, **about})
+
+    home = Home(tmp_path)
+    monkeypatch.setattr(store, "all_builds", lambda home: [built(300.0), built(20.0, "pgvector")])
+    assert store.compile_seconds(home, Engine.POSTGRES, slim=False) == 300.0
+    assert store.compile_seconds(home, Engine.POSTGRES, slim=False, extension="pgvector") == 20.0
+    assert store.compile_seconds(home, Engine.POSTGRES, slim=False, extension="hll") is None
