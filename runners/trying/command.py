@@ -9,7 +9,6 @@ from build.errors import TidemarkError
 from build.extensions.extension import EXTENSIBLE
 from build.home import Home, locate_for_writing
 from build.progress import Progress
-from build.sources.clone import HEAD
 from build.sources.repository import git_address
 from build.version import Engine
 from history.comparison.compare import compare
@@ -108,7 +107,7 @@ def _extension_sides(arguments: argparse.Namespace, home: Home, shown: Progress)
     git = git_address(EXTENSIBLE, arguments.git)
     if len(arguments.what) > 1:
         raise TryError("a try of an extension compares one ref", where=" ".join(arguments.what))
-    what = arguments.what[0] if arguments.what else HEAD
+    what = arguments.what[0] if arguments.what else None
     return extension_sides(what, arguments.against, arguments.server, arguments.extension, git, home, shown)
 
 

@@ -71,8 +71,10 @@ def engine_here(git: str | None) -> Engine | None:
     return None if clone is None else engine_of(clone)
 
 
-def own_work(clone: Clone, mirror: Mirror, engine: Engine, against: str | None, home: Home) -> OwnWork:
+def own_work(clone: Clone, mirror: Mirror, engine: Engine | None, against: str | None, home: Home) -> OwnWork:
     """Return what there is to try in a clone against its merge base with `against`, or its upstream branch.
+
+    `engine` is None for a clone of an extension.
 
     Raises CloneError if there is nothing, and GitError as `merge_base` does.
     """
@@ -96,7 +98,7 @@ def own_work(clone: Clone, mirror: Mirror, engine: Engine, against: str | None, 
     return OwnWork(head, base, patch, f"{' and '.join(parts)} against {base[:12]}, {where}", _notes(changes))
 
 
-def _upstream(clone: Clone, engine: Engine) -> str:
+def _upstream(clone: Clone, engine: Engine | None) -> str:
     """Return the branch that the work is to be merged into.
 
     It is the branch that the current one tracks, unless that is only its own copy in a remote; else what
@@ -111,7 +113,7 @@ def _upstream(clone: Clone, engine: Engine) -> str:
         return tracked
     if clone.commit("refs/remotes/origin/HEAD") is not None:
         return clone.read("for-each-ref", "--format=%(symref:short)", "refs/remotes/origin/HEAD").strip()
-    for name in (ENGINES[engine].upstream.branch, "master", "main"):
+    for name in (*([ENGINES[engine].upstream.branch] if engine else []), "main", "master"):
         if clone.branch(name) is not None:
             return name
     raise CloneError(

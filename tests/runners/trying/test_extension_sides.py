@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from build.errors import TidemarkError
-from build.extensions.extension import Extension
+from build.extensions.extension import Extension, commit_of
 from build.home import Home
 from runners.measuring.variants import definition_of
 from runners.trying.extension_sides import extension_sides
@@ -27,7 +27,7 @@ def tiny(tmp_path: Path) -> TinyExtension:
     return made
 
 
-def sides(tiny: TinyExtension, what: str, against: str | None = None, server: str = SERVER) -> Sides:
+def sides(tiny: TinyExtension, what: str | None, against: str | None = None, server: str = SERVER) -> Sides:
     return extension_sides(what, against, server, f"tiny={tiny.path}", None, Home(tiny.path.parent / "home"))
 
 
@@ -64,3 +64,22 @@ def test_a_repository_without_a_main_branch_needs_a_base(tiny: TinyExtension) ->
     with pytest.raises(TidemarkError, match="no branch main or master"):
         sides(tiny, "HEAD")
     assert str(sides(tiny, "HEAD", "trunk").base).startswith(f"{SERVER}#")
+
+
+def test_what_is_uncommitted_in_a_clone_is_tried_and_the_clone_stays_as_it_is(tiny: TinyExtension) -> None:
+    head, at_base = tiny.git("rev-parse", "HEAD"), tiny.git("rev-parse", "v1")
+    assert str(sides(tiny, None).tip) == f"{SERVER}#{head[:12]}", "nothing is uncommitted"
+    makefile = tiny.path / "Makefile"
+    makefile.write_text(makefile.read_text() + "# mine\n")
+    (tiny.path / "new.c").touch()
+    before = (tiny.git("status", "--porcelain"), tiny.git("count-objects"))
+    found, home = sides(tiny, None), Home(tiny.path.parent / "home")
+    assert found.described.startswith(f"tiny 1 commit up to {head[:12]} and what is uncommitted in 1 file")
+    assert found.notes == ("left out: 1 untracked file (new.c); git add takes a file in",)
+    assert str(found.base) == f"{SERVER}#{at_base[:12]}"
+    (extension,) = definition_of(found.tip, found.variants).extensions
+    source = extension.mirror(home)
+    assert source.read(commit_of(extension, home), "Makefile") == makefile.read_text()
+    assert source.query("rev-parse", f"{extension.commit}^").strip() == head
+    assert sides(tiny, None) == found, "the same work is the same version"
+    assert (tiny.git("status", "--porcelain"), tiny.git("count-objects")) == before
