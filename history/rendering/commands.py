@@ -16,7 +16,7 @@ from history.changes.report import ChangeReport
 from history.comparison.beside.curves import LEVELS
 from history.errors import stored_version
 from history.escaping.characters import one_line
-from history.series.variants import TWIN, definition_in, option_words
+from history.series.variants import EXTENSIONS, TWIN, definition_in, option_words
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.store.records import EXACT, HELD, LAYOUTS, ONLY, ChangeStatus, Session
 from suites.keys.levels import LEVEL
@@ -105,16 +105,49 @@ def change_search(report: ChangeReport) -> list[str]:
         return [f"# {sentence}" for sentence in WITHOUT_COMMIT[report.course]]
     change, member, session = report.change, report.main_series, report.session
     old, new = (stored_version(night.version) for night in (change.last_before, change.first_after))
+    definition = definition_in(session.options, new.variant)
+    extension = _followed(definition, old, new)
+    if old.variant != new.variant and not extension:
+        return [f"# No command searches for it: {one_line(str(new))} differs in more than one repository."]
     try:
-        defined = _defined(session, (new,))
+        defined = _defined(session, () if extension else (new,))
     except TidemarkError as error:
         return [f"# No command searches for it: {one_line(error.what)}."]
-    good, bad = map(_ref, (old, new), report.commits)
-    words = ["./tidemark", "bisect", "--engine", new.engine, "--good", good, "--bad", bad]
-    words += ["--suite", session.suite, "--profile", session.profile, "--step", member.key.step]
+    if extension:
+        good, bad = (version.variant.rpartition("-")[2] for version in (old, new))
+        words = ["./tidemark", "bisect", "--server", str(new.plain), "--extension", extension]
+        defined += option_words("", {key: value for key, value in definition.items() if key != EXTENSIONS})
+    else:
+        good, bad = map(_ref, (old, new), report.commits)
+        words = ["./tidemark", "bisect", "--engine", new.engine]
+    words += [
+        "--good",
+        good,
+        "--bad",
+        bad,
+        "--suite",
+        session.suite,
+        "--profile",
+        session.profile,
+        "--step",
+        member.key.step,
+    ]
     words += [] if member.key.metric == PRIMARY else ["--metric", member.key.metric]
     words += _SEARCHED[direction_between(member.key.metric, 1, member.ratio)]
     return [] if good == bad else [*_notes(session, [str(new)]), quoted([*words, *defined])]
+
+
+def _followed(definition: Mapping[str, Any], old: Version, new: Version) -> str:
+    """Return the extension, `NAME=REPO`, whose branch nights followed on one server; empty for any other.
+
+    A night calls its variant by the name in the plan and the commit: `vec-5bf748b86b12`.
+    """
+    made = definition.get(EXTENSIONS)
+    (name, dash, commit), (before, _, _) = (version.variant.rpartition("-") for version in (new, old))
+    if not (dash and name == before and old.plain == new.plain and isinstance(made, list) and len(made) == 1):
+        return ""
+    is_of_night = str(made[0].get("commit", made[0].get("ref"))).startswith(commit)
+    return f"{made[0].get('name')}={made[0].get('repository')}" if is_of_night else ""
 
 
 def change_decision(report: ChangeReport) -> list[str]:

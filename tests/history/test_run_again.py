@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
@@ -13,10 +15,12 @@ from hypothesis import strategies as st
 
 from build.errors import TidemarkError
 from build.recipes.relinking import LINKER
-from history.rendering.commands import COUNTED, DECIDED, run_again
+from build.version import Engine
+from history.changes.level_shift import Course
+from history.rendering.commands import COUNTED, DECIDED, change_search, run_again
 from history.store.records import Machine, Session, SessionStatus
 from runners.cli import parser
-from runners.commands import calibrate, run
+from runners.commands import bisect, calibrate, run
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_description import describe_session
 from suites.counting.tool import Callgrind
@@ -208,3 +212,39 @@ def test_what_is_not_stored_is_said() -> None:
         "# No command measures this again: the suite write-heavy has other steps now, or other levels of "
         "clients."
     ]
+
+
+# --- the search for the commit behind a change
+
+
+def change_between(before: str, after: str, options: dict[str, Any]) -> Any:
+    """What of a report on a change in update-index the command needs."""
+    session = stored(request_of(["run", "postgres@17.11", "postgres@18.6"]))
+    return SimpleNamespace(
+        course=Course.STEP,
+        session=replace(session, options={**session.options, **options}),
+        change=SimpleNamespace(
+            last_before=SimpleNamespace(version=before), first_after=SimpleNamespace(version=after)
+        ),
+        main_series=SimpleNamespace(key=SimpleNamespace(step="update-index", metric="qps"), ratio=0.9),
+        commits=(None, None),
+    )
+
+
+def test_a_change_of_an_extension_over_nights_is_searched_on_its_server(tmp_path: Path) -> None:
+    good, bad = "5bf748b86b12", "0123456789ab"
+    made = {"name": "tiny", "repository": str(tmp_path), "ref": bad, "commit": bad + "0" * 28}
+    variants = {"variants": {f"vec-{bad}": {"extensions": [made], "settings": {"work_mem": "8MB"}}}}
+    (line,) = change_search(change_between(f"postgres@18.6#vec-{good}", f"postgres@18.6#vec-{bad}", variants))
+    asked = bisect.parse_request(parser().parse_args(shlex.split(line)[1:]))
+    question = asked.question
+    assert (question.server, question.extension, question.engine) == (
+        "postgres@18.6",
+        "tiny",
+        Engine.POSTGRES,
+    )
+    assert (question.good, question.bad, question.git) == (good, bad, str(tmp_path))
+    assert (question.step, question.suite) == ("update-index", "write-heavy")
+    assert asked.variant.settings == {"work_mem": "8MB"}
+    (said,) = change_search(change_between(f"postgres@18.5#vec-{good}", f"postgres@18.6#vec-{bad}", variants))
+    assert said.startswith("# No command searches for it: postgres@18.6#vec-")

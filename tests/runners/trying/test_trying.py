@@ -115,8 +115,9 @@ def test_an_install_prefix_is_tried_against_what_is_named(
         for name, module in (("old", b"old"), ("new", b"new"), ("same", b"new"))
     )
 
-    def sides(what: str, against: str | None, **published: bool) -> Sides:
-        return sides_of([what], against, Engine.POSTGRES, str(lab.source), lab.home, **published)
+    def sides(what: str, against: str | None, *, is_published: bool = False) -> Sides:
+        git = str(lab.source)
+        return sides_of([what], against, Engine.POSTGRES, git, lab.home, is_published=is_published)
 
     found = sides(new, old)
     assert (found.base.install_name, found.tip.install_name) == ("old", "new")
