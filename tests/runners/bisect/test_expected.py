@@ -10,6 +10,7 @@ from build.build import Build
 from build.cache import store
 from build.home import Home
 from build.version import Engine
+from runners.bisect.run import expected
 from runners.bisect.run.expected import compiles_of
 from tests.history.handmade import a_build
 from tests.runners.bisect.conftest import Line
@@ -27,7 +28,7 @@ def test_a_search_begins_with_what_it_takes(
     stand: Callable[..., Stand], line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = stand((11, 0.7))
-    monkeypatch.setattr("runners.bisect.run.expected.compile_seconds", lambda *_, **__: 120.0)
+    monkeypatch.setattr(expected, "compile_seconds", lambda *_, **__: 120.0)
     machine.bisect(a_question(line.good[:12], line.code[-1][:12]), budget_seconds=240.0)
     (told,) = (note for note in machine.progress.notes if note.startswith("expected: "))
     compiles = compiles_of(len(line.code), 0)
