@@ -3,7 +3,6 @@
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 from markupsafe import Markup
@@ -11,7 +10,7 @@ from markupsafe import Markup
 from history.comparison.profile_diff import Differential, total
 from history.escaping.characters import one_line, visible
 from report.charts.svg import LETTER
-from report.markup.template import Template, joined
+from report.markup.template import Template, joined, own_file
 from suites.profiling.stacks import StepProfile
 
 WIDTH = 1600
@@ -33,13 +32,13 @@ _PICTURE = Template(
     'aria-labelledby="title desc">'
     '<title id="title">{}</title><desc id="desc">{}</desc><style>{}</style>'
     '<rect width="100%" height="100%" class="paper"/><text x="12" y="24" class="headline">{}</text>'
-    '<text x="12" y="44">{}</text>{}<script>{}</script></svg>\n'
+    '<text x="12" y="44">{}</text>{}<script><![CDATA[\n{}]]></script></svg>\n'
 )
 _FRAME = Template(
     '<g data-name="{}"><title>{}</title><rect x="{}" y="{}" width="{}" height="{}" class="{}"/>'
     '<text x="{}" y="{}">{}</text></g>'
 )
-_STYLE = (
+_STYLE = Template(
     "svg { background: #fff; } .paper { fill: #fff; } g { cursor: pointer; } g rect { stroke: #fff; "
     'stroke-width: .5; } text { font: 11px ui-monospace, "DejaVu Sans Mono", monospace; fill: #111; } '
     ".headline { font-size: 15px; font-weight: 600; } "
@@ -136,8 +135,8 @@ def _picture(root: _Frame, title: str, cost: str, is_exact: bool, *, is_differen
         frames.append(_drawn(frame, left, width, class_, _label(frame, root, is_exact, is_difference)))
     height = _TOP + (deepest + 1) * ROW + 6
     headline, said = one_line(title), f"{cost}. Click on a frame to widen it."
-    words = (headline, said, Markup(_STYLE), headline, said)
-    return visible(_PICTURE(WIDTH, height, *words, joined(frames), Markup(_script())))
+    words = (headline, said, _STYLE(), headline, said)
+    return visible(_PICTURE(WIDTH, height, *words, joined(frames), own_file(_SCRIPT)))
 
 
 def _drawn(frame: _Frame, left: float, width: float, class_: str, label: str) -> Markup:
@@ -169,8 +168,3 @@ def _shade(frame: _Frame) -> str:
 def _change(frame: _Frame, root: _Frame) -> str:
     strength = sum(abs(frame.own_change) >= least * max(root.after, root.before) for least in STRENGTHS)
     return f"{'worse' if frame.own_change > 0 else 'better'}{strength}" if strength else "same"
-
-
-@cache
-def _script() -> str:
-    return f"<![CDATA[\n{_SCRIPT.read_text(encoding='utf-8')}]]>"
