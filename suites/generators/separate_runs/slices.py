@@ -55,6 +55,9 @@ def least_due(arrivals: float, done: int) -> int:
 
 def sum_of(loads: Sequence[Load]) -> Load:
     """Return the combined result of several runs. Percentiles are means over the runs."""
+    failed: Counter[str] = Counter()
+    for load in loads:
+        failed.update(load.failed)  # unlike a sum, this keeps the causes that did not occur
     names = set.intersection(*(set(load.latency_ms) for load in loads))
     mean = {name: sum(load.latency_ms[name] for load in loads) / len(loads) for name in names}
     if "max" in names:
@@ -64,7 +67,7 @@ def sum_of(loads: Sequence[Load]) -> Load:
         queries=sum(load.queries for load in loads),
         seconds=sum(load.seconds for load in loads),
         errors=sum(load.errors for load in loads),
-        failed=sum((Counter(load.failed) for load in loads), Counter()),
+        failed=dict(failed),
         longest_ms=tuple(longest for load in loads for longest in load.longest_ms),
         per_second=tuple(rate for load in loads for rate in load.per_second),
         latency_ms=mean,

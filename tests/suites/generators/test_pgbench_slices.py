@@ -1,6 +1,7 @@
 """pgbench on servers that take turns: one run for each slice, added up."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,12 @@ def test_a_run_that_fails_is_blamed_on_its_server(run: int, place: int) -> None:
     with pytest.raises(LoadError) as caught:
         alternate(generator, [Noting(), Noting()])
     assert caught.value.place == place
+
+
+def test_causes_of_failures_that_did_not_occur_are_counted_too() -> None:
+    """A cause is compared only where both versions have it, so that none of it is a count as well."""
+    load = Load(10, 10.0, 1.0, 3, (10.0,), {"mean": 1.0}, 10.0, 1.0, longest_ms=(7.0,))
+    parts = [replace(load, failed={"serialisation": count, "deadlock": 0}) for count in (0, 3)]
+    assert sum_of(parts).failed == {"serialisation": 3, "deadlock": 0}
+    assert sum_of(parts).longest_ms == (7.0, 7.0)
+    assert sum_of([load]).failed == {}
