@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from history.comparison.pairs import StepPairs
 from history.stats.event_counts import Events, chance_of_more
-from suites.metrics import CAUSES_OF_ERRORS, ERRORS, EVENTS, METRICS, SLOWEST, STALL_LIMITS
+from suites.metrics import CAUSES_OF_ERRORS, ERRORS, EVENTS, FAILED, METRICS, SLOWEST, STALL_LIMITS
 
 FALSE_FINDINGS = 0.0025
 """How often equal builds may have a finding in any step: 1 % in a session of a base and four of them."""
@@ -100,8 +100,13 @@ def _events(step: StepPairs, metric: str) -> RareEvents | None:
     exposure = METRICS[metric].counted_in
     numbers = {*step.rounds(metric)} & {*step.rounds(exposure)}
     pairs = [pair for pair in step.pairs if pair.number in numbers]
+    # Transactions that failed are none of those that finished.
+    beside = metric if metric in FAILED else None
     base, contender = (
-        Events([values[metric] for values in side], [values[exposure] for values in side])
+        Events(
+            [values[metric] for values in side],
+            [values[exposure] + (values[beside] if beside else 0.0) for values in side],
+        )
         for side in ([pair.base for pair in pairs], [pair.contender for pair in pairs])
     )
     occurred = base.total + contender.total > 0 and min(base.exposure, contender.exposure) > 0

@@ -56,7 +56,7 @@ def test_errors_that_the_base_does_not_have_are_a_regression(tmp_path: Path) -> 
     some = {"errors": [20, 17, 24], "failed_serialisation": [20, 17, 24], "failed_deadlock": [0, 0, 0]}
     found = compared(tmp_path, {"transfer": (none, some)})
     assert told(found) == [
-        "transfer: 61 of 117,000 transactions failed with a serialisation failure (40001), base 0 of 117,000"
+        "transfer: 61 of 117,061 transactions failed with a serialisation failure (40001), base 0 of 117,000"
     ]
     assert exit_code(found) == 1
 
