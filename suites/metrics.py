@@ -317,7 +317,8 @@ _ROWS = (
            label="seconds of the statement", most=_YEARS),
     Metric(OPERATION_TIME, "ms", _LOWER, _CONTEXT,
            "mean time of an operation, as other tools report it instead of a rate",
-           followed=True, judged=True, followed_without=QPS, label="time per operation", most=_YEARS * 1000),
+           followed=True, judged=True, followed_without=QPS, beside_of=OPERATION_TIME,
+           label="time per operation", most=_YEARS * 1000),
 )
 # fmt: on
 
