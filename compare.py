@@ -91,8 +91,9 @@ def parser() -> argparse.ArgumentParser:
         prog="tidemark compare",
         description="Compare versions of the latest session that holds both, or over the nights --since a "
         "date, and judge each step.",
-        epilog="exit codes: 0 nothing regressed; 1 a regression, or a server that failed where the base's "
-        "did not; 2 trouble, or missing or inconclusive data",
+        epilog="exit codes: 0 nothing regressed; 1 a regression, of throughput or for certain of a cost, or "
+        "more errors, or a server that failed where the base's did not; 2 trouble, or missing or "
+        "inconclusive data",
     )
     add = top.add_argument
     branch = (

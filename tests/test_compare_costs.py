@@ -293,3 +293,24 @@ def test_options_reach_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == render_markdown(where, costs=True)
     program.main([*arguments, "--format", "json"])
     assert capsys.readouterr().out == render_json(where)
+
+
+# --- a cost that certainly grew
+
+
+@pytest.mark.parametrize(
+    ("factor", "wal", "code"),
+    [
+        (1.0, [575, 574, 576], 1),
+        (1.0, [411, 410, 412], 0),
+        (1.0, [390, 590, 430], 0),
+        (1.2, [575, 574, 576], 0),
+    ],
+    ids=["grew", "did not", "perhaps", "of a faster version"],
+)
+def test_a_cost_that_certainly_grew_exits_1(
+    tmp_path: Path, factor: float, wal: list[float], code: int
+) -> None:
+    base: Values = {"qps": [18000, 18030, 17980], "wal_bytes_per_op": [410, 411, 410]}
+    contender: Values = {"qps": [factor * qps for qps in base["qps"]], "wal_bytes_per_op": wal}
+    assert exit_code(compared(tmp_path, base, contender)) == code

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from build.version import Engine, Version
 from history.comparison.beside.build_differences import build_differences
+from history.comparison.beside.dearer_costs import dearer_costs
 from history.comparison.beside.rare_events import rare_events
 from history.comparison.beside.work_done import own_failures, same_rows
 from history.comparison.exact import exact_rule, is_exact
@@ -88,11 +89,14 @@ def exit_code(comparison: Comparison) -> int:
     """Return 1 for any regression, else 2 if anything is missing, failed or inconclusive, else 0.
 
     More instructions are a regression where the options say so, and so is a step that the contender's server
-    fails and the base's does not, and an error, a refusal or a stall that is decidedly more frequent.
+    fails and the base's does not, an error, a refusal or a stall that is decidedly more frequent, and a cost
+    that certainly grew in a step that is not faster for it.
     """
     verdicts = comparison.verdicts()
     codes = {TRAITS[verdict].exit_code for verdict in verdicts if verdict is not None}
     if 1 in codes or any(_counts(step, comparison.options.instructions) for step in _steps(comparison)):
+        return 1
+    if any(dearer_costs(step) for step in _steps(comparison)):
         return 1
     if any(own_failures(contender) for contender in comparison.contenders):
         return 1

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from history.comparison.beside.dearer_costs import dearer_costs
 from history.comparison.beside.rare_events import rare_events
 from history.comparison.beside.work_done import own_failures
-from history.comparison.explanation import is_cost
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import Judged, Verdict
 from history.escaping.markdown import Markdown, joined, md, row
@@ -14,7 +14,6 @@ from history.rendering.numbers import DASH
 from history.stats.estimators import Interval
 from runners.trying.changes import StepChange, named_cost
 from runners.trying.sides import Sides
-from suites.metrics import INSTRUCTIONS
 
 UNDECIDED = 2
 
@@ -44,18 +43,8 @@ class StepAnswer:
 
     @property
     def dearer(self) -> tuple[Judged, ...]:
-        """The costs that certainly grew, beyond their threshold, in a step that is not faster for it."""
-        if self.timed is None or self.throughput is Verdict.IMPROVEMENT:
-            return ()
-        return tuple(
-            cost
-            for cost in self.timed.beside
-            if is_cost(cost.metric)
-            and cost.metric != INSTRUCTIONS
-            and cost.verdict is Verdict.REGRESSION
-            and cost.interval is not None
-            and cost.interval.low > 1 + cost.threshold
-        )
+        """The costs that certainly grew, in a step that is not faster for it."""
+        return () if self.timed is None else dearer_costs(self.timed)
 
     @property
     def is_worse(self) -> bool:
