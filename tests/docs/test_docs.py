@@ -97,7 +97,9 @@ def test_configuration() -> None:
 
 
 def example(folder: Path) -> None:
-    """Write the files that docs/suites.md shows below `folder`."""
+    """Write the files that docs/suites.md shows below `folder`, where those of reported workloads are too."""
+    (folder / "docs/results").mkdir(parents=True)
+    (folder / "docs/results/reports").symlink_to(ROOT / "docs/results/reports")
     shown = re.findall(
         r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", SUITES.read_text(), re.MULTILINE | re.DOTALL
     )
