@@ -102,13 +102,15 @@ def clone_at(folder: Path, *, is_root: bool = True) -> Clone | None:
     """
     if not folder.is_dir():
         return None
+    above = [place for place in (folder.resolve(), *folder.resolve().parents) if (place / ".git").exists()]
+    if not is_root and not above:
+        return None  # without asking git, which gets the caller's variables
     try:
         told = git_command.run(*_DISCOVER, "-C", str(folder), "rev-parse", *_FACTS, git_dir=None)
     except GitError:
         return None
     git_dir, objects, shallow = map(Path, told.splitlines()[:3])
-    above = (place for place in (folder.resolve(), *folder.resolve().parents) if (place / ".git").exists())
-    root = next(above, git_dir)
+    root = next(iter(above), git_dir)
     if is_root and folder.resolve() not in (git_dir, root):
         return None
     return Clone(git_dir, objects, shallow, root)

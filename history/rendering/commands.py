@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from build.errors import TidemarkError
 from build.version import Version
 from history.changes.level_shift import Course, Direction, direction_between
-from history.changes.report import ChangeReport
 from history.comparison.beside.curves import LEVELS
 from history.errors import stored_version
 from history.escaping.characters import one_line
@@ -23,6 +22,7 @@ from suites.keys.levels import LEVEL
 from suites.metrics import METRICS, PRIMARY
 
 if TYPE_CHECKING:
+    from history.changes.report import ChangeReport
     from suites.definition import Suite
     from suites.keys.profile import Profile
 
@@ -68,7 +68,7 @@ def run_again(
     return [*_notes(session, names), quoted(words)]
 
 
-def change_again(report: ChangeReport) -> list[str]:
+def change_again(report: "ChangeReport") -> list[str]:
     """Return lines for a shell that measure the versions before and after a change, and compare them."""
     change, member = report.change, report.main_series
     names, step = [change.last_before.version, change.first_after.version], member.key.step
@@ -96,7 +96,7 @@ WITHOUT_COMMIT = {
 """Why no bisect is offered for a change that is no step, and what to do instead."""
 
 
-def change_search(report: ChangeReport) -> list[str]:
+def change_search(report: "ChangeReport") -> list[str]:
     """Return lines for a shell that search for the commit behind a change; none within one version.
 
     A comment says what to do about a change that is no step.
@@ -150,7 +150,7 @@ def _followed(definition: Mapping[str, Any], old: Version, new: Version) -> str:
     return f"{made[0].get('name')}={made[0].get('repository')}" if is_of_night else ""
 
 
-def change_decision(report: ChangeReport) -> list[str]:
+def change_decision(report: "ChangeReport") -> list[str]:
     """Return lines for a shell that acknowledge an open change, or take that back; none for a closed one.
 
     The reason in it has to be replaced by one's own.

@@ -80,8 +80,8 @@ def check_request(request: Request, home: Home) -> Sizes:
     if profile.mode is Mode.ROUNDS:
         servers = len(request.versions)
         require_few_slices(servers, profile.seconds, profile.slice_seconds, profile.warm_seconds)
-    tool("setpriv")
     require_runnable(request.suite)
+    tool("setpriv")
     require_short_sockets(home.data / LONGEST_DATA_NAME)
     home.path.mkdir(parents=True, exist_ok=True)
     require_reachable(home.path)

@@ -66,7 +66,10 @@ def test_no_password_is_shown_whatever_is_around_it(scheme: str, before: str, af
     assert SECRET not in without_secrets(f"{scheme}://me:{before}{SECRET}{after}{rest}")
 
 
-@given(schemes, st.text("abcdefgh_-%/.", min_size=1, max_size=8), unquoted, unquoted)
+values = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_characters="&"), max_size=8)
+
+
+@given(schemes, st.text("abcdefgh_-%/.", min_size=1, max_size=8), values, values)
 def test_no_value_of_a_query_is_shown(scheme: str, name: str, before: str, after: str) -> None:
     address = f"{scheme}://host/x?a=1&{name}={before}{SECRET}{after}&sslmode=require"
     assert SECRET not in without_secrets(address)

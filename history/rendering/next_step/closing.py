@@ -74,7 +74,7 @@ def _over_nights(
         *notes, line = run_again(contender.session, (), names, DECIDED)
         if line.startswith("#"):
             return f"{head}: {line.removeprefix('# ')}"
-        head += "".join(f"; {note.removeprefix('# ').rstrip('.')}" for note in notes)
+        head += _said(notes)
         again = located(" ".join([line, *map(shlex.quote, options)]))
         return f"{head}; further nights narrow it, or rounds of its last night's versions: {again}"
     where = ["--history", options[options.index("--history") + 1]] if "--history" in options else []
@@ -111,9 +111,14 @@ def _open(
         if line.startswith("#"):
             return f"{head}: {line.removeprefix('# ')}"
         line = located(" ".join([line, *map(shlex.quote, options)]))
-        said = [note.removeprefix("# ").rstrip(".") for note in notes]
-        head += "".join(f"; {note[:1].lower()}{note[1:]}" for note in said)
+        head += _said(notes)
     return f"{head}: about {in_words(total)} more: {line}"
+
+
+def _said(notes: Sequence[str]) -> str:
+    """Return the comments before a command as the rest of a sentence."""
+    said = [note.removeprefix("# ").rstrip(".") for note in notes]
+    return "".join(f"; {note[:1].lower()}{note[1:]}" for note in said)
 
 
 def minutes_for(seconds: float) -> int:

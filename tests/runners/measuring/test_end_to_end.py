@@ -47,7 +47,7 @@ def tidemark(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
 def test_ten_steps_on_two_releases(home: Home, postgres_17: Build, postgres_18: Build) -> None:
     ran = tidemark(home, "run", "--seconds", "1", "--repetitions", "1", "--no-exact", *PAIR)
     assert ran.returncode == 0, ran.stderr
-    assert "./compare.py postgres@17.11 postgres@18.6 --session " in ran.stdout
+    assert f"{ROOT}/compare.py postgres@17.11 postgres@18.6 --session " in ran.stdout
 
     compared = tidemark(home, "compare", OLD, NEW, "--format", "json")
     assert compared.returncode == 2, "one repetition must not look clean"
@@ -71,7 +71,7 @@ def test_two_variants_of_one_version(home: Home, postgres_18: Build) -> None:
     words = ("--step", "update-index", "--seconds", "1", "--repetitions", "1", "--no-exact")
     ran = tidemark(home, "run", *words, "--keep-disturbed", "--set", "mem:work_mem=8MB", NEW, variant)
     assert ran.returncode == 0, ran.stderr
-    assert f"next: ./compare.py {NEW} '{variant}' --session " in ran.stdout
+    assert f"next: TIDEMARK_HOME={home.path} {ROOT}/compare.py {NEW} '{variant}' --session " in ran.stdout
     assert f"\n{variant}: work_mem = 8MB\n" in tidemark(home, "compare", NEW, variant).stdout
     connection = sqlite3.connect(home.history)
     query = """SELECT version, settings ->> 'work_mem', runs.build_id FROM runs
@@ -162,7 +162,7 @@ def test_two_install_prefixes(
     ran = tidemark(home, "run", *words, "--keep-disturbed", old, new)
     assert ran.returncode == 0, ran.stderr
     found = re.search(
-        r"^next: \./compare\.py (postgres@old=[0-9a-f]{12}) (postgres@new=[0-9a-f]{12}) ", ran.stdout, re.M
+        r"^next: .*/compare\.py (postgres@old=[0-9a-f]{12}) (postgres@new=[0-9a-f]{12}) ", ran.stdout, re.M
     )
     assert found is not None, ran.stdout
     for names in (found.groups(), ("postgres@old", "postgres@new"), (old, new)):

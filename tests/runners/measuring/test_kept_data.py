@@ -141,7 +141,7 @@ def test_without_tpchgen_nothing_is_started(
     assert "tpchgen-cli is not installed" in said
     assert "./tidemark setup" in said
     with pytest.raises(ProcessError):
-        QueryConductor(SUITE, ROOM)
+        QueryConductor(SUITE, ROOM).version()
 
 
 # --- loading fails
