@@ -34,7 +34,6 @@ from runners.bisect.run.candidates import git_source_of, shown_address
 from runners.bisect.run.event_log import read_log
 from runners.console import add_to_job_summary, progress
 from runners.exit_codes import TROUBLE
-from runners.fitness.busy import note_if_busy
 from runners.measuring.variants import (
     Variant,
     compiled_for_layers,
@@ -44,6 +43,7 @@ from runners.measuring.variants import (
 )
 from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import Box, load_plan, plan_history
+from runners.occupancy.busy import note_if_busy
 from runners.occupancy.pause import require_not_paused
 from runners.occupancy.waiting import machine_awaited
 from runners.values import history_of

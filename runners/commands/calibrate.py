@@ -21,10 +21,10 @@ from history.store.records import StepNoise
 from history.store.writer import Store
 from runners.commands.run import RequestError, sources_of
 from runners.console import progress, say_problems
-from runners.fitness.busy import note_if_busy
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import require_defined, variants_of
+from runners.occupancy.busy import note_if_busy
 from runners.occupancy.waiting import machine_awaited
 from runners.values import history_of
 from suites.definition import load_suite

@@ -27,12 +27,12 @@ from history.spool.opening import open_recorded
 from history.store.writer import Store
 from runners.bisect.run.builds import provider
 from runners.console import progress, say_problems
-from runners.fitness.busy import note_if_busy
 from runners.measuring.durations.expected import expected, recorded_of
 from runners.measuring.layouts import require_layouts
 from runners.measuring.request import PASSES, Exact, Request, Sampled, counted_once
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import definition_of, require_defined, variants_of
+from runners.occupancy.busy import note_if_busy
 from runners.occupancy.waiting import machine_awaited
 from runners.own_workload.suite_folder import suite_of
 from runners.values import history_of

@@ -21,11 +21,11 @@ from history.store.writer import Store
 from history.timestamps import now
 from report.writing.alone import tried_alone
 from runners.console import add_to_job_summary, progress
-from runners.fitness.busy import note_if_busy
 from runners.measuring.layouts import require_layouts
 from runners.measuring.session import SessionOutcome
 from runners.nightly.inputs import TryInputs, box_for_try
 from runners.nightly.plan import Box, load_plan
+from runners.occupancy.busy import note_if_busy
 from runners.occupancy.pause import require_not_paused
 from runners.occupancy.waiting import machine_awaited
 from runners.own_workload.arguments import USUAL_SUITE

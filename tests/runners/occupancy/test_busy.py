@@ -1,6 +1,6 @@
 """What is said of a busy machine before anything is measured."""
 
-from runners.fitness.busy import busy
+from runners.occupancy.busy import busy
 from suites.accounting.disturbance import Disturbance
 
 

@@ -3,6 +3,7 @@
 from build.home import Home
 from build.progress import Progress
 from runners.fitness.checked_machine import CheckedMachine
+from runners.measuring.machine_lock import current_holder
 from suites.accounting.disturbance import Disturbance, DisturbanceLimits
 
 SAMPLE_SECONDS = 0.5
@@ -10,7 +11,12 @@ SAMPLE_SECONDS = 0.5
 
 
 def note_if_busy(home: Home, progress: Progress, instead: str) -> None:
-    """Note that other processes or guests use this machine; `instead` is what can be done beside waiting."""
+    """Note that other processes or guests use this machine; `instead` is what can be done beside waiting.
+
+    Nothing is said while Tidemark itself measures here: what comes next waits for that, or says so.
+    """
+    if current_holder(home) is not None:
+        return
     try:
         sample = CheckedMachine(home.path, sample_seconds=SAMPLE_SECONDS).sample
     except (OSError, ValueError):
