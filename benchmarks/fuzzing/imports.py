@@ -31,6 +31,7 @@ from history.transfer.format_detection import format_of
 from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.plausibility import impossible
 from history.transfer.row_source import TransferError
+from suites.metrics import PRIMARY
 
 FACTS = ROOT / "tests/golden/facts/postgres-sysbench-40threads-2025-11"
 
@@ -200,7 +201,7 @@ def _profile_captures() -> Sequence[bytes]:
 GIVEN = Given(machine="box", suite="write-heavy", when=datetime(2026, 1, 1, tzinfo=UTC), cores=48)
 
 BRANCH = "postgres@main"
-COLUMNS = {"inserts": ("qps", ""), "p99": ("latency_p99_ms", "")}
+COLUMNS = {"inserts": (PRIMARY, ""), "p99": ("latency_p99_ms", "")}
 """What the columns of the CSV of Otava hold."""
 
 _CSV = (

@@ -11,6 +11,7 @@ from suites.counting.counted_pass import MIN_WARM
 from suites.counting.engines import COUNTED
 from suites.generators.load import CountedWork, Generator, PassLength
 from suites.keys.step import Step
+from suites.metrics import PROVED_ROWS, RECOVERY
 from suites.server import Server
 
 WORK_SECONDS = 2.0
@@ -35,6 +36,16 @@ class Recovered:
 
     problem: str = ""
     """What went wrong; empty if nothing did."""
+
+
+def proof_values(recovered: Recovered, *, are_same: bool) -> dict[str, float]:
+    """Return what is recorded of a recovery, as metrics; `are_same` says whether its rows are the base's."""
+    values: dict[str, float] = {}
+    if recovered.seconds is not None:
+        values[RECOVERY] = recovered.seconds
+    if are_same and recovered.digests is not None:
+        values[PROVED_ROWS] = float(recovered.digests.rows)
+    return values
 
 
 def work_and_crash(

@@ -13,13 +13,12 @@ from build.errors import TidemarkError
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
 from suites.checking.table_digests import Digests, digests
-from suites.counting.fixed_work import Recovered, work_and_crash
+from suites.counting.fixed_work import Recovered, proof_values, work_and_crash
 from suites.generators.load import Generator
 from suites.generators.registry import GENERATORS
 from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import PROVED_ROWS, RECOVERY
 from suites.server import Server
 from suites.sizing import Sizes, fit_together, max_transactions, this_machine
 
@@ -33,10 +32,10 @@ class WorkDone:
 
     refuted: dict[str, str] = field(default_factory=dict)
     """What a contender did not do that the base did, in words."""
-    same_rows: dict[str, int] = field(default_factory=dict)
-    """The rows that are the same in the base, which is among them, and another version."""
-    recovery_seconds: dict[str, float] = field(default_factory=dict)
-    """From the start after the crash until connections were accepted."""
+    recovered: dict[str, Recovered] = field(default_factory=dict)
+    """What each version held."""
+    same: set[str] = field(default_factory=set)
+    """The versions with the same rows: the base, which is among them, and others."""
 
 
 @dataclass
@@ -97,10 +96,7 @@ class WorkProofs:
     def _compare(self, step: Step, versions: Sequence[MeasuredVersion]) -> WorkDone:
         """Let versions do the same work, and compare those of the base's engine with it."""
         found = dict(zip((version.name for version in versions), self._found(step, versions), strict=True))
-        work = WorkDone()
-        for name, recovered in found.items():
-            if recovered.seconds is not None:
-                work.recovery_seconds[name] = recovered.seconds
+        work = WorkDone(recovered=found)
         base = next((version for version in versions if version.name == self.base), None)
         if base is None or (held := found[self.base].digests) is None:
             return work
@@ -111,7 +107,7 @@ class WorkProofs:
             if rows is None:
                 work.refuted[version.name] = found[version.name].problem
             elif not (apart := rows.differs_from(held)):
-                work.same_rows |= {version.name: rows.rows, self.base: rows.rows}
+                work.same |= {version.name, self.base}
             elif self._is_steady(step, base, held) and self._were_loaded_alike(version, base):
                 work.refuted[version.name] = f"after the same transactions as {self.base}, {'; '.join(apart)}"
         return work
@@ -172,9 +168,5 @@ def loaded_rows(server: Server) -> Digests:
 def _with(work: WorkDone, name: str, measurement: Measurement) -> Measurement:
     if name in work.refuted:
         return Measurement({}, (), [work.refuted[name]])
-    found: dict[str, float] = {}
-    if name in work.recovery_seconds:
-        found[RECOVERY] = work.recovery_seconds[name]
-    if name in work.same_rows:
-        found[PROVED_ROWS] = float(work.same_rows[name])
+    found = proof_values(work.recovered[name], are_same=name in work.same)
     return replace(measurement, values={**measurement.values, **found})
