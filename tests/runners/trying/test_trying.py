@@ -23,7 +23,7 @@ from runners.cli import main
 from runners.measuring import session
 from runners.measuring.request import Request
 from runners.trying import trial
-from runners.trying.answer import TryAnswer, markdown
+from runners.trying.answer import StepAnswer, TryAnswer, markdown
 from runners.trying.changes import changes_of
 from runners.trying.command import answer_of, require_page, write_page
 from runners.trying.series import base_commit_of
@@ -309,3 +309,10 @@ def test_the_first_try_reads_minutes_from_the_history_of_the_machine(lab: Lab) -
     (expected,) = (note for note in lab.progress.notes if note.startswith("expected: "))
     assert "rounds of 3 steps about" in expected
     assert "a guess" not in expected
+
+
+def test_a_step_that_only_the_new_side_fails_is_worse_and_equal_instructions_decide_nothing() -> None:
+    failed = StepAnswer("delete", None, None, failure="sbtest1 has 9 rows instead of 10")
+    assert (failed.is_worse, failed.is_decided) == (True, False)
+    unknown = StepAnswer("delete", None, None)
+    assert (unknown.is_worse, unknown.is_decided, unknown.is_unchanged) == (False, False, False)
