@@ -26,6 +26,7 @@ from build.programs import environment
 from build.version import parse_version
 from runners.commands.demo import PATCH
 from runners.console import Lines
+from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from suites.definition import load_suite
 from suites.generators.load import Share, WorkLimit
@@ -95,10 +96,9 @@ def slices_figures(home: Home) -> Iterable[Figure]:
     through: list[float] = []
     with (
         measuring_alone(home),
-        tempfile.TemporaryDirectory(prefix="own-", dir=home.path) as folder,
-        loaded_server(suite, version, home, Path(folder) / "1") as server,
+        data_folder(home, f"o{os.getpid()}") as folder,
+        loaded_server(suite, version, home, folder / "1") as server,
     ):
-        Path(folder).chmod(0o755)  # the user of the server enters it
 
         def in_slices() -> None:
             share = Share(Schedule(SLICE_SECONDS, (0,) * SLICES, gap_share=0.0), round=len(through))
