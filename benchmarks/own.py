@@ -32,6 +32,7 @@ from suites.definition import load_suite
 from suites.generators.load import Share, WorkLimit
 from suites.generators.pgbench.client import Pgbench
 from suites.generators.pgbench.transcript import PgbenchTranscript
+from suites.generators.placement import placement
 from suites.metric import QPS
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule
@@ -94,6 +95,7 @@ def slices_figures(home: Home) -> Iterable[Figure]:
     build = provide(version, home, Lines())
     room = sizes(suite, suite.profile("smoke"), this_machine(), suite.steps)
     generator, step = Pgbench(suite, room, build), suite.steps[0]
+    cores = placement(step, room).client
     by_hand: list[float] = []
     through: list[float] = []
     with (
@@ -110,7 +112,11 @@ def slices_figures(home: Home) -> Iterable[Figure]:
         def alone() -> None:
             command = generator.arguments(server.address, step, WorkLimit(SLICE_SECONDS * SLICES, None))
             variables = environment.measured({})
-            printed = subprocess.run(command, capture_output=True, text=True, env=variables, check=True)
+            # On the cores of the slices' client: elsewhere, throughput on a virtual machine is another one.
+            bound = ["taskset", "--cpu-list", ",".join(map(str, cores))] if cores else []
+            printed = subprocess.run(
+                [*bound, *command], capture_output=True, text=True, env=variables, check=True
+            )
             transcript = PgbenchTranscript()
             for line in printed.stdout.splitlines():
                 transcript.read(line)
