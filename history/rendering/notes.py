@@ -31,8 +31,8 @@ MAX_DAYS = 5
 
 
 RESTARTED = (
-    "Each slice was a run of the load generator of its own: clients connected anew before it, which is not "
-    "measured, and began without a warm-up."
+    "Each slice was a run of the load generator of its own: its first second, in which clients connect and "
+    "fill their caches, does not count in throughput and costs."
 )
 """What sets sessions apart whose load generator cannot pause."""
 

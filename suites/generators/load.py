@@ -141,9 +141,22 @@ class Load:
     """The errors that ended a transaction, by cause; empty if the program does not say."""
     longest_ms: tuple[float, ...] = ()
     """The slowest transaction that ended in each second of work, in ms; empty if it is not known."""
+    restarted: bool = False
+    """Whether it is of several runs, in each of which clients connected anew before the observer began."""
     progress: tuple[tuple[float, float], ...] = ()
     """Seconds of the monotonic clock, and the queries finished by then, warm-up included, both ascending;
     empty if the work of a load is fixed in advance."""
+
+
+def rate_of(load: Load) -> float:
+    """Return the throughput of a load in queries/s.
+
+    Of one that was restarted only what the observer saw counts: clients that have just connected fill their
+    caches, once for each slice, which an application does once a day.
+    """
+    if load.restarted and load.watched_seconds > 0 and load.watched_queries > 0:
+        return load.watched_queries / load.watched_seconds
+    return load.queries / load.seconds
 
 
 def committed_in(load: Load) -> Mapping[str, int]:

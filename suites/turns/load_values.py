@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from suites.generators.load import KindLoad, Load
+from suites.generators.load import KindLoad, Load, rate_of
 from suites.metric import QPS
 from suites.metrics import FAILED, STALL_LIMITS, STALL_LIMITS_MS
 
@@ -24,9 +24,10 @@ LATENCY = {
 
 def load_values(load: Load) -> Mapping[str, float]:
     """Return throughput, latency and the variation of throughput as metrics."""
+    rate = rate_of(load)
     values = {
-        QPS: load.queries / load.seconds,
-        "tps": load.transactions / load.seconds,
+        QPS: rate,
+        "tps": rate * load.transactions / load.queries,
         "transactions": float(load.transactions),
         "seconds": load.seconds,
         "errors": float(load.errors),

@@ -35,7 +35,6 @@ from suites.sizing import Sizes
 FAILING_SECONDS = 3
 """How long a script may begin its transaction again and again before the step fails."""
 
-_STARTED = "Threads started!"
 _TICK = re.compile(rf"\[ \d+s \] thds: \d+ tps: ({NUMBER}) .* err/s: ({NUMBER})")
 
 
@@ -118,23 +117,22 @@ class PlainSysbench:
         )
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer, turn: int = 0) -> Load:
-        """Run one step; the observer measures from the first transaction to the last report of a second."""
+        """Run one step; the observer measures from the first report of a second to the last."""
         transcript, failing, reports = SysbenchTranscript(), _Failing(), 0
         argv = self.arguments(address, step, work, turn)
         cores = placement(step, self.sizes).client
         for pid, line in self._lines(address, argv, work.seconds + OVERTIME_SECONDS, cores):
             transcript.read(line)
             failing.read(line)
-            if line.startswith(_STARTED):
-                observer.begin(pid)
-            elif len(transcript.per_second) > reports:
+            if len(transcript.per_second) > reports:
+                (observer.end if reports else observer.begin)(pid)
                 reports = len(transcript.per_second)
-                observer.end(pid)
         load = transcript.load()
+        steady = load.per_second[1:]
         return replace(
             load,
-            watched_queries=sum(transcript.per_second),
-            watched_seconds=float(reports),
+            watched_queries=sum(steady),
+            watched_seconds=float(len(steady)),
             due=None if step.rate is None else least_due(step.rate * whole_seconds(work), load.transactions),
         )
 

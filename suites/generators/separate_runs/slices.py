@@ -54,7 +54,10 @@ def least_due(arrivals: float, done: int) -> int:
 
 
 def sum_of(loads: Sequence[Load]) -> Load:
-    """Return the combined result of several runs. Percentiles are means over the runs."""
+    """Return the combined result of several runs, in whose first second clients fill their caches.
+
+    Percentiles are means over the runs.
+    """
     failed: Counter[str] = Counter()
     for load in loads:
         failed.update(load.failed)  # unlike a sum, this keeps the causes that did not occur
@@ -69,10 +72,11 @@ def sum_of(loads: Sequence[Load]) -> Load:
         errors=sum(load.errors for load in loads),
         failed=dict(failed),
         longest_ms=tuple(longest for load in loads for longest in load.longest_ms),
-        per_second=tuple(rate for load in loads for rate in load.per_second),
+        per_second=tuple(rate for load in loads for rate in load.per_second[1:] or load.per_second),
         latency_ms=mean,
         watched_queries=sum(load.watched_queries for load in loads),
         watched_seconds=sum(load.watched_seconds for load in loads),
         due=sum(load.due or 0 for load in loads) if any(load.due is not None for load in loads) else None,
         late_seconds=max((load.late_seconds for load in loads), default=0.0),
+        restarted=True,
     )

@@ -16,6 +16,7 @@ from suites.generators.separate_runs.slices import sum_of
 from suites.keys.step import Step
 from suites.server import Address
 from suites.slices import Schedule
+from suites.turns.load_values import load_values
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.generators.test_sysbench_slices import Noting
 from tests.suites.servers import small
@@ -45,7 +46,9 @@ def test_the_sum_of_loads(parts: list[Load]) -> None:
     whole = sum_of(parts)
     for name in ("transactions", "queries", "seconds", "errors", "watched_queries", "watched_seconds"):
         assert getattr(whole, name) == pytest.approx(sum(getattr(part, name) for part in parts))
-    assert whole.per_second == tuple(rate for part in parts for rate in part.per_second)
+    assert whole.per_second == tuple(
+        rate for part in parts for rate in part.per_second[1:] or part.per_second
+    )
     assert whole.latency_ms["max"] == max(part.latency_ms["max"] for part in parts)
     for name in ("mean", "p99"):
         found = [part.latency_ms[name] for part in parts]
@@ -54,7 +57,17 @@ def test_the_sum_of_loads(parts: list[Load]) -> None:
 
 def test_the_sum_of_one_load_is_that_load() -> None:
     load = Load(5, 35.0, 1.0, 0, (35.0,), {"mean": 1.0, "p99": 2.0, "max": 3.0}, 30.0, 0.9)
-    assert sum_of([load]) == load
+    assert sum_of([load]) == replace(load, restarted=True)
+
+
+def test_the_first_second_of_a_restarted_run_does_not_count_in_its_rate() -> None:
+    """Clients that connect fill their caches: of slices of 3 s that would cost the rate some per cent."""
+    cold = Load(250, 1750.0, 3.0, 0, (700.0, 700.0), {"mean": 1.0}, 1400.0, 2.0)
+    values = load_values(sum_of([cold, cold]))
+    assert (values["qps"], values["tps"]) == (700.0, 100.0)
+    assert load_values(cold)["tps"] == pytest.approx(250 / 3)
+    shortest = sum_of([replace(cold, watched_queries=0.0, watched_seconds=0.0)])
+    assert load_values(shortest)["tps"] == pytest.approx(250 / 3)
 
 
 def test_a_percentile_that_one_part_lacks_is_not_of_the_whole() -> None:
