@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from build.engines import EngineRegistry
@@ -30,6 +30,9 @@ class Digests:
     seconds: float
     """How long it took to read them."""
 
+    indexes: Mapping[str, int] = field(default_factory=dict)
+    """Index, with its table -> the rows that it leads to."""
+
     @property
     def rows(self) -> int:
         """The rows of all tables."""
@@ -38,10 +41,16 @@ class Digests:
     def differs_from(self, other: "Digests") -> tuple[str, ...]:
         """Return how the tables differ from those of `other`, in words, by name; nothing if all are equal."""
         names = sorted({*self.tables, *other.tables})
-        return tuple(
+        tables = tuple(
             _difference(name, self.tables.get(name), other.tables.get(name))
             for name in names
             if self.tables.get(name) != other.tables.get(name)
+        )
+        # Where rows differ, so do those that an index leads to.
+        return tables or tuple(
+            f"index {name} leads to {self.indexes[name]} rows instead of {other.indexes[name]}"
+            for name in sorted(self.indexes.keys() & other.indexes.keys())
+            if self.indexes[name] != other.indexes[name]
         )
 
 
@@ -54,14 +63,15 @@ def _difference(name: str, mine: TableDigest | None, theirs: TableDigest | None)
 
 
 def digests(address: Address) -> Digests:
-    """Return the digests of all tables of a database that outlive a crash.
+    """Return the digests of all tables of a database that outlive a crash, with the rows of their indexes.
 
     Columns of a time are left out, because the clock fills them. Raises QueryError.
     """
     began = time.monotonic()
+    tables_of, indexes_of = _OF_ENGINE[address.engine]
     with connected(address) as connection, connection.cursor() as cursor:
-        found = dict(_OF_ENGINE[address.engine](cursor))
-    return Digests(found, time.monotonic() - began)
+        tables, indexes = dict(tables_of(cursor)), dict(indexes_of(cursor))
+    return Digests(tables, time.monotonic() - began, indexes)
 
 
 def _of_postgres(cursor: Any) -> Iterator[tuple[str, TableDigest]]:
@@ -81,6 +91,28 @@ def _of_postgres(cursor: Any) -> Iterator[tuple[str, TableDigest]]:
         number = f"('x' || left(md5({row}), {_DIGITS}))::bit({4 * _DIGITS})::bigint"
         cursor.execute(f"SELECT count(*), coalesce(sum({number}), 0) FROM ONLY {table} t")
         yield table, _digest(cursor)
+
+
+def _indexes_of_postgres(cursor: Any) -> Iterator[tuple[str, int]]:
+    cursor.execute(
+        """
+        SELECT i.indexrelid::regclass::text, c.oid::regclass::text, 't.' || quote_ident(a.attname)
+        FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam AND m.amname = 'btree'
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+        WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND i.indisvalid AND i.indpred IS NULL
+            AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+        ORDER BY 1
+        """
+    )
+    found = cursor.fetchall()
+    # Then only an index that begins with the column gives its order.
+    for method in ("seqscan", "bitmapscan", "sort"):
+        cursor.execute(f"SET enable_{method} = off")
+    for index, table, column in found:
+        ordered = f"SELECT {column} FROM ONLY {table} t ORDER BY {column} OFFSET 0"
+        cursor.execute(f"SELECT count(*) FROM ({ordered}) s")
+        yield f"{index} of {table}", int(cursor.fetchone()[0])
 
 
 def _of_innodb(cursor: Any) -> Iterator[tuple[str, TableDigest]]:
@@ -106,13 +138,37 @@ def _of_innodb(cursor: Any) -> Iterator[tuple[str, TableDigest]]:
         yield table, _digest(cursor)
 
 
+def _indexes_of_innodb(cursor: Any) -> Iterator[tuple[str, int]]:
+    cursor.execute(
+        """
+        SELECT DISTINCT table_name, index_name FROM information_schema.statistics
+        WHERE table_schema = DATABASE() AND index_type = 'BTREE' ORDER BY table_name, index_name
+        """
+    )
+    for names in cursor.fetchall():
+        table, index = (name.replace("`", "``") for name in names)
+        # COUNT(*) alone may read another index than the one that is forced.
+        cursor.execute(f"SELECT COALESCE(SUM(1), 0) FROM `{table}` FORCE INDEX (`{index}`)")
+        yield f"{names[1]} of {names[0]}", int(cursor.fetchone()[0])
+
+
 def _digest(cursor: Any) -> TableDigest:
     rows, content = cursor.fetchone()
     return TableDigest(int(rows), int(content))
 
 
-_OF_ENGINE: EngineRegistry[Callable[[Any], Iterator[tuple[str, TableDigest]]]] = EngineRegistry(
+_Reads = tuple[
+    Callable[[Any], Iterator[tuple[str, TableDigest]]],
+    Callable[[Any], Iterator[tuple[str, int]]],
+]
+"""What reads the tables of a database, and what counts rows through its indexes."""
+
+_OF_ENGINE: EngineRegistry[_Reads] = EngineRegistry(
     "digest of a table",
     __name__,
-    {Engine.POSTGRES: _of_postgres, Engine.MYSQL: _of_innodb, Engine.MARIADB: _of_innodb},
+    {
+        Engine.POSTGRES: (_of_postgres, _indexes_of_postgres),
+        Engine.MYSQL: (_of_innodb, _indexes_of_innodb),
+        Engine.MARIADB: (_of_innodb, _indexes_of_innodb),
+    },
 )

@@ -42,6 +42,26 @@ def test_versions_that_hold_the_same_rows_have_equal_digests(
         )
 
 
+def test_entries_that_an_index_lacks_are_told(server_folder: Path, postgres_18: Build) -> None:
+    with running(postgres_18, server_folder) as server:
+        ask(
+            server,
+            "CREATE TABLE t AS SELECT k, NULLIF(k % 3, 0) AS thirds FROM generate_series(1, 999) k",
+        )
+        for columns in ("k", "thirds, k", "(k + 1)", "k) WHERE (k > 5"):
+            ask(server, f"CREATE INDEX ON t ({columns})")
+        ask(server, "INSERT INTO t VALUES (0, 0)")
+        whole = digests(server.address)
+        assert whole.indexes == {"t_k_idx of t": 1000, "t_thirds_k_idx of t": 1000}
+        ask(server, "DELETE FROM t WHERE k = 0")
+        ask(server, "UPDATE pg_index SET indisready = false WHERE indexrelid = 't_thirds_k_idx'::regclass")
+        ask(server, "INSERT INTO t VALUES (0, 0)")  # which this index does not learn of
+        ask(server, "UPDATE pg_index SET indisready = true")
+        lacking = digests(server.address)
+        assert lacking.tables == whole.tables
+        assert lacking.differs_from(whole) == ("index t_thirds_k_idx of t leads to 999 rows instead of 1000",)
+
+
 def test_commits_of_relaxed_durability_are_there_after_the_crash(
     server_folder: Path, postgres_18: Build
 ) -> None:
@@ -71,9 +91,11 @@ def test_rows_of_mysql_have_digests_and_outlive_the_crash(server_folder: Path, m
             rows = "(1, NULL, 0xff00, NOW(), '[1]', 0.5), (2, '', 'x', NOW(), NULL, 1)"
             cursor.execute(f"CREATE TABLE tidemark.odd ({columns})")
             cursor.execute(f"INSERT INTO tidemark.odd VALUES {rows}")
+            cursor.execute("CREATE INDEX `of ``f` ON tidemark.odd (f, id)")
             connection.commit()
         before = digests(server.address)
         assert before.tables["odd"].rows == 2
+        assert before.indexes == {"PRIMARY of odd": 2, "of `f of odd": 2}
         after = crashed(server)
         assert (after.problem, after.digests and after.digests.differs_from(before)) == ("", ())
         with server.connect() as connection, connection.cursor() as cursor:
