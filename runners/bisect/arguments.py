@@ -13,7 +13,7 @@ from suites.metrics import PRIMARY
 EXIT_CODES = (
     "exit codes: 0 there is an answer: a commit, a range, two or more steps, a slope, that levels vary from "
     "commit to commit, or that good and bad do not differ; 1 undecided: the budget or the rounds are used "
-    "up, and the same command resumes; 2 trouble"
+    "up, and the last line has the command that goes on; 2 trouble"
 )
 
 

@@ -12,11 +12,12 @@ from build.addresses import redacted, without_secrets
 from build.errors import TidemarkError
 from build.extensions.extension import parse_extension, require_extensible
 from build.home import Home, locate_for_writing
+from build.progress import in_words
 from build.version import Engine, Version, parse_revision, parse_version
 from history.errors import HistoryError
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader, open_store
-from history.rendering.next_step.closing import command, located
+from history.rendering.next_step.closing import command, located, minutes_for, with_budget, with_option
 from history.rendering.plain_table import standard_output
 from history.store import bisects
 from history.store.bisects import Bisect
@@ -25,6 +26,7 @@ from history.store.writer import Store
 from history.timestamps import now
 from runners.alerting.outbox import update_issue
 from runners.bisect.domain.question import Question, QuestionError, metric_named, require_direction
+from runners.bisect.report.remaining import seconds_left
 from runners.bisect.report.render import markdown, text
 from runners.bisect.report.replay import read_file, replay
 from runners.bisect.report.state import BisectState, export, load_state
@@ -97,17 +99,33 @@ def search(arguments: argparse.Namespace) -> int:
     print(text(state), end="")
     add_to_job_summary(markdown(state))
     chosen = f" --history {shlex.quote(without_secrets(arguments.history))}" if arguments.history else ""
-    print(f"\n{_last_line(code(state), log.bisect.uid, chosen, arguments.words)}")
+    words = [redacted(word) for word in arguments.words if word != "--again"]
+    if code(state) == UNDECIDED and words:
+        print(f"\n{_open(state, bisect.seconds, words)}")
+    else:
+        report = f"./tidemark bisect report {log.bisect.uid} --format markdown{chosen}"
+        print(f"\nfor an issue: {located(report)}")
     return code(state)
 
 
-def _last_line(result: int, uid: str, chosen: str, words: Sequence[str]) -> str:
-    """Return what comes next: the same command goes on with a search without an answer."""
-    if result == UNDECIDED and words:
-        same = [redacted(word) for word in words if word != "--again"]
-        return f"undecided; it goes on from here with: {command(['./tidemark', *same])}"
-    report = located(f"./tidemark bisect report {uid} --format markdown{chosen}")
-    return f"for an issue: {report}"
+def _open(state: BisectState, seconds: float, words: Sequence[str]) -> str:
+    """Return what comes next of a search without an answer, whose last session took so many `seconds`.
+
+    The same command goes on with it, unless it has used up its rounds: another one searches what is left.
+    """
+    verdict = state.verdict
+    if verdict is not None:
+        ends = {"--good": verdict.low, "--bad": verdict.high}
+        for option, place in ends.items():
+            words = with_option(words, option, state.point(place).short)
+        if ends == {"--good": 0, "--bad": state.log.span.length}:
+            words = [*words, "--again"]
+        return f"undecided, its rounds are used up; another search: {command(['./tidemark', *words])}"
+    left = seconds_left(state, seconds)
+    if left is None:
+        return f"undecided, not known yet how much longer: {command(['./tidemark', *words])}"
+    same = ["./tidemark", *with_budget(words, minutes_for(left))]
+    return f"undecided: about {in_words(left)} more: {command(same)}"
 
 
 def note_progress(error: BaseException, store: Store, run: BisectRun) -> None:

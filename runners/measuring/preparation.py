@@ -23,14 +23,13 @@ from history.store.reader import Reader
 from history.store.records import CalibratedNoise, Machine, VersionFailure
 from runners.measuring.failures.cause import build_failure
 from runners.measuring.layouts import require_layouts
-from runners.measuring.request import Exact, Request, Sampled, counted_once
+from runners.measuring.request import Exact, Request, Sampled, counted_once, is_slowly_counted
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
 from runners.measuring.variants import definition_of
 from suites.additions.names import CompanionName
 from suites.additions.registry import kind_of
 from suites.capabilities import SettingError, require_engine
-from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.data_copies.store import DataCopies
 from suites.engines import make_server, require_settings, require_short_sockets
@@ -206,11 +205,11 @@ def callgrind_of(request: Request, progress: Progress) -> Callgrind | None:
     try:
         if not GENERATORS[request.suite.generator].counts:
             raise ServerError(f"{request.suite.generator} cannot carry out fixed work between marks")
-        slow = [str(version) for version in request.versions if not COUNTED[version.engine].beside_rounds]
+        slow = next((version for version in request.versions if is_slowly_counted(version)), None)
         if request.has_companions:
             raise ServerError("a server under callgrind has neither companions nor listeners")
-        if slow and request.exact is not Exact.ONLY:
-            raise ServerError(f"a pass of {slow[0]} takes minutes; --exact-only carries passes out")
+        if slow is not None and request.exact not in (Exact.ONLY, Exact.FIRST):
+            raise ServerError(f"a pass of {slow} takes minutes; --exact-only or --budget carries passes out")
         found = find_callgrind()
     except TidemarkError as error:
         if request.exact is Exact.ONLY:

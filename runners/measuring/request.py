@@ -20,6 +20,7 @@ from runners.measuring.variants import (
 )
 from suites.additions.registry import LISTENERS, prepares, settings_for
 from suites.capabilities import CAPABILITIES
+from suites.counting.engines import COUNTED
 from suites.definition import Suite
 from suites.durability import Durability
 from suites.keys.profile import Mode, Profile
@@ -33,6 +34,11 @@ def counted_once(steps: Sequence[Step]) -> tuple[Step, ...]:
     for step in steps:
         first.setdefault(step.plain_name, step)
     return tuple(first.values())
+
+
+def is_slowly_counted(version: Version) -> bool:
+    """Return whether a counted pass of a version takes minutes, because its server starts so slowly."""
+    return not COUNTED[version.engine].beside_rounds
 
 
 class Sampled(StrEnum):
@@ -57,7 +63,8 @@ class Exact(StrEnum):
     ONLY = "only"
     """Instead of the slices: each round is one counted pass."""
     FIRST = "first"
-    """In passes of their own before all rounds: steps that they leave in doubt get rounds first."""
+    """In passes of their own before all rounds: steps that they leave in doubt get rounds first. Where a pass
+    takes minutes, half of the budget is left to rounds."""
     DRIVEN = "driven"
     """Instead of the slices, in the rounds that the driver of the session chooses."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from build.build import Build
 from build.files import make_folder
-from build.progress import Progress, ProgressTask
+from build.progress import Progress, ProgressTask, in_words
 from history.comparison.exact import MAX_PASSES
 from history.counts import counted
 from runners.measuring.durations.deadline import Deadline
@@ -16,7 +16,7 @@ from runners.measuring.failures.cause import run_failure
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import Layouts
 from runners.measuring.passes.counted_passes import CountedPasses
-from runners.measuring.request import Exact, Request, counted_once
+from runners.measuring.request import Exact, Request, counted_once, is_slowly_counted
 from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
@@ -33,6 +33,10 @@ from suites.slices import Schedule
 MIN_BLOCK_SECONDS = 10.0
 """The shortest time in seconds that a version is measured in one block of long mode, unless its step is
 shorter."""
+
+
+SLOW_PASS_SECONDS = 120.0
+"""A guess, before the first one: what a pass of servers that start slowly under callgrind takes."""
 
 
 class NothingLoadedError(ServerError):
@@ -94,7 +98,7 @@ class Rounds:
                     self._measure_blocks(versions, task)
                     return True
                 deadline = Deadline(self.request, began, time.monotonic)
-                self._count_first(versions, task)
+                self._count_first(versions, deadline, task)
                 last: dict[str, int] = {}
                 for steps in self._by_doubt(versions):
                     last |= self._measure_rounds(steps, versions, deadline, task)
@@ -148,16 +152,41 @@ class Rounds:
 
     # --- rounds mode: each round begins from the loaded data
 
-    def _count_first(self, versions: Sequence[MeasuredVersion], task: ProgressTask) -> None:
-        """Carry out the passes that come before all rounds, whatever they take of the budget."""
+    def _count_first(
+        self, versions: Sequence[MeasuredVersion], deadline: Deadline, task: ProgressTask
+    ) -> None:
+        """Carry out the passes that come before all rounds, whatever they take of the budget.
+
+        Where a pass takes minutes, those of a step come before those of the next one, and none begins that
+        would leave less than half of the budget to rounds.
+        """
         if self.passes is None or self.request.exact is not Exact.FIRST:
             return
-        steps, first = counted_once(self.request.steps), self.request.first_pass
-        for number in range(first, first + MAX_PASSES):
-            for step in steps:
-                if number < first + self.request.passes or self.passes.need_more(step, versions):
-                    task.rename(f"pass {number - first + 1}: {step.name} ({counted(len(steps), 'step')})")
-                    self.count_round(number, step, versions)
+        steps, first, least = counted_once(self.request.steps), self.request.first_pass, self.request.passes
+        order = [(number, step) for number in range(first, first + MAX_PASSES) for step in steps]
+        is_slow = any(map(is_slowly_counted, self.request.versions))
+        if is_slow:
+            order.sort(key=lambda one: steps.index(one[1]))
+        took = SLOW_PASS_SECONDS
+        for number, step in order:
+            if number >= first + least and not self.passes.need_more(step, versions):
+                continue
+            if is_slow and not deadline.leaves_rounds(took * (least if number == first else 1)):
+                self._tell_uncounted(steps[steps.index(step) + (number > first + 1) :], took)
+                return
+            task.rename(f"pass {number - first + 1}: {step.name} ({counted(len(steps), 'step')})")
+            is_new, began = not self.recorder.recorded_versions(step, number), time.monotonic()
+            self.count_round(number, step, versions)
+            took = time.monotonic() - began if is_new else took
+
+    def _tell_uncounted(self, steps: Sequence[Step], seconds: float) -> None:
+        """Say which steps are left to rounds, as a pass takes so many seconds."""
+        if steps:
+            names = ", ".join(step.name for step in steps)
+            self.progress.note(
+                f"not counted: {names}: a pass takes about {in_words(seconds)}, and half of the budget is "
+                "for rounds; --exact-only counts all"
+            )
 
     def _by_doubt(self, versions: Sequence[MeasuredVersion]) -> list[Sequence[Step]]:
         """Return the steps in the groups that are decided one after the other."""

@@ -9,10 +9,11 @@ from suites.checking.queries import connected
 from suites.checking.table_digests import Digests, digests
 from suites.counting.counted_pass import MIN_WARM
 from suites.counting.engines import COUNTED
-from suites.generators.load import CountedWork, Generator, PassLength
+from suites.generators.load import CountedWork, Generator, LoadError, LongPassError, PassLength
 from suites.keys.step import Step
 from suites.metrics import PROVED_ROWS, RECOVERY
-from suites.server import Server
+from suites.server import Server, ServerError
+from suites.turns.failures import death_soon, with_logged
 
 WORK_SECONDS = 2.0
 """What the transactions may take, by the cost of the first ones."""
@@ -32,10 +33,10 @@ class Recovered:
     """From its start until it accepted connections, recovery included; None if it did not come back."""
 
     digests: Digests | None
-    """What it held then; None if that could not be read."""
+    """What it held then; None if something went wrong before."""
 
     problem: str = ""
-    """What went wrong; empty if nothing did."""
+    """How the server or its load failed, as in a round; empty if neither did."""
 
 
 def proof_values(recovered: Recovered, *, are_same: bool) -> dict[str, float]:
@@ -54,21 +55,39 @@ def work_and_crash(
     """Run fixed transactions of a step on a server from its loaded data, and crash it; it is down afterwards.
 
     There are at most `most` of them, if that is given; `agree` returns how many all versions run, from what
-    one of them can afford. Raises TidemarkError when the server does not start, or when the load fails.
+    one of them can afford. Raises TidemarkError for what need not be the server's fault: its data cannot be
+    restored, the load reaches its time limit, or the rows of a server that is up cannot be read.
     """
 
     def choose(seconds: float) -> PassLength:
         affordable = max(1, min(MAX_WORK, most or MAX_WORK, int(WORK_SECONDS / max(seconds, 1e-6))))
         return PassLength(MIN_WARM, agree(affordable))
 
+    work = CountedWork(COUNTED[server.build.version.engine].mark, LIMIT_SECONDS, choose)
     try:
         server.restore(is_timed=False)
-        server.start()
-        work = CountedWork(COUNTED[server.build.version.engine].mark, LIMIT_SECONDS, choose)
-        generator.count(server.address, step, work)
-        return crashed(server)
+        try:
+            server.start()
+            generator.count(server.address, step, work)
+            return crashed(server)
+        except TidemarkError as error:
+            problem = _failure(server, step, error)
+            if problem is None:
+                raise
+            return Recovered(None, None, problem)
     finally:
         server.abandon()
+
+
+def _failure(server: Server, step: Step, error: TidemarkError) -> str | None:
+    """Return how a server, or the load on it, failed by itself; None if it cannot be known."""
+    if isinstance(error, ServerError):
+        return str(error)
+    if (ended := death_soon(server)) is not None:
+        return f"{server.build.version} died during the fixed work of {step.name}: {ended}"
+    if isinstance(error, LoadError) and not isinstance(error, LongPassError):
+        return f"the fixed work of {step.name} fails: {with_logged(server, error)}"
+    return None
 
 
 def crashed(server: Server) -> Recovered:

@@ -1,10 +1,25 @@
 """The course of a counted pass as its load generator reports it: what a transaction costs, how far it is."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from build.files import write_atomically
-from suites.generators.load import COUNT, NUMBER, CountedWork, LongPassError, PassLength
+from suites.generators.load import (
+    COUNT,
+    NUMBER,
+    CountedLoad,
+    CountedWork,
+    LoadError,
+    LongPassError,
+    PassLength,
+)
+from suites.generators.programs import LateError
+from suites.generators.transcript import SysbenchTranscript
+from suites.keys.step import Step
+
+MARKS = 4
+"""The marks of a pass, which sysbench counts as queries (suites/generators/tidemark/slices.lua)."""
 
 _COST = re.compile(rf"tidemark: counted pass: ({NUMBER}) s a transaction")
 _AT = re.compile(rf"tidemark: counted pass at ({COUNT}) of ({COUNT}) after ({NUMBER}) s")
@@ -39,12 +54,12 @@ class PassCourse:
 
 
 class AnsweredCourse(PassCourse):
-    """The course that a load generator prints while it runs, which waits for a file with the length."""
+    """The course that sysbench prints while it runs, whose script waits for a file with the length."""
 
     def __init__(self, work: CountedWork, answer: Path) -> None:
         super().__init__(work)
         self.answer = answer
-        """The file for which the load generator waits: the transactions before the marks and between them."""
+        """The file for which the script waits: the transactions before the marks and between them."""
 
     def read(self, line: str) -> None:
         """Take in one line of output; lines of other kinds are ignored."""
@@ -53,3 +68,23 @@ class AnsweredCourse(PassCourse):
             write_atomically(self.answer, f"{length.warm} {length.counted}\n")
         elif match := _AT.fullmatch(line):
             self.tell(int(match[1]), int(match[2]), float(match[3]))
+
+    def followed(self, step: Step, lines: Iterable[str]) -> CountedLoad:
+        """Read the output of a pass of `step` up to its end, and return what was done.
+
+        Raises LoadError, and LongPassError at the time limit.
+        """
+        transcript = SysbenchTranscript()
+        try:
+            for line in lines:
+                transcript.read(line)
+                self.read(line)
+        except LateError as error:
+            raise self.too_long(step.name) from error
+        queries, length = transcript.summary.get("queries", 0.0) - MARKS, self.length
+        if length is None or transcript.summary.get("transactions") != length.counted or queries <= 0:
+            raise LoadError(
+                "sysbench did not finish the transactions of a counted pass",
+                hint="its output is incomplete, or its script is not of this version of Tidemark",
+            )
+        return CountedLoad(length.counted, queries / length.transactions)

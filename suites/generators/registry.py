@@ -113,6 +113,7 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
         _plain_sysbench,
         system_programs=("sysbench",),
         loading_programs=_loading_programs,
+        counts=True,
         check=require_script,
     ),
 }

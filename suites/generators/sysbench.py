@@ -24,7 +24,7 @@ from suites.generators.load import (
 )
 from suites.generators.pass_course import AnsweredCourse
 from suites.generators.placement import connect_seconds, placement
-from suites.generators.programs import OVERTIME_SECONDS, LateError, lines_of, lines_of_all, run_all
+from suites.generators.programs import OVERTIME_SECONDS, lines_of, lines_of_all, run_all
 from suites.generators.transcript import SysbenchTranscript, statements_in
 from suites.keys.generator_rules import LUA_MODULES
 from suites.keys.step import Step
@@ -49,9 +49,6 @@ UNEVEN_SHARE = 0.25
 
 LOAD_SECONDS_PER_MILLION_ROWS = 600
 """Time limit for loading a million rows, which is far more than loading takes unless it hangs."""
-
-MARKS = 4
-"""The marks of a counted pass, which sysbench counts as queries (suites/generators/tidemark.lua)."""
 
 TIMED_SECONDS = 6 * 3600.0
 """Time limit of the one transaction of a timed step, such as an index build, in a profile without a limit."""
@@ -244,24 +241,12 @@ class Sysbench:
         if step.timed:
             raise LoadError(f"{step.name} is one transaction, which no counted pass repeats")
         limits = ["--threads=1", "--time=0", "--events=0", f"--table_seed={self._seed(step, 0)}"]
-        transcript = SysbenchTranscript()
         with TemporaryDirectory(prefix="tidemark-") as folder:
             course = AnsweredCourse(work, Path(folder) / "length")
             marks = [f"--counted_file={course.answer}", f"--mark={work.mark}"]
             argv = self._command(address, [*limits, *_options(step.options), *marks, "run"])
-            try:
-                for _, line in lines_of(argv, work.seconds, self.environment, cwd=current_folder(address)):
-                    transcript.read(line)
-                    course.read(line)
-            except LateError as error:
-                raise course.too_long(step.name) from error
-        queries, length = transcript.summary.get("queries", 0.0) - MARKS, course.length
-        if length is None or transcript.summary.get("transactions") != length.counted or queries <= 0:
-            raise LoadError(
-                "sysbench did not finish the transactions of a counted pass",
-                hint="its output is incomplete, or the script is not of this version of Tidemark",
-            )
-        return CountedLoad(length.counted, queries / length.transactions)
+            lines = lines_of(argv, work.seconds, self.environment, cwd=current_folder(address))
+            return course.followed(step, (line for _, line in lines))
 
     def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
         script = str(self.suite.folder / str(self.suite.script))

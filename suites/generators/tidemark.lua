@@ -149,7 +149,7 @@ function tidemark.script(suite)
 
    function thread_run(thread_id)
       if sysbench.opt.counted_file ~= "" then
-         slices.run_counted(thread_id, connection)
+         slices.run_counted(thread_id, function() connection:query(sysbench.opt.mark) end, sysbench.opt.counted_file)
       elseif beside then
          if sysbench.opt.slice_ms > 0 then slices.run_background(thread_id, beside, beside_rate, run) end
       elseif rate() > 0 then

@@ -128,16 +128,21 @@ def minutes_for(seconds: float) -> int:
 
 def with_budget(words: Sequence[str], minutes: int) -> list[str]:
     """Return the words of a command line with `minutes` as its only `--budget`."""
+    return with_option(words, "--budget", str(minutes))
+
+
+def with_option(words: Sequence[str], option: str, value: str) -> list[str]:
+    """Return the words of a command line in which an option, such as `--budget`, has this value alone."""
     kept: list[str] = []
     is_value = False
     for word in words:
-        if is_value or word.startswith("--budget="):
+        if is_value or word.startswith(f"{option}="):
             is_value = False
-        elif word == "--budget":
+        elif word == option:
             is_value = True
         else:
             kept.append(word)
-    return [*kept, "--budget", str(minutes)]
+    return [*kept, option, value]
 
 
 def command(words: Sequence[str]) -> str:

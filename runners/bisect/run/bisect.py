@@ -111,6 +111,8 @@ class BisectRun:
     dependencies: Dependencies
     bisect: Bisect | None = field(default=None, init=False)
     """The one that is carried out; None until it is found or begun."""
+    seconds: float = field(default=0.0, init=False)
+    """How long this call searched, compiles included."""
 
     def run(self) -> Log:
         """Measure until there is a verdict or the time budget is exhausted; return the log.
@@ -127,6 +129,7 @@ class BisectRun:
             recorder = EventRecorder(self.store, bisect, self.dependencies.now)
             if bisect.verdict is None:
                 self._search(bisect, recorder, suite, began + self.request.budget_seconds)
+            self.seconds = self.dependencies.monotonic() - began
             if self.request.perf:
                 self._profile(recorder, suite)
             return recorder.log

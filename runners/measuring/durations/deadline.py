@@ -27,6 +27,10 @@ class Deadline:
         self.passed = self.passed or self._clock() + needed - self._began > self._request.limit_seconds
         return not self.passed
 
+    def leaves_rounds(self, seconds: float) -> bool:
+        """Return whether counting for so many seconds more leaves half of the budget to rounds."""
+        return self._clock() + seconds - self._began <= self._request.limit_seconds / 2
+
     def take(self, seconds: float) -> None:
         """Take in how long a round took."""
         self._rounds += 1

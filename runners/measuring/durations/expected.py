@@ -15,7 +15,7 @@ from history.counts import counted
 from history.open import open_reader
 from history.series.round_seconds import RecordedSeconds, recorded_seconds
 from history.store.reader import Reader
-from runners.measuring.request import PASSES, Request, counted_once
+from runners.measuring.request import PASSES, Request, counted_once, is_slowly_counted
 from runners.measuring.variants import definition_of
 
 START_SECONDS = 4.0
@@ -92,14 +92,17 @@ def _compile(version: Version, seconds: float | None) -> str:
 
 def _counts(request: Request, recorded: Recorded) -> str:
     steps = counted_once(request.steps)
-    what = f"counts of {counted(len(steps), 'step')}"
+    is_limited = request.has_deadline and any(map(is_slowly_counted, request.versions))
+    what = f"counts of {'up to ' * is_limited}{counted(len(steps), 'step')}"
     known = [recorded.rounds.counted.get(step.name) for step in steps]
     seconds = [value for value in known if value is not None]
     if not seconds:
         return f"{what} (not known yet how long)"
     mean = sum(seconds) / len(seconds)
     passes = request.passes or PASSES
-    return f"{what} about {in_words(mean * len(steps) * passes * len(request.versions))}"
+    whole = mean * len(steps) * passes * len(request.versions)
+    most = (request.budget_seconds or 0.0) / 2 if is_limited else whole
+    return f"{what} about {in_words(min(whole, most))}"
 
 
 def _rounds(request: Request, recorded: Recorded) -> str:

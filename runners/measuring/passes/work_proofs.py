@@ -2,7 +2,8 @@
 
 One client runs fixed transactions, so that servers of one engine must hold the same rows afterwards. A
 version that holds others is only accused when the base holds the same ones after doing it again, and when
-both were loaded with the same rows: a workload may draw random numbers in SQL.
+both were loaded with the same rows: a workload may draw random numbers in SQL. A version whose server or
+load fails where the base's does not has failed in the step, as in a round.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from suites.generators.registry import GENERATORS
 from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.server import Server
+from suites.server import Server, ServerError
 from suites.sizing import Sizes, fit_together, max_transactions, this_machine
 
 LARGEST_DATA = 1_000_000_000
@@ -94,18 +95,24 @@ class WorkProofs:
         return is_plain and can_count and len(versions) > 1 and all(map(self._is_small, versions))
 
     def _compare(self, step: Step, versions: Sequence[MeasuredVersion]) -> WorkDone:
-        """Let versions do the same work, and compare those of the base's engine with it."""
+        """Let versions do the same work, and compare those of the base's engine with it.
+
+        Raises TidemarkError if it is not known, as the base did not do it.
+        """
         found = dict(zip((version.name for version in versions), self._found(step, versions), strict=True))
         work = WorkDone(recovered=found)
         base = next((version for version in versions if version.name == self.base), None)
-        if base is None or (held := found[self.base].digests) is None:
+        if base is None:
             return work
+        held = found[self.base].digests
+        if held is None:
+            raise ServerError(f"{self.base}: {found[self.base].problem}")
         for version in versions:
-            rows, is_base = found[version.name].digests, version is base
-            if is_base or version.build.version.engine is not base.build.version.engine:
-                continue
+            rows = found[version.name].digests
             if rows is None:
                 work.refuted[version.name] = found[version.name].problem
+            elif version is base or version.build.version.engine is not base.build.version.engine:
+                continue
             elif not (apart := rows.differs_from(held)):
                 work.same |= {version.name, self.base}
             elif self._is_steady(step, base, held) and self._were_loaded_alike(version, base):

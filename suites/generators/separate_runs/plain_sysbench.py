@@ -3,6 +3,8 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from build.build import Build
 from suites.definition import Suite
@@ -18,12 +20,14 @@ from suites.generators.load import (
     WorkLimit,
     whole_seconds,
 )
+from suites.generators.pass_course import AnsweredCourse
 from suites.generators.placement import placement
 from suites.generators.programs import OVERTIME_SECONDS, TRIAL_SECONDS, lines_of
 from suites.generators.separate_runs.script_errors import located_in
 from suites.generators.separate_runs.script_options import lacks, lua_path
 from suites.generators.separate_runs.slices import least_due, run_each_slice
 from suites.generators.transcript import SysbenchTranscript
+from suites.keys.generator_rules import LUA_MODULES
 from suites.keys.step import Step
 from suites.keys.values import Option
 from suites.processes import run, tool
@@ -34,6 +38,9 @@ from suites.sizing import Sizes
 
 FAILING_SECONDS = 3
 """How long a script may begin its transaction again and again before the step fails."""
+
+COUNTING_SCRIPT = Path(__file__).with_name("counted.lua")
+"""The script that carries out the counted pass of another one."""
 
 _TICK = re.compile(rf"\[ \d+s \] thds: \d+ tps: ({NUMBER}) .* err/s: ({NUMBER})")
 
@@ -147,16 +154,36 @@ class PlainSysbench:
         raise LoadError("a script without Tidemark's module prints no statements", hint="omit plans")
 
     def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
-        """Raise LoadError: such a script cannot send a mark between two transactions."""
-        raise LoadError("a script without Tidemark's module cannot carry out a counted pass")
+        """Run the fixed work of one thread, by a script of Tidemark that loads that of the suite."""
+        folder = self.suite.folder
+        seed = self.suite.seed + 1  # the trial of loading has the suite's own
+        limits = ["--threads=1", "--time=0", "--events=0", f"--rand-seed={seed}"]
+        options = _options({**self.sizes.data.options, **step.options})
+        argv = self._command(address, [*limits, *options, "run"], COUNTING_SCRIPT)
+        with TemporaryDirectory(prefix="tidemark-") as place:
+            course = AnsweredCourse(work, Path(place) / "length")
+            variables = {
+                "LUA_PATH": f"{folder}/?.lua;{LUA_MODULES}/?.lua;;",
+                "TIDEMARK_SCRIPT": str(folder / str(self.suite.script)),
+                "TIDEMARK_COUNTED_FILE": str(course.answer),
+                "TIDEMARK_MARK": work.mark,
+                "TIDEMARK_SEED": str(seed),
+            }
+            lines = self._lines(address, argv, work.seconds, variables=variables)
+            return course.followed(step, (line for _, line in lines))
 
     def _lines(
-        self, address: Address, argv: Sequence[str], seconds: float, cores: Collection[int] | None = None
+        self,
+        address: Address,
+        argv: Sequence[str],
+        seconds: float,
+        cores: Collection[int] | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> Iterator[tuple[int, str]]:
         """Yield the pid of sysbench and each line. Raises LoadError, with file and line of the script."""
         fatal: list[str] = []
         try:
-            environment, cwd = lua_path(self.suite.folder), current_folder(address)
+            environment, cwd = variables or lua_path(self.suite.folder), current_folder(address)
             for pid, line in lines_of(argv, seconds, environment, cores, cwd):
                 fatal += [line] if line.startswith("FATAL: ") else []
                 yield pid, line
@@ -167,10 +194,10 @@ class PlainSysbench:
             said = located_in("\n".join(fatal), self.suite.folder)
             raise LoadError(said, where=where, place=error.place) from error
 
-    def _command(self, address: Address, extra: Sequence[str]) -> list[str]:
+    def _command(self, address: Address, extra: Sequence[str], script: Path | None = None) -> list[str]:
         return [
             self.program,
-            str(self.suite.folder / str(self.suite.script)),
+            str(script or self.suite.folder / str(self.suite.script)),
             *connection_options(address),
             *statement_options(address, prepares=self.prepares),
             *extra,

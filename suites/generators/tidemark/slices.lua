@@ -292,7 +292,8 @@ function slices.run_whole(thread_id)
    report({})
 end
 
--- The first transactions of a counted pass, whose cost decides how many follow, and the seconds after which fewer decide.
+-- The first transactions of a counted pass, whose cost decides how many follow, and the seconds after which fewer decide:
+-- two at least, as the first one may connect.
 local SAMPLED, SAMPLE_SECONDS = 6, 10
 
 -- The seconds between two reports of a counted pass, between two looks for an answer, and for which it is waited for.
@@ -304,15 +305,15 @@ local function say(...)
 end
 
 -- Tells Tidemark the seconds that a transaction takes. Returns how many are to precede the marks, those that have ended
--- included, and how many are to be between them.
-local function ask_length(seconds)
+-- included, and how many are to be between them, from the file in which it answers.
+local function ask_length(seconds, file)
    local deadline = now() + ANSWER_SECONDS
    local answer
    say("tidemark: counted pass: %.6f s a transaction\n", seconds)
    repeat
       if now() > deadline then error("Tidemark did not say how many transactions a counted pass has", 0) end
       sleep_until(now() + LOOK_SECONDS)
-      answer = io.open(sysbench.opt.counted_file)
+      answer = io.open(file)
    until answer
    local warm, counted = answer:read("*n", "*n")
    answer:close()
@@ -326,18 +327,19 @@ local function sample(thread_id)
    repeat
       finish_event(thread_id)
       ends[#ends + 1] = now()
-   until #ends == SAMPLED or ends[#ends] - ends[0] > SAMPLE_SECONDS
+   until #ends == SAMPLED or (#ends > 1 and ends[#ends] - ends[0] > SAMPLE_SECONDS)
    local half = math.floor(#ends / 2)
    return #ends, (ends[#ends] - ends[half]) / (#ends - half)
 end
 
 -- Runs fixed numbers of transactions between marks: statements at which the tool that runs the server writes what it
 -- has counted. The first mark is warm-up of the mark itself. Between the second and the third is a mark alone, which is
--- subtracted; between the third and the fourth are the transactions and a mark.
-function slices.run_counted(thread_id, connection)
+-- subtracted; between the third and the fourth are the transactions and a mark. `mark()` sends one on the connection of
+-- the transactions, and `file` is the path of the file that says how many these are.
+function slices.run_counted(thread_id, mark, file)
    local began = now()
    local done, seconds = sample(thread_id)
-   local warm, counted = ask_length(seconds)
+   local warm, counted = ask_length(seconds, file)
    local reported = now()
    local function finish()
       finish_event(thread_id)
@@ -347,7 +349,6 @@ function slices.run_counted(thread_id, connection)
          say("tidemark: counted pass at %d of %d after %.1f s\n", done, warm + counted, reported - began)
       end
    end
-   local function mark() connection:query(sysbench.opt.mark) end
    for _ = done + 1, warm do finish() end
    for _ = 1, 3 do mark() end
    for _ = 1, counted do

@@ -87,8 +87,18 @@ def test_nothing_is_told_of_a_search_that_did_not_begin(
 def test_a_budget_that_is_used_up_is_none(
     command: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command((11, 0.7), words=("--budget", "2")) == 1
-    assert "there is no verdict yet" in capsys.readouterr().out
+    """The last line says how much longer it takes."""
+    small = (11, 0.97)
+    assert command(small, words=("--budget", "2")) == 1
+    out = capsys.readouterr().out
+    assert "there is no verdict yet" in out
+    assert command(small, words=("--budget", "7")) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    told = re.fullmatch(r"undecided: about (\d+) min more: .*tidemark bisect .* --budget (\d+)", last)
+    assert told
+    assert int(told[2]) - int(told[1]) in (1, 2)
+    assert command(small, words=("--budget", "1000")) == 0
+    assert "for an issue: " in capsys.readouterr().out
 
 
 def test_the_other_direction_is_trouble_and_offered(

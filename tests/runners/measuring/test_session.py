@@ -110,9 +110,10 @@ def test_engines_that_start_slowly_are_counted_only_when_asked(
     beside = Request(both, SUITE, "smoke", SUITE.steps, 3, exact=Exact.BESIDE)
     notes = Notes()
     assert preparation.callgrind_of(beside, notes) is None
-    assert "a pass of mysql@9.7.2 takes minutes; --exact-only" in notes.lines[0]
+    assert "a pass of mysql@9.7.2 takes minutes; --exact-only or --budget" in notes.lines[0]
     assert preparation.callgrind_of(replace(beside, versions=VERSIONS), notes) is not None
-    assert preparation.callgrind_of(replace(beside, exact=Exact.ONLY), notes) is not None
+    for exact in (Exact.ONLY, Exact.FIRST):
+        assert preparation.callgrind_of(replace(beside, exact=exact), notes) is not None
 
 
 def test_layers_of_suite_and_variant_reach_versions_and_builds() -> None:

@@ -1,12 +1,19 @@
 """What real servers hold after a crash: the rows that were committed, and digests that tell others apart."""
 
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from build.build import Build
 from suites.checking.table_digests import digests
-from suites.counting.fixed_work import crashed
+from suites.counting.fixed_work import crashed, work_and_crash
+from suites.definition import load_suite
+from suites.generators.load import CountedLoad, CountedWork, LoadError, LongPassError
+from suites.keys.step import Step
+from suites.server import Address, Server
 from tests.suites import innodb_servers
 from tests.suites.servers import ask, running
 
@@ -102,3 +109,40 @@ def test_rows_of_mysql_have_digests_and_outlive_the_crash(server_folder: Path, m
             cursor.execute("UPDATE tidemark.odd SET `a ``b` = '' WHERE id = 1")
             connection.commit()
         assert digests(server.address).differs_from(before) == ("odd has 2 rows with other content",)
+
+
+class Aborting:
+    """A load during which the server aborts, or which fails by itself."""
+
+    def __init__(self, server: Server, error: LoadError, *, aborts: bool) -> None:
+        self.server, self.error, self.aborts = server, error, aborts
+
+    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
+        if self.aborts:
+            os.kill(self.server.pid, signal.SIGABRT)
+        raise self.error
+
+
+def test_a_server_that_aborts_in_the_work_has_failed_and_a_slow_one_has_not(
+    server_folder: Path, postgres_18: Build
+) -> None:
+    step = load_suite("write-heavy").select(("delete",))[0]
+    lost, slow = LoadError("connection lost"), LongPassError("the work was ended after 60 s")
+    with running(postgres_18, server_folder) as server:
+        server.keep()
+
+        def problem(error: LoadError, *, aborts: bool = False) -> str:
+            generator: Any = Aborting(server, error, aborts=aborts)
+            found = work_and_crash(server, generator, step, None, lambda affordable: affordable)
+            assert (found.seconds, found.digests) == (None, None)
+            return found.problem
+
+        assert problem(lost, aborts=True).startswith(
+            f"{postgres_18.version} died during the fixed work of delete: killed by SIGABRT"
+        )
+        assert problem(lost).startswith("the fixed work of delete fails: connection lost")
+        with pytest.raises(LongPassError):
+            problem(slow)
+        with (server.loaded / "global" / "pg_control").open("r+b") as control:
+            control.truncate(100)
+        assert "pg_control" in problem(lost)

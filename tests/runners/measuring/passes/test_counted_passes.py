@@ -15,7 +15,7 @@ from build.version import parse_version
 from history.stats.repeated_intervals import Design
 from history.store.records import RunStatus
 from history.store.resume import Recorded, recorded
-from runners.measuring import round_measurement
+from runners.measuring import round_measurement, rounds
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.passes import counted_passes
 from runners.measuring.request import Exact, Request, counted_once
@@ -321,6 +321,26 @@ def test_a_budget_that_is_used_up_leaves_the_counts(passes: Passes) -> None:
     assert counted(journal, "18.6", "delete") == [1000.0, 1000.0]
     journal, _ = session(3, Exact.NO, budget_seconds=0.0, **WITHIN)
     assert not journal.records
+
+
+def test_passes_of_minutes_leave_half_of_the_budget_to_rounds(
+    passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of one step come before the next one."""
+    monkeypatch.setattr(rounds, "is_slowly_counted", lambda version: True)
+    monkeypatch.setattr(rounds, "SLOW_PASS_SECONDS", 0.0)
+    journal, _ = session(3, Exact.FIRST, budget_seconds=3600.0, **WITHIN)
+    first = SUITE.profile("smoke").most_rounds + 1
+    names = [step.name for step in STEPS]
+    assert order(journal)[:4] == [(name, number) for name in names for number in (first, first + 1)]
+    monkeypatch.setattr(rounds, "SLOW_PASS_SECONDS", 1000.0)
+    told = Silent()
+    journal, _ = session(3, Exact.FIRST, budget_seconds=3600.0, progress=told, **WITHIN)
+    assert order(journal)[0] == (names[0], 1)
+    assert [note for note in told.notes if note.startswith("not counted: ")] == [
+        f"not counted: {', '.join(names)}: a pass takes about 17 min, and half of the budget is for rounds; "
+        "--exact-only counts all"
+    ]
 
 
 def test_steps_that_are_named_first_are_decided_first(passes: Passes) -> None:

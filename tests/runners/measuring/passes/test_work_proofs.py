@@ -14,7 +14,7 @@ from runners.measuring.session_versions import MeasuredVersion
 from suites.checking.table_digests import Digests, TableDigest
 from suites.counting.fixed_work import Recovered
 from suites.definition import load_suite
-from suites.generators.load import LoadError
+from suites.generators.load import LoadError, LongPassError
 from suites.measurement import Measurement
 from suites.metric import QPS
 from suites.metrics import PROVED_ROWS, RECOVERY
@@ -103,24 +103,30 @@ def test_versions_that_were_loaded_with_other_rows_are_not_compared(servers: Ser
     assert all(measured.values[QPS] for measured in servers.prove(BASE, NEW))
 
 
-def test_a_server_that_does_not_come_back_has_failed(servers: Servers) -> None:
-    lost = Recovered(None, None, "it does not come back after a crash: no log")
-    servers.held = {BASE: [rows(5)], NEW: [lost]}
-    _, new = servers.prove(BASE, NEW)
-    assert (new.values, new.warnings) == ({}, ["it does not come back after a crash: no log"])
+LOST = Recovered(None, None, "it does not come back after a crash: no log")
+UNKNOWN = "not known whether all versions do the same work: "
+
+
+def test_a_server_that_does_not_come_back_has_failed_whatever_its_engine(servers: Servers) -> None:
+    servers.held = {BASE: [rows(5)], NEW: [LOST], OTHER: [LOST]}
+    base, *others = servers.prove(BASE, NEW, OTHER)
+    assert base.values[QPS]
+    for lost in others:
+        assert (lost.values, lost.warnings) == ({}, ["it does not come back after a crash: no log"])
 
 
 def test_a_base_that_does_not_come_back_accuses_nobody(servers: Servers) -> None:
-    lost = Recovered(None, None, "it does not come back after a crash: no log")
-    servers.held = {BASE: [lost], NEW: [lost]}
-    assert all(measured.values[QPS] for measured in servers.prove(BASE, NEW))
-
-
-def test_a_load_that_fails_is_a_warning_of_its_round(servers: Servers) -> None:
-    servers.held = {BASE: [rows(5)], NEW: [LoadError("no such table")]}
+    servers.held = {BASE: [LOST], NEW: [LOST]}
     for measured in servers.prove(BASE, NEW):
         assert measured.values == MEASURED.values
-        assert list(measured.warnings) == ["not known whether all versions do the same work: no such table"]
+        assert list(measured.warnings) == [f"{UNKNOWN}{BASE}: {LOST.problem}"]
+
+
+def test_what_need_not_be_the_servers_fault_is_a_warning_of_the_round(servers: Servers) -> None:
+    servers.held = {BASE: [rows(5)], NEW: [LongPassError("the work was ended after 60 s")]}
+    for measured in servers.prove(BASE, NEW):
+        assert measured.values == MEASURED.values
+        assert list(measured.warnings) == [f"{UNKNOWN}the work was ended after 60 s"]
 
 
 def test_only_the_first_round_has_a_comparison(servers: Servers) -> None:
