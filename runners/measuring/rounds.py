@@ -166,7 +166,7 @@ class Rounds:
         order = [(number, step) for number in range(first, first + MAX_PASSES) for step in steps]
         is_slow = any(map(is_slowly_counted, self.request.versions))
         if is_slow:
-            order.sort(key=lambda one: steps.index(one[1]))
+            order.sort(key=lambda counted_pass: steps.index(counted_pass[1]))
         took = SLOW_PASS_SECONDS
         for number, step in order:
             if number >= first + least and not self.passes.need_more(step, versions):
