@@ -76,8 +76,7 @@ class Disturbance:
         if self.others_share > limits.others_share:
             most = f": most of it {', '.join(self.culprits)}" if self.culprits else ""
             reasons.append(
-                f"other processes used {self.others_share:.1%} of a core"
-                f" (limit {limits.others_share:.1%}){most}"
+                f"other processes used {self.others_share:.2f} cores (limit {limits.others_share:.2f}){most}"
             )
         if self.throttled > limits.throttled:
             reasons.append(f"processors were throttled: {_throttled_by(self.throttled, self.throttling)}")
@@ -149,7 +148,8 @@ def _between(begin: _Snapshot, end: _Snapshot) -> Disturbance:
     return Disturbance(
         seconds=seconds,
         steal_share=stolen / max(stolen + busy, seconds),
-        others_share=min(used.total(), most) / window,
+        # None of them used more than all processes together, whatever a snapshot has missed.
+        others_share=min(used.total(), most, busy * TICKS_PER_SECOND or most) / window,
         throttled=throttling.heat + throttling.quota,
         culprits=tuple(worst[:MAX_CULPRITS]),
         throttling=throttling,

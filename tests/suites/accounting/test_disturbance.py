@@ -62,6 +62,17 @@ def test_others_and_the_worst_of_them(machine: FakeMachine) -> None:
     assert found.culprits == ("cc1", "mandb", "cron")
 
 
+def test_others_used_no_more_than_the_machine_was_busy(machine: FakeMachine) -> None:
+    """What a process used before the window is not told from what it used in it if a snapshot has missed
+    it."""
+    machine.cpu(busy=5000)
+    machine.process(200, "make")
+    watching = watch(machine)
+    machine.cpu(busy=5150)
+    machine.process(200, "make", waited=900)
+    assert watching.end().others_share == pytest.approx(0.15)
+
+
 def test_what_is_not_worth_a_name_has_none(machine: FakeMachine) -> None:
     machine.process(200, "sshd")
     watching = watch(machine)
@@ -259,7 +270,7 @@ def test_the_reasons_have_figures_and_names() -> None:
     found = Disturbance(10, 0.031, 1.25, 4, ("cc1", "cron"), Throttling(heat=4))
     assert found.reasons(DisturbanceLimits()) == (
         "the host withheld 3.1% of the CPU time that was wanted (limit 2.0%)",
-        "other processes used 125.0% of a core (limit 10.0%): most of it cc1, cron",
+        "other processes used 1.25 cores (limit 0.10): most of it cc1, cron",
         "processors were throttled: by heat 4 times",
     )
     assert found.reasons(DisturbanceLimits(1, 2, 4)) == ()
