@@ -210,6 +210,11 @@ class SpooledStore(Store):
         self._journal.store.record_plans(session_id, version, plans)
         self._send_soon(session_id)
 
+    def record_data(self, session_id: int, version: str, extent: Mapping[str, int]) -> None:
+        """Store how large the loaded data of a version are, in the options of a session."""
+        self._journal.store.record_data(session_id, version, extent)
+        self._send_soon(session_id)
+
     def record_failed(self, session_id: int, failed: Mapping[str, VersionFailure]) -> None:
         """Store which versions failed, by version, in the options of a session."""
         self._journal.store.record_failed(session_id, failed)

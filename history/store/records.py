@@ -328,6 +328,14 @@ ONLY = "only"
 PLANS = "plans"
 """The option of a session with the plans of its statements: by version, and by step."""
 
+CLIENTS = "clients"
+"""The option of a session with the clients of each version that work at once, by step. Sessions of older
+Tidemarks do not have it, nor do those that hold connections."""
+
+DATA = "data"
+"""The option of a session with the extent of the loaded data: by version, an object with `rows`, `bytes`,
+`index_levels` and `cache_bytes`. Sessions of older Tidemarks do not have it."""
+
 LEFT_OUT = "left_out"
 """The option with the names of the caller's environment variables that neither servers nor clients got."""
 

@@ -12,6 +12,7 @@ from build.build import Build
 from history.errors import stored_options
 from history.store.process import ProcessIdentity
 from history.store.records import (
+    DATA,
     EXACT,
     FAILED,
     LAYOUT_SEEDS,
@@ -32,7 +33,7 @@ from history.timestamps import from_text, to_text
 COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitions")
 """The columns that must be equal, besides machine, options and builds, for a session to be resumed."""
 
-MAY_DIFFER = ("machine_changed", PLANS, LEFT_OUT, FAILED, LAYOUT_SEEDS, OUT_OF_TIME)
+MAY_DIFFER = ("machine_changed", DATA, PLANS, LEFT_OUT, FAILED, LAYOUT_SEEDS, OUT_OF_TIME)
 """Options that describe the circumstances of a session or its servers, not the request."""
 
 Recorded = Mapping[tuple[str, int], Mapping[str, Run]]

@@ -12,6 +12,7 @@ from history.store.database import Database
 from history.store.process import ProcessIdentity, is_alive, this_process
 from history.store.reader import Reader
 from history.store.records import (
+    DATA,
     FAILED,
     OUT_OF_TIME,
     PLANS,
@@ -183,6 +184,10 @@ class Store(Reader):
     def record_plans(self, session_id: int, version: str, plans: Mapping[str, str]) -> None:
         """Store the plans of a version, by step, in the options of a session."""
         self._set_option(session_id, PLANS, {version: dict(plans)})
+
+    def record_data(self, session_id: int, version: str, extent: Mapping[str, int]) -> None:
+        """Store how large the loaded data of a version are, in the options of a session."""
+        self._set_option(session_id, DATA, {version: dict(extent)})
 
     def _set_option(self, session_id: int, option: str, values: Mapping[str, object] | bool) -> None:
         """Set an option of a session, or add values to one that is an object."""

@@ -282,7 +282,9 @@ class Rounds:
             self.recorder.report_failure(f"{version.name}: all steps", version.broken)
             if version.load_error is not None:
                 self.recorder.note_failure(version.name, run_failure(version.load_error, self.policy.folder))
-        elif version.plans:
+            return
+        self.recorder.record_data(version)
+        if version.plans:
             self.recorder.record_plans(version)
 
     def _require_loaded(self, versions: Sequence[MeasuredVersion]) -> None:

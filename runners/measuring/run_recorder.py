@@ -122,6 +122,11 @@ class RunRecorder:
         """Store the plans of a version with the session."""
         self.store.record_plans(self.session, version.name, version.plans)
 
+    def record_data(self, version: MeasuredVersion) -> None:
+        """Store how large the loaded data of a version are, if that is known."""
+        if version.extent is not None:
+            self.store.record_data(self.session, version.name, vars(version.extent))
+
     def record_failure(
         self,
         version: MeasuredVersion,

@@ -11,6 +11,7 @@ from build.version import Version
 from history.comparison.beside.curves import LEVELS
 from history.series.variants import VARIANTS
 from history.store.records import (
+    CLIENTS,
     CONFIRMS,
     EXACT,
     HELD,
@@ -98,6 +99,7 @@ def _options(
         },
         "bound_to": sizes.bound_to,
         "threads": sizes.threads,
+        **_clients(request, sizes),
         **sizes.data.facts,
         "settings": dict(request.every.settings),
         **_variants(request),
@@ -137,6 +139,14 @@ def _of_suite(request: Request) -> dict[str, object]:
         **({PRIMARY_METRIC: primary} if primary != PRIMARY else {}),
         **({RESTARTS: True} if RULES[request.suite.generator].restarts else {}),
     }
+
+
+def _clients(request: Request, sizes: Sizes) -> dict[str, object]:
+    """Return the clients that work at once in each step; nothing where a step holds connections instead."""
+    rules = RULES[request.suite.generator]
+    if not rules.levels_are_steps:
+        return {}
+    return {CLIENTS: {step.name: rules.clients(step) or sizes.clients_of(step) for step in request.steps}}
 
 
 def _levels(request: Request, sizes: Sizes) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """The versions of a session: each has a server, data loaded once, and steps that it cannot run."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,10 +14,11 @@ from history.stats.layouts import layout_of
 from suites.additions.extensions import create_extensions
 from suites.additions.indexes import create_indexes
 from suites.checking.data_checks import DataChecks
+from suites.checking.data_extent import DataExtent, data_extent
 from suites.generators.load import Generator
-from suites.generators.plans import explain
 from suites.keys.check import CheckOccasion
 from suites.keys.step import Step
+from suites.plans.explain import explain
 from suites.server import Server
 from suites.turns.failures import loading_failure
 
@@ -38,6 +40,9 @@ class MeasuredVersion:
 
     plans: dict[str, str] = field(default_factory=dict)
     """The plans of its statements by step; empty unless the suite stores them."""
+
+    extent: DataExtent | None = None
+    """How large its loaded data are; None if that is not known."""
 
     excluded_steps: dict[str, str] = field(default_factory=dict)
     """The steps that it cannot run, with the reason."""
@@ -113,6 +118,7 @@ class MeasuredVersion:
             if checks is not None:
                 checks.require(self.server.address, CheckOccasion.LOADED)
             self.settings = self.server.settings()
+            self.extent = _extent(self.server)
             for step in explained:
                 if step.plain_name not in self.plans:
                     statements = generator.statements(self.server.address, step)
@@ -121,3 +127,10 @@ class MeasuredVersion:
         except TidemarkError as error:
             self.broken, self.load_error = loading_failure(self.server, error), error
             self.server.abandon()
+
+
+def _extent(server: Server) -> DataExtent | None:
+    """Return how large the data of a server are; None if it does not tell, on which nothing else depends."""
+    with contextlib.suppress(TidemarkError):
+        return data_extent(server.address)
+    return None

@@ -111,6 +111,8 @@ class GeneratorRules:
     """Whether the script makes and fills tables of its own, whose sizes are known to it alone."""
     restarts: bool = False
     """Whether each slice is a run of its own, which connects anew."""
+    clients: Callable[[Step], int | None] = lambda step: None
+    """Returns the clients of a step without levels; None for those that follow from the cores."""
     levels_are_steps: bool = True
     """Whether every level of clients is a step of its own; else a step has all of them."""
 
@@ -198,6 +200,18 @@ def _check_connections(suite: SuiteKeys) -> None:
             raise ValueError(f"profiles.{name}.clients: connections needs the levels at which memory is read")
         if profile.mode != "rounds":
             raise ValueError(f"profiles.{name}.mode: connections needs a fresh server in every round")
+
+
+def streams_in(text: str) -> list[list[str]]:
+    """Return the names of the steps in each stream of the option `streams`, such as `q1 q2 | rf1 rf2`."""
+    return [part.split() for part in text.split("|")]
+
+
+def _clients_of_queries(step: Step) -> int:
+    streams = step.options.get(STREAMS)
+    if streams is not None:
+        return len(streams_in(str(streams)))
+    return step.clients[0] if step.clients else 1
 
 
 def _check_queries(suite: SuiteKeys) -> None:
@@ -313,7 +327,7 @@ RULES: Mapping[GeneratorName, GeneratorRules] = {
         protocols=_OF_SYSBENCH,
         levels_are_steps=False,
     ),
-    GeneratorName.QUERIES: GeneratorRules(_check_queries, takes_files=True),
+    GeneratorName.QUERIES: GeneratorRules(_check_queries, takes_files=True, clients=_clients_of_queries),
     GeneratorName.PLAIN_SYSBENCH: GeneratorRules(
         _check_plain_sysbench,
         takes_files=True,

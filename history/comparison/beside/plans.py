@@ -7,6 +7,7 @@ from history.comparison.result import ContenderComparison
 from history.comparison.verdict import Verdict
 from history.store.records import LIMIT_SECONDS, PLANS
 from suites.keys.levels import plain_name
+from suites.plans.trees import difference
 
 DECIDED = (Verdict.REGRESSION, Verdict.IMPROVEMENT)
 
@@ -36,5 +37,5 @@ def changed_plans(contender: ContenderComparison) -> Iterator[ChangedPlan]:
     for step in contender.steps:
         if long_queries or step.judged.verdict in DECIDED:
             base, other = (side.get(plain_name(step.step)) for side in (old, new))
-            if isinstance(base, str) and isinstance(other, str) and base != other:
+            if isinstance(base, str) and isinstance(other, str) and difference(base, other):
                 yield ChangedPlan(step.step, base, other)

@@ -36,8 +36,8 @@ from suites.generators.queries.answers import Row, answers_of, difference
 from suites.generators.queries.innodb_client import library_version
 from suites.generators.queries.own_files import explained_statements, own_streams, place_of
 from suites.generators.queries.scripts import HUNDREDTHS, refresh_keys, statements_of, with_key
-from suites.generators.queries.streams import load_of_streams, streams_in
-from suites.keys.generator_rules import STREAMS
+from suites.generators.queries.streams import load_of_streams
+from suites.keys.generator_rules import STREAMS, streams_in
 from suites.keys.step import Step
 from suites.processes import run, start, stop, tool
 from suites.server import Address

@@ -20,11 +20,6 @@ MIN_SHARE = 1000
 """TPC-H, clause 5.4.1.4: no time counts as less than this part of the longest one."""
 
 
-def streams_in(text: str) -> list[list[str]]:
-    """Return the names of the steps in each stream of the option `streams`, such as `q1 q2 | rf1 rf2`."""
-    return [part.split() for part in text.split("|")]
-
-
 @dataclass(frozen=True)
 class StreamRuns:
     """What streams did."""

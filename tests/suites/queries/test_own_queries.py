@@ -11,8 +11,8 @@ from suites.definition import Suite, load_suite
 from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import LoadError, Share
-from suites.generators.plans import explain
 from suites.generators.registry import make_generator
+from suites.plans.explain import explain
 from suites.server import Server
 from suites.slices import Schedule
 from tests.new_servers.data_directories import create

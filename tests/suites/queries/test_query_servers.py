@@ -15,13 +15,13 @@ from suites.definition import load_suite
 from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import LoadError, OverLimitError, Share
-from suites.generators.plans import explain
 from suites.generators.queries.conductor import QueryConductor
 from suites.generators.queries.execution import execute
 from suites.generators.queries.scripts import statements_of
 from suites.generators.queries.sessions import SESSIONS
 from suites.keys.generator_rules import STREAMS
 from suites.keys.step import Step
+from suites.plans.explain import explain
 from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes
 from suites.slices import Schedule

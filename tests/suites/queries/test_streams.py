@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from suites.definition import load_suite
 from suites.generators.load import LoadError
 from suites.generators.queries.sessions import Rows
-from suites.generators.queries.streams import QueryFailure, load_of_streams, run_streams, streams_in
+from suites.generators.queries.streams import QueryFailure, load_of_streams, run_streams
+from suites.keys.generator_rules import streams_in
 
 STEPS = {step.name: step for step in load_suite("tpch").steps}
 

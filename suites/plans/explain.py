@@ -1,6 +1,5 @@
-"""Plans of statements: what a server's EXPLAIN says, without costs, so that equal plans are equal texts."""
+"""Plans of statements, as a server's EXPLAIN prints them."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,12 +9,8 @@ from build.engines import EngineRegistry
 from build.errors import TidemarkError
 from build.version import Engine
 from suites.checking.queries import QueryError, connected
+from suites.plans.trees import normalized
 from suites.server import Address
-
-# Estimates differ from load to load, as InnoDB samples its pages; a list of ids says nothing.
-_ESTIMATES = re.compile(r"\s+\(cost=[^)]*\)|\s+\(rows=[^)]*\)")
-_IDS = re.compile(r"\d+(?:, ?\d+){3,}")
-_MORE_KEYS = re.compile(r"over \(.*\)")
 
 
 class ExplainError(TidemarkError):
@@ -32,15 +27,9 @@ def explain(address: Address, statements: Sequence[str]) -> str:
     return "\n\n".join(map(normalized, plans))
 
 
-def normalized(plan: str) -> str:
-    """Return a plan without costs, estimates and lists of ids, which differ between equal plans."""
-    without = _ESTIMATES.sub("", plan)
-    return _MORE_KEYS.sub("over (…)", _IDS.sub("…", without)).strip()
-
-
 def _postgres(connection: Any, statements: Sequence[str]) -> list[str]:
     return [
-        "\n".join(str(line) for (line,) in connection.execute(f"EXPLAIN (COSTS OFF) {text}".encode()))
+        "\n".join(str(line) for (line,) in connection.execute(f"EXPLAIN {text}".encode()))
         for text in statements
     ]
 
@@ -63,11 +52,18 @@ def _tree(cursor: "pymysql.cursors.Cursor", text: str) -> str:
 
 
 def _tables(cursor: "pymysql.cursors.Cursor", text: str) -> str:
-    """Return the tables of a plan, with the keys by which they are read."""
+    """Return the tables of a plan, with the keys by which they are read and the rows that are expected."""
     cursor.execute(f"EXPLAIN {text}")
     names = [column[0] for column in cursor.description or ()]
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    return "\n".join(f"{row['table']}: {row['type']} by {row['key']}; {row['Extra']}" for row in rows)
+    return "\n".join(map(_table_line, rows))
+
+
+def _table_line(row: dict[str, Any]) -> str:
+    # One line for each table, so that a text of the server's must not break it.
+    extra = " ".join(str(row["Extra"]).split())
+    expected = "" if row["rows"] is None else f" (rows={row['rows']})"
+    return f"{row['table']}: {row['type']} by {row['key']}{f'; {extra}' if extra else ''}{expected}"
 
 
 _EXPLAIN: EngineRegistry[Callable[[Any, Sequence[str]], list[str]]] = EngineRegistry(
