@@ -23,19 +23,14 @@ from build.errors import TidemarkError
 from build.sources.repository import GIT_HELP
 from build.version import Version, parse_revision
 from history.arguments import Parser
-from history.comparison.result import (
-    CONFIDENCE,
-    EXACT_THRESHOLD,
-    THRESHOLD,
-    CompareOptions,
-    Comparison,
-    Instructions,
-)
+from history.comparison.options import CONFIDENCE, EXACT_THRESHOLD, THRESHOLD, CompareOptions, Instructions
+from history.comparison.result import Comparison
 from history.escaping.characters import one_line
 from history.rendering.plain_table import standard_output
 from history.rendering.terminal import render_terminal
 from history.timestamps import moment
-from suites.metrics import METRICS, PRIMARY
+from suites.metric_names import PRIMARY
+from suites.metrics import METRICS
 
 if TYPE_CHECKING:
     from history.store.reader import Reader
@@ -91,9 +86,9 @@ def parser() -> argparse.ArgumentParser:
         prog="tidemark compare",
         description="Compare versions of the latest session that holds both, or over the nights --since a "
         "date, and judge each step.",
-        epilog="exit codes: 0 nothing regressed; 1 a regression, of throughput or for certain of a cost, or "
-        "more errors, or a server that failed where the base's did not; 2 trouble, or missing or "
-        "inconclusive data",
+        epilog="exit codes: 0 no judged metric may be worse; 1 a regression, or a finding that is worse, such as "
+        "a cost, more errors, or a server that failed where the base's did not; 2 trouble, missing data, "
+        "or a judged metric that may be worse",
     )
     add = top.add_argument
     branch = (

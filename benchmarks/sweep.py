@@ -24,8 +24,8 @@ from build.make import provide
 from build.progress import Progress
 from build.version import Version, parse_version
 from history.comparison.compare import compare
+from history.comparison.options import CompareOptions
 from history.comparison.pairs import noise_of
-from history.comparison.result import CompareOptions
 from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.series.variants import TWIN

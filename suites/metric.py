@@ -93,16 +93,18 @@ class Metric:
     """The engines whose servers have this metric."""
 
     followed: bool = False
-    """Whether the metric has a series over nights, for steps that record it."""
+    """Whether the metric matters by itself, for steps that record it: it has a series over nights, and is
+    shown in comparisons beside the one that decides the verdict."""
 
     judged: bool = False
-    """Whether its series is searched for changes, which requires `followed`."""
+    """Whether comparisons judge it beside the verdict (history/comparison/findings/), and nights search its
+    series for changes; requires `followed`."""
 
     detection: Detection = Detection.EVIDENCE
     """How it is searched, if it is."""
 
-    beside: bool = False
-    """Whether comparisons show the metric beside the one that decides the verdict."""
+    buys_speed: bool = False
+    """Whether more of it may be the price of a faster step, such as CPU time: there it is no finding."""
 
     beside_of: str = QPS
     """The primary metric of the suites in whose comparisons it is shown."""
@@ -137,9 +139,11 @@ class Metric:
     """The short name that `bisect --metric` accepts besides `name`."""
 
     threshold_percent: float | None = None
-    """The practical threshold of a metric that is counted instead of timed; None for that of timed ones.
+    """Its own practical threshold, in percent, where that of throughput is too small; None for that one."""
 
-    Such a metric has an interval of its own kind (history/comparison/exact.py)."""
+    is_counted: bool = False
+    """Whether it is counted for fixed work instead of timed: its interval is of another kind
+    (history/comparison/exact.py). Requires `threshold_percent`."""
 
     scatter: RoundScatter = TIMED
     """How its rounds scatter, for searches that begin without any."""
@@ -165,13 +169,8 @@ class Metric:
     most: float = 1e18
     """The largest plausible value, in its unit. Unless a row says less, what no machine counts up to."""
 
-    @property
-    def is_counted(self) -> bool:
-        """Whether it is counted for fixed work instead of timed."""
-        return self.threshold_percent is not None
-
     def threshold(self, timed: float) -> float:
-        """Return the fraction beyond which it has changed: its own, else `timed`, that of timed metrics."""
+        """Return the fraction beyond which it has changed: its own, else `timed`, that of throughput."""
         return timed if self.threshold_percent is None else self.threshold_percent / 100
 
     def is_plausible(self, value: float) -> bool:

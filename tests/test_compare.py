@@ -22,7 +22,8 @@ from benchmarks.output.intervals import ratio_interval
 from build.home import ROOT
 from build.version import Engine, parse_version
 from history.comparison.compare import compare, exit_code
-from history.comparison.result import CompareOptions, Comparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison
 from history.comparison.verdict import Gap, Verdict
 from history.errors import ComparisonError
 from history.open import open_store

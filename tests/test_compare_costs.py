@@ -17,18 +17,20 @@ import compare as program
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
 from history.comparison.explanation import Variation, imported_stand_ins
-from history.comparison.result import CompareOptions, Comparison, ContenderComparison, StepComparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict
+from history.numbers import amount
 from history.open import open_store
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
-from history.rendering.numbers import amount
 from history.rendering.plain_table import Screen
 from history.rendering.terminal import render_terminal
 from history.stats.estimators import Interval
 from history.store.records import Session, SessionStatus
-from suites.metrics import CONNECTION_KIB, INSTRUCTIONS, METRICS, OPERATION_TIME, beside_verdict
+from suites.metric_names import CONNECTION_KIB, INSTRUCTIONS, OPERATION_TIME
+from suites.metrics import METRICS, beside_verdict
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.outcomes import record_outcomes
 

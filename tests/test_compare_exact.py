@@ -9,8 +9,9 @@ import pytest
 
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
+from history.comparison.options import CompareOptions, Instructions
 from history.comparison.profile_diff import differential
-from history.comparison.result import CompareOptions, Comparison, Instructions
+from history.comparison.result import Comparison
 from history.comparison.verdict import Gap, Verdict
 from history.open import open_store
 from history.rendering.plain_table import Screen
@@ -19,7 +20,7 @@ from history.store.records import EXACT, ONLY, SessionStatus
 from history.store.writer import Store
 from runners.commands.demo import summary
 from suites.measurement import Measurement
-from suites.metrics import INSTRUCTIONS
+from suites.metric_names import INSTRUCTIONS
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from tests.history.handmade import NIGHT, run_record, session_start
 

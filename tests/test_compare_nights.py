@@ -19,7 +19,7 @@ import compare as program
 from build.home import ROOT
 from build.version import parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.escaping.characters import JOINER
 from history.open import open_store
 from history.rendering.csv_text import render_csv

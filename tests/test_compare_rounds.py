@@ -15,7 +15,8 @@ import compare as program
 from build.home import ROOT
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
-from history.comparison.result import CompareOptions, Comparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison
 from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.rendering.json_text import render_json

@@ -36,6 +36,7 @@ HISTORY = (
     "errors",
     "timestamps",
     "counts",
+    "numbers",
     "stats",
     "store",
     "placement",

@@ -27,10 +27,9 @@ from history.store.records import SessionStatus
 from runners.bisect.domain.question import metric_named, short_names
 from suites.generators.load import PERCENTILES
 from suites.metric import QPS, Better, Detection, Metric, Role
+from suites.metric_names import PRIMARIES, PRIMARY, STALL_LIMITS
 from suites.metrics import (
     METRICS,
-    PRIMARY,
-    STALL_LIMITS,
     beside_verdict,
     followed_metrics,
     judged_metrics,
@@ -44,6 +43,10 @@ from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
 BASE, NEW = "postgres@18.5", "postgres@18.6"
 
 
+PRIMARIES_OF_SUITES = ("qps", "connection_kib")
+"""The metrics that suites can be judged by."""
+
+
 FSYNCS = Metric(
     "fsyncs_per_op",
     "fsyncs/query",
@@ -52,7 +55,6 @@ FSYNCS = Metric(
     "flushes of files per query",
     followed=True,
     judged=True,
-    beside=True,
     label="flushes",
     column="fs",
     legend="flushes of files (fs)",
@@ -66,14 +68,11 @@ FSYNCS = Metric(
 
 def test_the_lists_of_the_rows() -> None:
     """Their order is that of columns, of rows in tables and of series in new histories."""
-    assert followed_metrics() == (
-        *("qps", "tps", "latency_p99_ms", "qps_cv"),
-        *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
-        *("server_written_kb_per_op", "wal_bytes_per_op", "server_instructions_per_op"),
-        "instructions_per_op",
-        *("connection_kib", "connection_page_tables_kib", "connection_rss_kib", "connects_per_second"),
-        *("reset_seconds", "table_bytes", "index_bytes", "statement_seconds", "operation_ms"),
+    beside = {name for primary in PRIMARIES_OF_SUITES for name in beside_verdict(primary=primary)}
+    assert {*followed_metrics()} == beside | {*PRIMARIES}, (
+        "nights follow what comparisons show, and the reverse"
     )
+    assert {*judged_metrics()} <= {*followed_metrics()}
     assert set(judged_metrics()) == {
         *("qps", "tps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
         *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes", "instructions_per_op"),
@@ -86,6 +85,7 @@ def test_the_lists_of_the_rows() -> None:
         *("server_written_kb_per_op", "wal_bytes_per_op", "binlog_bytes_per_op"),
         *("companion_cpu_us_per_op", "server_instructions_per_op", "instructions_per_op"),
         *("latency_p99_ms", "qps_cv", "qps_p1_over_median", "debt_dead_tuples", "debt_history"),
+        *("reset_seconds", "table_bytes", "index_bytes"),
         *("background_share", "companion_lag_bytes", "statement_seconds"),
     )
     assert beside_verdict(primary="connection_kib") == (
@@ -109,26 +109,28 @@ def test_the_lists_of_the_rows() -> None:
 
 
 def test_rows_are_whole() -> None:
-    registry = ast.parse((ROOT / "suites/metrics.py").read_text())
+    registry = ast.parse((ROOT / "suites/metric_rows.py").read_text())
     calls = [node for node in ast.walk(registry) if isinstance(node, ast.Call)]
     rows = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "Metric"]
     # One of these calls is for all limits of stalls.
     assert len(rows) - 1 + len(STALL_LIMITS) == len(METRICS), "two rows of one name"
+    beside = {name for name, metric in METRICS.items() if metric.followed and name not in PRIMARIES}
     for name, metric in METRICS.items():
+        assert not metric.is_counted or metric.threshold_percent, f"{name}: counted without a threshold"
         assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
         assert metric.unit
         assert metric.description
         assert metric.engines
         assert metric.followed or not metric.judged, f"{name}: judged in a series that it has not"
-        assert metric.label or not metric.beside, f"{name}: stands beside a verdict without a label"
-        assert bool(metric.column and metric.beside) <= bool(metric.legend), (
+        assert metric.label or name not in beside, f"{name}: stands beside a verdict without a label"
+        assert bool(metric.column and name in beside) <= bool(metric.legend), (
             f"{name}: a column without legend"
         )
         assert metric.column or not metric.gives_way, f"{name}: there is no column that could give way"
-        assert not metric.imported_for or METRICS[metric.imported_for].beside
-        assert not (metric.imported_for and metric.beside), f"{name}: stands there for itself and another"
+        assert not metric.imported_for or metric.imported_for in beside
+        assert not (metric.imported_for and name in beside), f"{name}: stands there for itself and another"
     ranks = [metric.gives_way for metric in METRICS.values() if metric.gives_way]
-    heads = [metric.column for metric in METRICS.values() if metric.column and metric.beside]
+    heads = [metric.column for name, metric in METRICS.items() if metric.column and name in beside]
     assert len(ranks) == len(set(ranks))
     assert len(heads) == len(set(heads)), "two columns of one heading"
     assert not {metric.short_name for metric in METRICS.values()} & METRICS.keys()
@@ -284,7 +286,7 @@ def test_evidence_is_counted() -> None:
         ("instructions_per_op", 1.049, "more instructions per query"),
         ("instructions_per_op", 0.9, "fewer instructions per query"),
         ("server_cpu_us_per_op", 0.9, "less server CPU per query"),
-        ("table_bytes", 1.2, "more table_bytes"),
+        ("table_bytes", 1.2, "more table bytes"),
         ("of_a_newer_tidemark", 1.2, "more of_a_newer_tidemark"),
     ],
 )

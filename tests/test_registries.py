@@ -29,7 +29,7 @@ MAY_NAME_AN_ENGINE = {
     "suites/generators/pgbench/client.py": "pgbench is a program of Postgres",
     "suites/generators/queries/scripts.py": "the suite's own files are standard SQL, as Postgres reads it",
     "suites/keys/loaded_file.py": "pg_restore reads dumps of Postgres",
-    "suites/metrics.py": "the row of a metric says which engines record it",
+    "suites/metric_rows.py": "the row of a metric says which engines record it",
 }
 """Modules that name an engine outside of a registry and of the engine's own modules, and why."""
 

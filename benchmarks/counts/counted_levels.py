@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from benchmarks.output.figures import Figure
 from build.version import Engine
 from history.comparison.exact import MAX_PASSES, MIN_PASSES, ExactRule, exact_interval, exact_rule
-from history.comparison.result import EXACT_THRESHOLD
+from history.comparison.options import EXACT_THRESHOLD
 from history.comparison.verdict import Verdict, judge, needs_more_passes
-from suites.metrics import INSTRUCTIONS, METRICS
+from suites.metric_names import INSTRUCTIONS
+from suites.metrics import METRICS
 
 STEPS = 20_000
 SEED = 20261125

@@ -18,14 +18,15 @@ from build.make import provide
 from build.progress import Progress
 from build.version import Version, parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions, ContenderComparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import ContenderComparison
 from history.comparison.verdict import Verdict
 from history.open import open_store
 from runners.commands.demo import PATCH
 from runners.measuring.request import PASSES, Exact, Request
 from runners.measuring.session import run_session
 from suites.definition import load_suite
-from suites.metrics import INSTRUCTIONS
+from suites.metric_names import INSTRUCTIONS
 from suites.processes import run, start, stop
 
 OLD = parse_version("postgres@17.11")

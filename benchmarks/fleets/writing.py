@@ -15,7 +15,7 @@ from build.version import parse_version
 from history.backups.backup import back_up
 from history.changes.detector import judge
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.open import open_reader, open_store
 from report.writing.site import SiteOptions, write_site
 

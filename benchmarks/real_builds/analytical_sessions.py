@@ -13,9 +13,10 @@ from benchmarks.real_builds.loaded_server import ENGINES
 from build.home import Home
 from build.progress import Progress
 from build.version import Version
-from history.comparison.beside.plans import DECIDED, changed_plans
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions, ContenderComparison
+from history.comparison.findings.plans import DECIDED, changed_plans
+from history.comparison.options import CompareOptions
+from history.comparison.result import ContenderComparison
 from history.open import open_store
 from history.series.variants import TWIN
 from history.store.records import PLANS, Run, RunStatus

@@ -14,7 +14,7 @@ from build.make import provide
 from build.progress import Progress
 from build.version import parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.comparison.verdict import Verdict
 from history.open import open_store
 from runners.measuring.request import Request

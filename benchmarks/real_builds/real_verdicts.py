@@ -22,7 +22,8 @@ from build.make import provide
 from build.progress import Progress
 from build.version import Version, parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CONFIDENCE, CompareOptions, ContenderComparison
+from history.comparison.options import CONFIDENCE, CompareOptions
+from history.comparison.result import ContenderComparison
 from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.stats.estimators import Interval

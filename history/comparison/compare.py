@@ -6,24 +6,18 @@ from dataclasses import replace
 
 from build.version import Engine, Version
 from history.comparison.beside.build_differences import build_differences
-from history.comparison.beside.dearer_costs import dearer_costs
-from history.comparison.beside.rare_events import rare_events
-from history.comparison.beside.work_done import own_failures, same_rows
+from history.comparison.beside.work_done import same_rows
 from history.comparison.exact import exact_rule, is_exact
 from history.comparison.explanation import imported_stand_ins
+from history.comparison.findings.sources import with_findings
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.judging import choose_steps, judge_all
 from history.comparison.kinds import KindComparison, compare_kinds
+from history.comparison.nights.recent_nights import trends
+from history.comparison.options import CompareOptions, Instructions
 from history.comparison.pairs import WORK_METRICS, Failure, StepPairs, pair_steps
-from history.comparison.recent_nights import trends
 from history.comparison.remedies import remedy
-from history.comparison.result import (
-    CompareOptions,
-    Comparison,
-    ContenderComparison,
-    Instructions,
-    StepComparison,
-)
+from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, Verdict
 from history.comparison.warnings import comparison_warnings, warnings_of_lookup
 from history.errors import ComparisonError
@@ -31,17 +25,8 @@ from history.stats.noise_model import Noise
 from history.store.reader import Reader
 from history.store.records import Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
-from suites.metrics import (
-    EVENTS,
-    METRICS,
-    OVER_LIMIT,
-    OVERLOADED,
-    PRIMARY,
-    PROVED_ROWS,
-    SECONDS,
-    SLOWEST,
-    beside_verdict,
-)
+from suites.metric_names import OVER_LIMIT, OVERLOADED, PRIMARY, PROVED_ROWS, SECONDS, SLOWEST
+from suites.metrics import EVENTS, METRICS, beside_verdict
 
 NAMED_FUNCTIONS = 3
 """The functions that are named for a regressed step; `./tidemark profile diff` shows all."""
@@ -86,26 +71,18 @@ def as_judged(options: CompareOptions, comparisons: Sequence[ContenderComparison
 
 
 def exit_code(comparison: Comparison) -> int:
-    """Return 1 for any regression, else 2 if anything is missing, failed or inconclusive, else 0.
+    """Return 1 for any regression, else 2 if anything is missing, failed or unknown, else 0.
 
-    More instructions are a regression where the options say so, and so is a step that the contender's server
-    fails and the base's does not, an error, a refusal or a stall that is decidedly more frequent, and a cost
-    that certainly grew in a step that is not faster for it.
+    A regression is a verdict, a finding that is worse, and more instructions where the options say so. A
+    metric is unknown if its interval allows that it is worse by more than its threshold.
     """
     verdicts = comparison.verdicts()
     codes = {TRAITS[verdict].exit_code for verdict in verdicts if verdict is not None}
-    if 1 in codes or any(_counts(step, comparison.options.instructions) for step in _steps(comparison)):
-        return 1
-    if any(dearer_costs(step) for step in _steps(comparison)):
-        return 1
-    if any(own_failures(contender) for contender in comparison.contenders):
-        return 1
-    if any(
-        events.is_worse for contender in comparison.contenders for events in rare_events(contender.paired)
-    ):
+    steps = list(_steps(comparison))
+    if 1 in codes or any(step.is_worse or _counts(step, comparison.options.instructions) for step in steps):
         return 1
     complete = all(contender.is_complete for contender in comparison.contenders)
-    return 0 if complete and codes <= {0} else 2
+    return 0 if complete and codes <= {0} and not any(step.unknown for step in steps) else 2
 
 
 def _counts(step: StepComparison, instructions: Instructions) -> bool:
@@ -155,24 +132,27 @@ def _compare_in_session(
         for step in sampled
     )
     return (
-        ContenderComparison(
-            base,
-            contender,
-            session,
-            steps,
-            failures=_failures(history, session, chosen),
-            warnings=(
-                *warnings_of_lookup(session, history.passed_over((base_name, name), limits, session)),
-                *comparison_warnings(session, base, contender, measured),
-                *(text for step in steps for text in _step_warnings(step, session)),
+        with_findings(
+            ContenderComparison(
+                base,
+                contender,
+                session,
+                steps,
+                failures=_failures(history, session, chosen),
+                warnings=(
+                    *warnings_of_lookup(session, history.passed_over((base_name, name), limits, session)),
+                    *comparison_warnings(session, base, contender, measured),
+                    *(text for step in steps for text in _step_warnings(step, session)),
+                ),
+                looks=intervals.looks,
+                dropped=tuple(dropped for dropped in history.dropped(session.id) if dropped.step in names),
+                calibrations=tuple(calibrated.values()),
+                kinds=_kinds(history, session, measured, (base, contender), options),
+                same_rows=same_rows(measured, (base, contender)),
+                builds=_builds(history, session, base, contender),
+                paired=tuple(chosen),
             ),
-            looks=intervals.looks,
-            dropped=tuple(dropped for dropped in history.dropped(session.id) if dropped.step in names),
-            calibrations=tuple(calibrated.values()),
-            kinds=_kinds(history, session, measured, (base, contender), options),
-            same_rows=same_rows(measured, (base, contender)),
-            builds=_builds(history, session, base, contender),
-            paired=tuple(chosen),
+            intervals,
         ),
     )
 
@@ -229,7 +209,7 @@ def _kinds(
 def _compare_nights(
     history: Reader, base_name: Name, options: CompareOptions, name: Name
 ) -> tuple[ContenderComparison, ...]:
-    from history.comparison.over_nights import compare_nights  # loaded only when nights are compared
+    from history.comparison.nights.over_nights import compare_nights  # loaded only when nights are compared
 
     return compare_nights(history, base_name, options, name)
 

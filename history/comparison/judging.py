@@ -5,13 +5,15 @@ from collections.abc import Collection, Mapping, Sequence
 from build.version import Engine
 from history.comparison.explanation import beside_imported
 from history.comparison.intervals import Intervals
+from history.comparison.options import CompareOptions, threshold_of
 from history.comparison.pairs import StepPairs
-from history.comparison.result import CompareOptions, StepComparison, groups_of, threshold_of
+from history.comparison.result import StepComparison, groups_of
 from history.comparison.verdict import judge_beside, judge_step
 from history.errors import ComparisonError
 from history.stats.noise_model import Noise
 from history.store.records import Session
-from suites.metrics import METRICS, PRIMARY, beside_verdict
+from suites.metric_names import PRIMARY
+from suites.metrics import METRICS, beside_verdict
 
 
 def judge_all(

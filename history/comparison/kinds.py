@@ -8,7 +8,8 @@ from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import Judged, judge_beside, judge_step
 from history.store.records import Run
 from suites.metric import Role
-from suites.metrics import METRICS, OVERLOADED, REFUSED, RETRIED, TPS, of_role
+from suites.metric_names import OVERLOADED, REFUSED, RETRIED, TPS
+from suites.metrics import METRICS, of_role
 
 _BETWEEN = "\0"
 

@@ -1,9 +1,8 @@
-"""The options of a comparison, and its result."""
+"""The result of a comparison."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ from history.comparison.explanation import (
     explanation,
     variation,
 )
+from history.comparison.findings.finding import Finding
+from history.comparison.options import CompareOptions
 from history.comparison.pairs import Failure, StepPairs
 from history.comparison.verdict import (
     Gap,
@@ -25,7 +26,6 @@ from history.comparison.verdict import (
     without_verdict,
 )
 from history.stats.estimators import geometric_mean
-from history.stats.repeated_intervals import FAMILY_CONFIDENCE
 from history.store.records import (
     CalibratedNoise,
     DroppedRound,
@@ -33,55 +33,12 @@ from history.store.records import (
     SessionStatus,
 )
 from suites.metric import Metric
-from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY
+from suites.metric_names import INSTRUCTIONS, PRIMARY
+from suites.metrics import METRICS
 
 if TYPE_CHECKING:
     from history.comparison.kinds import KindComparison
     from history.comparison.profile_diff import FunctionChange
-
-THRESHOLD = 2.0
-"""The practical threshold in percent: changes up to this size are not worth a person's time."""
-
-EXACT_THRESHOLD = METRICS[INSTRUCTIONS].threshold_percent or THRESHOLD
-"""The same for what is counted for fixed work, in percent."""
-
-CONFIDENCE = 100 * FAMILY_CONFIDENCE
-"""The confidence in percent, for all steps of a contender and all looks together."""
-
-
-class Instructions(StrEnum):
-    """When a step with more instructions counts as a regression in the exit code, beside its verdict."""
-
-    UNDECIDED = "undecided"
-    """When its throughput has no verdict that is decided."""
-    ALWAYS = "always"
-    NEVER = "never"
-
-
-@dataclass(frozen=True)
-class CompareOptions:
-    """Which session and steps to compare, and how to judge them. None and () mean any."""
-
-    suite: str | None = None
-    profile: str | None = None
-    machine: str | None = None
-    """The host name of a box."""
-
-    session: str | None = None
-    """The uid of a session; None for the latest with both versions."""
-
-    steps: tuple[str, ...] = ()
-    metric: str = PRIMARY
-    threshold_percent: float = THRESHOLD
-    exact_threshold_percent: float = EXACT_THRESHOLD
-    """The threshold of metrics that are counted for fixed work."""
-
-    instructions: Instructions = Instructions.UNDECIDED
-    """When more instructions set the exit code."""
-
-    confidence_percent: float = CONFIDENCE
-    since: datetime | None = None
-    """Compare over all nights from this time on, instead of in the latest session."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +69,35 @@ class StepComparison:
 
     trend: tuple[float | None, ...] = ()
     """The ratio of the judged metric in the last nights up to this one; None in a gap."""
+
+    findings: tuple[Finding, ...] = ()
+    """What is certain beside the verdict (history/comparison/findings/)."""
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it regressed by its verdict, or by a finding."""
+        return self.judged.verdict is Verdict.REGRESSION or any(found.is_worse for found in self.findings)
+
+    @property
+    def is_trade(self) -> bool:
+        """Whether it is faster, and worse in something else."""
+        return self.judged.verdict is Verdict.IMPROVEMENT and self.is_worse
+
+    @property
+    def unknown(self) -> tuple[Judged, ...]:
+        """The judged metrics of which it is not known whether they are worse, that of the verdict first.
+
+        A faster step may have paid with some of them.
+        """
+        known = {found.metric for found in self.findings}
+        is_faster = self.judged.verdict is Verdict.IMPROVEMENT
+        beside = (
+            judged
+            for judged in self.beside
+            if judged.row.judged and judged.pairs and judged.metric not in known and judged.may_be_worse
+        )
+        open_verdict = [self.judged] if self.is_open else []
+        return (*open_verdict, *(judged for judged in beside if not (is_faster and judged.row.buys_speed)))
 
     @property
     def metrics(self) -> tuple[Judged, ...]:
@@ -366,12 +352,6 @@ class Comparison:
     def verdicts(self) -> tuple[Verdict | None, ...]:
         """Return the verdicts of all steps of all contenders."""
         return tuple(step.judged.verdict for contender in self.contenders for step in contender.steps)
-
-
-def threshold_of(metric: str, options: CompareOptions) -> float:
-    """Return the threshold of a metric as a fraction."""
-    percent = options.exact_threshold_percent if is_exact(metric) else options.threshold_percent
-    return percent / 100
 
 
 def groups_of(session: Session) -> Mapping[str, str]:

@@ -21,7 +21,8 @@ from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_me
 from history.stats.layouts import MIN_LAYOUTS
 from history.stats.selection import size_after_selection
 from suites.metric import Better, Metric
-from suites.metrics import METRICS, OVERLOADED
+from suites.metric_names import OVERLOADED
+from suites.metrics import METRICS
 
 
 class Verdict(StrEnum):
@@ -76,6 +77,10 @@ TRAITS: Mapping[Verdict, VerdictTraits] = {
     Verdict.INCONCLUSIVE: VerdictTraits("inconclusive", Tone.OPEN, exit_code=2, is_open=True, severity=1),
 }
 """One entry for every verdict, in the order in which they are counted."""
+
+
+TRADE = "trade"
+"""The word for an improvement of a step that is worse in something else; its exit code is 1."""
 
 
 class MetricChange(StrEnum):
@@ -180,6 +185,17 @@ class Judged:
     def better(self) -> Better:
         """The direction in which the metric improves."""
         return self.row.better
+
+    @property
+    def may_be_worse(self) -> bool:
+        """Whether its interval allows that it is worse by more than its threshold."""
+        if self.better is Better.NEITHER:
+            return False
+        if self.interval is None:
+            return self.change is not MetricChange.SAME
+        if self.better is Better.HIGHER:
+            return self.interval.low < 1 - self.threshold
+        return self.interval.high > 1 + self.threshold
 
     @property
     def is_open(self) -> bool:

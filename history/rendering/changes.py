@@ -14,8 +14,8 @@ from history.changes.level_shift import Course, Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
 from history.counts import counted
+from history.numbers import amount, rounded
 from history.rendering.confirmations import measurement, occasion, series_name
-from history.rendering.numbers import amount, rounded
 from history.stats.change_points import FALSE_SHARE, SHORTEST
 from history.store.records import ChangeStatus
 from suites.metrics import METRICS, label_of

@@ -19,7 +19,8 @@ from history.series.variants import EXTENSIONS, TWIN, definition_in, option_word
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.store.records import EXACT, HELD, LAYOUTS, ONLY, ChangeStatus, Session
 from suites.keys.levels import LEVEL
-from suites.metrics import METRICS, PRIMARY
+from suites.metric_names import PRIMARY
+from suites.metrics import METRICS
 
 if TYPE_CHECKING:
     from history.changes.report import ChangeReport

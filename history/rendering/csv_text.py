@@ -6,7 +6,7 @@ from typing import Any
 from history.comparison.explanation import Explanation
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.escaping.csv_cells import csv_text
-from history.rendering.numbers import rounded
+from history.numbers import rounded
 from suites.metrics import METRICS
 
 _HEADS = (

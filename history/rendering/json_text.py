@@ -4,14 +4,14 @@ from typing import Any
 
 from history.comparison.beside.curves import Curve, curves, shapes
 from history.comparison.beside.overhead import Overhead, overheads
-from history.comparison.beside.plans import changed_plans
 from history.comparison.compare import exit_code
+from history.comparison.findings.plans import changed_plans
 from history.comparison.kinds import KindComparison
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
 from history.comparison.verdict import Judged
 from history.escaping.json_strings import json_text
-from history.rendering.numbers import rounded
+from history.numbers import rounded
 from history.rendering.profiles import function_values
 from history.stats.estimators import Interval
 from suites.metrics import METRICS
@@ -118,6 +118,9 @@ def _step(step: StepComparison) -> dict[str, Any]:
         "trend": [rounded(ratio) for ratio in step.trend],
         "gained": [function_values(function) for function in step.gained],
         "metrics": {ratio.metric: _metric(ratio) for ratio in step.metrics},
+        "trade": step.is_trade,
+        "findings": [vars(found) for found in step.findings],
+        "unknown": [judged.metric for judged in step.unknown],
     }
 
 

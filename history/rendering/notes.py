@@ -8,16 +8,16 @@ from history.comparison.beside.censored import censored_steps
 from history.comparison.beside.curves import Curve, curves, shapes
 from history.comparison.beside.open_connections import connection_costs, held_levels
 from history.comparison.beside.overhead import overheads
-from history.comparison.beside.plans import ChangedPlan, changed_plans
-from history.comparison.beside.rare_events import RareEvents, rare_events
 from history.comparison.exact import MAX_PASSES, exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
+from history.comparison.findings.moved_metrics import unknown_metrics
+from history.comparison.findings.plans import ChangedPlan, changed_plans
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Nights, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
 from history.counts import counted
-from history.rendering.numbers import amount, bounds, percent, signed_percent
+from history.numbers import amount, bounds, percent, signed_percent
 from history.rendering.profiles import named_functions
 from history.series.variants import definition_notes
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
@@ -38,7 +38,13 @@ RESTARTED = (
 
 
 def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
-    """Return all notes below the table of a contender."""
+    """Return all notes below the table of a contender: its findings, then what they rest on."""
+    found = [*findings_lines(contender), *unknown_lines(contender)]
+    return [*found, *basis(comparison, contender)]
+
+
+def basis(comparison: Comparison, contender: ContenderComparison) -> list[str]:
+    """Return what the numbers of a contender rest on, and warnings."""
     session = contender.session
     gaps: dict[tuple[str, str], list[str]] = {}
     for step in contender.steps:
@@ -55,7 +61,6 @@ def notes(comparison: Comparison, contender: ContenderComparison) -> list[str]:
         *contender.builds,
         *_overhead(contender),
         *_same_rows(contender),
-        *rare_events_lines(contender),
         f"History: {comparison.history}",
         *_base_drift(comparison, contender),
         *_measured_again(contender),
@@ -129,8 +134,7 @@ def _connections(contender: ContenderComparison) -> Iterator[str]:
 
 
 def _plans(plan: ChangedPlan) -> Iterator[str]:
-    """Return that a plan changed, and both plans, each in one line."""
-    yield f"{plan.step}: the plan changed"
+    """Return both plans of a step whose plan changed, each in one line."""
     for side, text in (("base", plan.base), ("new", plan.contender)):
         lines = (" ".join(line.split()) for line in text.splitlines())
         yield f"{plan.step}, plan of {side}: {'; '.join(filter(None, lines))}"
@@ -151,25 +155,23 @@ def _same_rows(contender: ContenderComparison) -> Iterator[str]:
         )
 
 
-def rare_events_lines(contender: ContenderComparison) -> Iterator[str]:
-    """Return the errors, refusals and stalls of which one version has more, in a line each.
+def findings_lines(contender: ContenderComparison) -> list[str]:
+    """Return what is certain beside the verdicts, in a line each: what is worse first."""
+    found = sorted(
+        (found for step in contender.steps for found in step.findings), key=lambda found: not found.is_worse
+    )
+    traded = {step.step for step in contender.steps if step.is_trade}
+    return [
+        f"{found.line}; the step is faster" if found.is_worse and found.step in traded else found.line
+        for found in found
+    ]
 
-    Errors that only one version has are told too where they are too few to decide.
-    """
-    for events in rare_events(contender.paired):
-        if events.is_decided or events.is_only_one_sided:
-            yield f"{events.step}: {_events(events)}"
 
-
-def _events(events: RareEvents) -> str:
-    metric = METRICS[events.metric]
-    base, new = ((round(side.total), round(side.exposure)) for side in (events.base, events.contender))
-    text = f"{new[0]:,} of {new[1]:,} {metric.counted_in} {metric.event}, base {base[0]:,} of {base[1]:,}"
-    if events.slowest is not None:
-        text += f"; the slowest took {amount(events.slowest[1])} ms, base {amount(events.slowest[0])} ms"
-    if not events.is_decided:
-        return f"{text}: too few to tell from chance"
-    return text
+def unknown_lines(contender: ContenderComparison) -> Iterator[str]:
+    """Return the judged metrics that may be worse by more than their threshold, in one line."""
+    unknown = unknown_metrics(contender.steps)
+    if unknown:
+        yield f"not known to be no worse: {', '.join(metric.text for metric in unknown)}"
 
 
 def _overhead(contender: ContenderComparison) -> Iterator[str]:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from build.version import Version
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, Tone
+from history.counts import counted
 from history.escaping.markdown import Markdown, columns, cut, joined, md
+from history.numbers import bounds, two_decimals
 from history.rendering.markdown import table_row
-from history.rendering.notes import notes
-from history.rendering.numbers import bounds, two_decimals
+from history.rendering.notes import findings_lines, notes, unknown_lines
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     LEFT,
@@ -48,15 +49,21 @@ def sentence(
     comparison: Comparison, contender: ContenderComparison, names: Mapping[Version, str] = NO_NAMES
 ) -> str:
     """Return one sentence on a contender as plain text: how many steps have which verdict, the worst step."""
-    counts = Counter(step.judged.verdict for step in contender.steps)
+    trades = sum(step.is_trade for step in contender.steps)
+    counts = Counter(step.judged.verdict for step in contender.steps if not step.is_trade)
     parts = [
         f"{counts[verdict]} {verdict if counts[verdict] == 1 else traits.plural}"
         for verdict, traits in TRAITS.items()
     ]
+    if trades:
+        parts.insert(0, counted(trades, "trade"))
     if counts[None]:
         parts.append(f"{counts[None]} without a verdict")
     worst = _worst(contender.steps)
     tail = f"; worst: {worst.step} {_ratio_text(worst)}" if worst is not None else ""
+    worse = [found for step in contender.steps for found in step.findings if found.is_worse]
+    tail += f"; {counted(len(worse), 'finding')} that is worse" if len(worse) == 1 else ""
+    tail += f"; {len(worse)} findings that are worse" if len(worse) > 1 else ""
     return f"{title(comparison, contender, names)}: {', '.join(parts)}{tail}."
 
 
@@ -88,6 +95,9 @@ def _blocks(
         yield _table(heads(contender), (step_row(contender, step) for step in shown))
     else:
         yield md("No step changed, and none is open beyond the threshold.\n")
+    told = [*findings_lines(contender), *unknown_lines(contender)]
+    if told:
+        yield joined([*(md("- {}", line) for line in told), ""])
     means = list(mean_rows(contender))
     yield md("Geometric means: {}.\n", ", ".join(f"{row[0].text} {row[3].text}" for row in means))
     legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
@@ -100,8 +110,10 @@ def _blocks(
 
 
 def _is_worth_showing(step: StepComparison) -> bool:
-    """Return whether it changed, has no verdict, or is open with an estimate beyond the threshold."""
+    """Return whether it changed, has a finding, or is open or without a verdict beyond the threshold."""
     verdict = step.judged.verdict
+    if step.findings:
+        return True
     if verdict is not None and TRAITS[verdict].is_open:
         return abs((step.judged.value or 1) - 1) > step.judged.threshold
     return verdict is None or TRAITS[verdict].tone is not Tone.QUIET

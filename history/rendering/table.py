@@ -10,11 +10,12 @@ from history.comparison.beside.open_connections import ConnectionCost
 from history.comparison.exact import is_exact
 from history.comparison.kinds import KindComparison
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.verdict import TRAITS, Judged, MetricChange, Tone, verdict_of
-from history.rendering.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
+from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone, verdict_of
+from history.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metric import Better, Metric, Role
-from suites.metrics import MEDIAN_LATENCY, METRICS, SECOND_LATENCY, TAIL_LATENCY, beside_verdict, label_of
+from suites.metric_names import MEDIAN_LATENCY, SECOND_LATENCY, TAIL_LATENCY
+from suites.metrics import METRICS, beside_verdict, label_of
 
 MEAN_ROW = "geomean of"
 
@@ -253,6 +254,8 @@ def _verdict(step: StepComparison) -> Cell:
     verdict = step.judged.verdict
     if verdict is None:
         return Cell(str(step.judged.gap), Tone.OPEN)
+    if step.is_trade:
+        return Cell(TRADE, Tone.BAD)
     return Cell(verdict, TRAITS[verdict].tone, "?" if step.is_unexplained else "")
 
 

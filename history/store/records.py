@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from history.stats.layouts import MIN_LAYOUTS
 from history.stats.noise_model import Noise
-from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY
+from suites.metric_names import INSTRUCTIONS, PRIMARY
+from suites.metrics import METRICS
 
 if TYPE_CHECKING:
     from build.build import Build

@@ -35,7 +35,7 @@ from history.store.schema import (
     sessions,
 )
 from history.timestamps import from_text, to_text
-from suites.metrics import TPS
+from suites.metric_names import TPS
 
 RECENT_SESSIONS = 100
 """The sessions whose versions are suggested when there is nothing to compare."""

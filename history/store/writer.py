@@ -35,7 +35,7 @@ from history.store.session_writes import (
     session_row,
 )
 from history.timestamps import to_text
-from suites.metrics import PRIMARY
+from suites.metric_names import PRIMARY
 
 if TYPE_CHECKING:
     from build.build import Build

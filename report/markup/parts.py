@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import htpy as h
 from markupsafe import Markup, escape
 
-from history.comparison.verdict import TRAITS, Judged, MetricChange, Tone, Verdict, verdict_of
+from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone, Verdict, verdict_of
 from history.stats.estimators import Interval
 from report.markup.formats import DASH, bounds, percent, ratio_text
 from report.markup.template import Template, joined
@@ -167,6 +167,11 @@ def verdict_badge(verdict: Verdict | None, reason: str = "") -> Markup:
     if verdict is None:
         return _BADGE("plain", "", reason or DASH)
     return _BADGE(tone_of(verdict), _HIDDEN(SIGNS[verdict]), str(verdict))
+
+
+def trade_badge() -> Markup:
+    """Return the badge of a step that is faster, and worse in something else."""
+    return _BADGE("worse", _HIDDEN(SIGNS[Verdict.REGRESSION]), TRADE)
 
 
 def heat_cell(heat: Heat, href: str | None = None, note: str = "") -> Markup:

@@ -9,14 +9,14 @@ import htpy as h
 from history.comparison.result import Comparison, ContenderComparison
 from history.rendering.commands import COUNTED, DECIDED, quoted, run_again
 from history.rendering.csv_text import render_csv
-from history.rendering.notes import notes
+from history.rendering.notes import basis
 from report.charts.intervals import IntervalRow, interval_figure
 from report.markup.formats import moment, typeset
 from report.markup.frame import Page
 from report.markup.metrics import described
 from report.markup.parts import bullets, commands, facts, legend, section, tone_of
 from report.pages.session import plain_sentence
-from report.pages.verdicts import verdict_table
+from report.pages.verdicts import findings, verdict_table
 
 
 def comparison_page(comparison: Comparison) -> Page:
@@ -73,6 +73,7 @@ def _contender(comparison: Comparison, compared: ContenderComparison, heading: s
             )
         ),
         verdict_table(compared, lambda step: ""),
+        findings(compared, str),
         interval_figure(
             rows,
             f"{described(compared.steps[0].judged.row)}: {compared.contender} over {compared.base}, "
@@ -84,7 +85,7 @@ def _contender(comparison: Comparison, compared: ContenderComparison, heading: s
         else None,
         h.details(open=bool(compared.warnings))[
             h.summary["What the numbers rest on, and warnings"],
-            bullets(dict.fromkeys(map(typeset, notes(comparison, compared)))),
+            bullets(dict.fromkeys(map(typeset, basis(comparison, compared)))),
         ],
         lead=plain_sentence(comparison, compared),
     )

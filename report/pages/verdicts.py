@@ -7,13 +7,25 @@ from markupsafe import Markup
 
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, verdict_of
+from history.rendering.notes import findings_lines, unknown_lines
 from report.charts.fingerprint import CostMark, fingerprint
 from report.charts.quadrant import DebtMark, quadrant_figure
-from report.markup.formats import DASH, amount, bounds, mean_name, metric_name, percent, ratio_text, share
+from report.markup.formats import (
+    DASH,
+    amount,
+    bounds,
+    mean_name,
+    metric_name,
+    percent,
+    ratio_text,
+    share,
+    typeset,
+)
 from report.markup.metrics import described
 from report.markup.parts import (
     SIGNS,
     bare_heat_cell,
+    bullets,
     cell,
     cost_cell,
     has_moved,
@@ -22,8 +34,10 @@ from report.markup.parts import (
     numbers,
     numeric,
     row,
+    section,
     table,
     tone_of,
+    trade_badge,
     verdict_badge,
 )
 from suites.metric import Better, Role
@@ -93,11 +107,22 @@ def table_beside(contender: ContenderComparison, metric: str) -> h.Node:
     )
 
 
+def findings(contender: ContenderComparison, cleared: Callable[[str], str]) -> h.Node:
+    """Return what is certain beside the verdicts, and what is unknown; `cleared` hides names of boxes."""
+    lines = [*findings_lines(contender), *unknown_lines(contender)]
+    if not lines:
+        return None
+    return section("Beside the verdicts", bullets(typeset(cleared(line)) for line in lines))
+
+
 def _plain_verdict(judged: Judged) -> str:
     return f"{SIGNS[judged.verdict]} {judged.verdict}" if judged.verdict is not None else str(judged.gap)
 
 
-def _verdict(judged: Judged) -> Markup:
+def _verdict(step: StepComparison) -> Markup:
+    judged = step.judged
+    if step.is_trade:
+        return cell(trade_badge(), "verdict worse")
     reason = h.span(".quiet")[f" {judged.reason}"] if judged.reason else None
     badge = verdict_badge(judged.verdict, judged.gap or "")
     return cell([badge, reason], f"verdict {tone_of(judged.verdict)}")
@@ -150,7 +175,7 @@ def _row(
         cell(_fingerprint(step), "costs"),
         *(_cost(by_name.get(name)) for name in columns),
         *([numeric(sees)] if contender.has_visible else []),
-        _verdict(step.judged),
+        _verdict(step),
         moved=has_moved(step.judged) or any(_is_decided(by_name.get(name)) for name in columns),
     )
 

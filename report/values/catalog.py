@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, case, func, select
 
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.errors import stored_options
 from history.store.database import plain_rows
 from history.store.records import CONFIRMS, IMPORTED, Environment, RunStatus, SessionStatus, judged_metric

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from build.version import Version
 from history.comparison.compare import as_judged, compare
-from history.comparison.result import CompareOptions, Comparison, ContenderComparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison, ContenderComparison
 from history.errors import ComparisonError, stored_version
 from history.store.reader import Reader
 from report.values.catalog import SessionEntry

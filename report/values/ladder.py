@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from history.comparison.recent_nights import step_positions, values_of
+from history.comparison.nights.recent_nights import step_positions, values_of
 from history.comparison.verdict import Judged, MetricChange
 from history.errors import stored_version
 from history.stats.estimators import geometric_mean

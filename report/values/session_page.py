@@ -10,7 +10,7 @@ from sqlalchemy import select
 from history.comparison.profile_diff import Differential, Rounds, differential
 from history.comparison.result import Comparison
 from history.errors import ComparisonError, stored_object, stored_version
-from history.rendering.notes import notes
+from history.rendering.notes import basis
 from history.store.reader import Reader
 from history.store.records import DroppedRound, Run, Session, SessionStatus
 from history.store.schema import builds, configurations, gaps, points, runs, samples, series
@@ -98,7 +98,7 @@ def read_session(comparisons: Comparisons, catalog: Catalog, entry: SessionEntry
     lines = {}
     if comparison is not None:
         lines = {
-            str(contender.contender): tuple(notes(comparison, contender))
+            str(contender.contender): tuple(basis(comparison, contender))
             for contender in comparison.contenders
         }
     return SessionPage(entry, session, comparison, why, lines, steps, setups, values, lacking)

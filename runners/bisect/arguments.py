@@ -8,7 +8,7 @@ from build.version import Engine
 from runners.occupancy.arguments import add_wait
 from runners.values import count, duration, minutes
 from runners.variant_arguments import add_variants
-from suites.metrics import PRIMARY
+from suites.metric_names import PRIMARY
 
 EXIT_CODES = (
     "exit codes: 0 there is an answer: a commit, a range, two or more steps, a slope, that levels vary from "

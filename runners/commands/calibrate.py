@@ -9,8 +9,9 @@ from build.home import locate_for_writing
 from build.make import require_known
 from build.sources.source import resolved
 from history.comparison.compare import compare
+from history.comparison.options import CONFIDENCE, THRESHOLD, CompareOptions
 from history.comparison.pairs import noise_of
-from history.comparison.result import CONFIDENCE, THRESHOLD, CompareOptions, Comparison
+from history.comparison.result import Comparison
 from history.comparison.verdict import Verdict
 from history.rendering.next_step.closing import command
 from history.series.variants import TWIN

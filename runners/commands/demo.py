@@ -10,7 +10,8 @@ from build.home import Home, locate_for_writing
 from build.progress import Silent
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
-from history.comparison.result import CompareOptions, Comparison, StepComparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import TRAITS, Verdict
 from history.open import open_store
 from history.rendering.plain_table import standard_output
@@ -25,7 +26,7 @@ from runners.measuring.variants import Variant
 from runners.reporting.bisects import read_bisects
 from suites.counting.tool import find_callgrind
 from suites.definition import load_suite
-from suites.metrics import INSTRUCTIONS
+from suites.metric_names import INSTRUCTIONS
 from suites.processes import ProcessError
 
 BASE = parse_version("postgres@17.11")

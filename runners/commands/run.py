@@ -18,10 +18,10 @@ from build.sources.repository import variable
 from build.sources.source import resolved
 from build.version import Engine, Version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.counts import counted
+from history.numbers import amount
 from history.rendering.next_step.closing import closing, command, with_budget
-from history.rendering.numbers import amount
 from history.series.round_seconds import session_seconds
 from history.spool.opening import open_recorded
 from history.store.writer import Store
@@ -41,7 +41,8 @@ from suites.definition import load_suite
 from suites.durability import Durability
 from suites.generators.registry import build_programs_of
 from suites.keys.profile import Mode, Profile
-from suites.metrics import INSTRUCTIONS, METRICS
+from suites.metric_names import INSTRUCTIONS
+from suites.metrics import METRICS
 
 
 class RequestError(TidemarkError):

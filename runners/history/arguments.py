@@ -9,7 +9,8 @@ from history.store.records import ChangeStatus
 from history.timestamps import moment
 from runners.values import count, names
 from runners.values import date as any_date
-from suites.metrics import METRICS, PRIMARIES
+from suites.metric_names import PRIMARIES
+from suites.metrics import METRICS
 
 if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]

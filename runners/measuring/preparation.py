@@ -15,7 +15,7 @@ from build.make import provide
 from build.progress import Progress
 from build.version import Version
 from history.changes.confirmation import METRIC_CONFIDENCE
-from history.comparison.result import CONFIDENCE, THRESHOLD
+from history.comparison.options import CONFIDENCE, THRESHOLD
 from history.series.variants import TWIN
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design

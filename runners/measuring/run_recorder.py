@@ -14,7 +14,8 @@ from runners.measuring.session_versions import MeasuredVersion
 from suites.keys.levels import MAX_CLIENTS
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import METRICS, PRIMARY
+from suites.metric_names import PRIMARY
+from suites.metrics import METRICS
 
 _FIGURES = re.compile(r"[0-9(:]")
 

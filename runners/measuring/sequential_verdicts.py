@@ -9,7 +9,8 @@ from history.comparison.verdict import TRAITS, Verdict, judge
 from history.stats.layouts import layout_interval, layout_of
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, sequential_interval
-from suites.metrics import METRICS, PRIMARY
+from suites.metric_names import PRIMARY
+from suites.metrics import METRICS
 
 
 class SequentialVerdicts:

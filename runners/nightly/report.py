@@ -13,7 +13,8 @@ from history.changes.boxes.notes import BoxNote
 from history.changes.detector import judge
 from history.changes.report import ChangeReport, report_changes
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions, Comparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison
 from history.store import alert_outbox
 from history.store.writer import Store
 from history.timestamps import now, to_text

@@ -22,7 +22,8 @@ from runners.nightly.night_result import NightResult, explained
 from runners.nightly.past.backfill import BackfillResult
 from runners.nightly.report import NightReport, SessionComparison
 from suites.metric import Better
-from suites.metrics import METRICS, PRIMARY
+from suites.metric_names import PRIMARY
+from suites.metrics import METRICS
 
 LONGEST_REASON = 600
 """The most characters of a reason that is shown in full."""

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from history.comparison.beside.dearer_costs import dearer_costs
-from history.comparison.beside.rare_events import rare_events
-from history.comparison.beside.work_done import own_failures
+from history.comparison.findings.finding import Finding
+from history.comparison.findings.moved_metrics import unknown_metrics
+from history.comparison.findings.sources import EVENTS, FAILURES
 from history.comparison.result import Comparison, StepComparison
-from history.comparison.verdict import Judged, Verdict
+from history.comparison.verdict import MetricChange, Verdict
 from history.escaping.markdown import Markdown, joined, md, row
-from history.rendering.notes import rare_events_lines
-from history.rendering.numbers import DASH
+from history.numbers import DASH
+from history.rendering.notes import findings_lines
 from history.stats.estimators import Interval
-from runners.trying.changes import StepChange, named_cost
+from runners.trying.changes import StepChange
 from runners.trying.sides import Sides
 
 UNDECIDED = 2
@@ -28,8 +28,6 @@ class StepAnswer:
     step: str
     counted: StepComparison | None
     timed: StepComparison | None
-    failure: str = ""
-    """What the new side's server failed to do where the base's did not; empty if nothing."""
 
     @property
     def instructions(self) -> Verdict | None:
@@ -42,15 +40,26 @@ class StepAnswer:
         return None if self.timed is None else self.timed.judged.verdict
 
     @property
-    def dearer(self) -> tuple[Judged, ...]:
-        """The costs that certainly grew, in a step that is not faster for it."""
-        return () if self.timed is None else dearer_costs(self.timed)
+    def findings(self) -> tuple[Finding, ...]:
+        """What is certain beside these verdicts, in rounds and then in counted passes."""
+        both = (found for side in (self.timed, self.counted) if side is not None for found in side.findings)
+        return tuple(dict.fromkeys(both))
+
+    @property
+    def worse(self) -> tuple[Finding, ...]:
+        """The findings that are a regression of their own."""
+        return tuple(found for found in self.findings if found.is_worse)
+
+    @property
+    def failures(self) -> tuple[Finding, ...]:
+        """What the new side's server failed to do where the base's did not."""
+        return tuple(found for found in self.worse if found.source == FAILURES)
 
     @property
     def is_worse(self) -> bool:
-        """Whether it failed or is slower, or executes or uses more without being faster for it."""
+        """Whether it is slower, has a finding that is worse, or executes more without being faster."""
         more = self.instructions is Verdict.REGRESSION and self.throughput is not Verdict.IMPROVEMENT
-        return bool(self.failure or self.dearer) or self.throughput is Verdict.REGRESSION or more
+        return bool(self.worse) or self.throughput is Verdict.REGRESSION or more
 
     @property
     def is_decided(self) -> bool:
@@ -58,9 +67,19 @@ class StepAnswer:
         return self.throughput not in (None, Verdict.INCONCLUSIVE)
 
     @property
+    def is_known(self) -> bool:
+        """Whether rounds have decided, and no metric that is judged beside throughput may be worse."""
+        return self.timed is not None and self.is_decided and not self.timed.unknown
+
+    @property
     def is_unchanged(self) -> bool:
-        """Whether throughput is unchanged, and instructions too where they were counted."""
-        return self.throughput is Verdict.UNCHANGED and self.instructions in (None, Verdict.UNCHANGED)
+        """Whether throughput, instructions and all metrics that are judged are known to be the same."""
+        if self.timed is None or self.findings or self.instructions not in (None, Verdict.UNCHANGED):
+            return False
+        beside = (judged for judged in self.timed.beside if judged.row.judged and judged.pairs)
+        return self.throughput is Verdict.UNCHANGED and all(
+            judged.change is MetricChange.SAME for judged in beside
+        )
 
 
 @dataclass(frozen=True)
@@ -80,56 +99,34 @@ class TryAnswer:
         """All steps, in suite order."""
         counted, timed = _by_step(self.counted), _by_step(self.timed)
         names = dict.fromkeys((*(timed or counted), *counted))
-        failed = {
-            failure.step: failure.reason
-            for comparison in (self.timed, self.counted)
-            if comparison is not None
-            for failure in own_failures(comparison.contenders[0])
-        }
-        return tuple(
-            StepAnswer(name, counted.get(name), timed.get(name), failed.get(name, "")) for name in names
-        )
-
-    @property
-    def more_events(self) -> tuple[str, ...]:
-        """The steps whose rounds have decidedly more errors, refusals or stalls."""
-        contenders = () if self.timed is None else self.timed.contenders
-        worse = [
-            events.step
-            for contender in contenders
-            for events in rare_events(contender.paired)
-            if events.is_worse
-        ]
-        return tuple(dict.fromkeys(worse))
+        return tuple(StepAnswer(name, counted.get(name), timed.get(name)) for name in names)
 
     @property
     def exit_code(self) -> int:
-        """1 when any step is worse; 2 when rounds have not decided one, or something else failed; else 0."""
-        if self.more_events or any(step.is_worse for step in self.steps):
+        """1 when any step is worse; 2 when anything judged may be worse, or something failed; else 0."""
+        if any(step.is_worse for step in self.steps):
             return 1
-        whole = not self.failures and self.steps and all(step.is_decided for step in self.steps)
+        whole = not self.failures and self.steps and all(step.is_known for step in self.steps)
         return 0 if whole else UNDECIDED
 
     @property
     def headline(self) -> str:
-        """The answer in one sentence."""
+        """The answer in one sentence, and what is unknown in another."""
         slower = self._named(Verdict.REGRESSION, "throughput")
         more = self._named(Verdict.REGRESSION, "instructions")
         faster = self._named(Verdict.IMPROVEMENT, "throughput")
         fewer = self._named(Verdict.IMPROVEMENT, "instructions")
-        events = ", ".join(self.more_events[:_MAX_NAMED])
-        failed = [f"{step.step}: {step.failure}" for step in self.steps if step.failure]
-        dearer = [f"{named_cost(cost)} in {step.step}" for step in self.steps for cost in step.dearer]
+        failed = [failure.line for step in self.steps for failure in step.failures]
+        worse = self._worse()
         if failed:
             parts, word = failed[:1], "Fails"
         elif slower or more:
             parts = [f"slower in {slower}"] * bool(slower) + [f"more instructions in {more}"] * bool(more)
-            parts += [f"more errors or stalls in {events}"] * bool(events)
+            parts += [worse] * bool(worse)
             word = "Slower" if slower else "More work"
-        elif events:
-            parts, word = [f"more errors or stalls in {events}"], "Worse"
-        elif dearer:
-            parts, word = [", ".join(dearer[:_MAX_NAMED])], "More work"
+        elif worse:
+            parts = [worse, *[f"faster in {faster}"] * bool(faster)]
+            word = "A trade" if any(step.timed and step.timed.is_trade for step in self.steps) else "Worse"
         elif faster or fewer:
             parts = [f"faster in {faster}"] * bool(faster)
             parts += [f"fewer instructions in {fewer}"] * bool(fewer)
@@ -138,25 +135,47 @@ class TryAnswer:
             parts, word = [], self._unchanged()
         return f"{word}{': ' + '; '.join(parts) if parts else ''}. {self._open()}".rstrip()
 
+    def _worse(self) -> str:
+        """Return the findings that are worse, the first ones by name."""
+        events = [step.step for step in self.steps if any(found.source == EVENTS for found in step.worse)]
+        others = [
+            f"{found.text} in {step.step}"
+            for step in self.steps
+            for found in step.worse
+            if found.source not in (EVENTS, FAILURES)
+        ]
+        named = [f"more errors or stalls in {', '.join(events[:_MAX_NAMED])}"] * bool(events)
+        rest = len(others) - _MAX_NAMED
+        named += others[:_MAX_NAMED] + [f"{rest} more"] * (rest > 0)
+        return ", ".join(named)
+
     def _unchanged(self) -> str:
         steps = self.steps
         if steps and all(step.is_unchanged for step in steps):
             return "No difference in any step"
+        if steps and all(step.is_known for step in steps):
+            return "No worse in any step"
         if steps and all(step.instructions is Verdict.UNCHANGED for step in steps):
             return "Undecided: the same instructions in all steps"
         return "Undecided"
 
     def _open(self) -> str:
-        """Return how much of the throughput is unknown, and how wide the widest interval is."""
+        """Return what may be worse without being known to be, and how wide the widest interval is."""
         if self.timed is None:
             return "Throughput was not measured."
-        still = [step for step in self.steps if not step.is_decided and not step.failure]
-        if not still:
-            return ""
-        known = [step.timed.judged.interval for step in still if step.timed is not None]
-        widest = max(filter(None, known), key=lambda interval: interval.high / interval.low, default=None)
-        width = "" if widest is None else f": {_interval(widest)} at the widest"
-        return f"Throughput is unknown in {len(still)} of {len(self.steps)} steps{width}."
+        steps = [step.timed for step in self.steps if step.timed is not None and not step.failures]
+        parts = []
+        still = [step.judged for step in steps if step.is_open]
+        if still:
+            known = [judged.interval for judged in still if judged.interval is not None]
+            widest = max(known, key=lambda interval: interval.high / interval.low, default=None)
+            width = "" if widest is None else f": {_interval(widest)} at the widest"
+            parts.append(f"Throughput is unknown in {len(still)} of {len(self.steps)} steps{width}.")
+        judged_by = {step.judged.metric for step in steps}
+        others = [unknown.text for unknown in unknown_metrics(steps) if unknown.metric not in judged_by]
+        if others:
+            parts.append(f"Not known to be no worse: {', '.join(others)}.")
+        return " ".join(parts)
 
     def _named(self, verdict: Verdict, which: str) -> str:
         """Return the steps with a verdict, the largest change first, with their changes."""
@@ -175,8 +194,9 @@ def markdown(answer: TryAnswer, page: str) -> Markdown:
     lines: list[str] = [md("## Try: {}", answer.sides.described), "", md("**{}**", answer.headline), ""]
     lines += [md("| {} | {} | {} |\n|:--|--:|--:|", *heads(answer)), *map(row, table(answer)), ""]
     lines += [md("- {}", change.text) for change in answer.changes]
-    for contender in answer.timed.contenders if answer.timed is not None else ():
-        lines += [md("- {}", line) for line in rare_events_lines(contender)]
+    for comparison in (answer.timed, answer.counted):
+        for contender in comparison.contenders if comparison is not None else ():
+            lines += [md("- {}", line) for line in findings_lines(contender)]
     lines += [md("- failed: {}", failure) for failure in answer.failures]
     lines += [md("- {}", line) for line in basis(answer)]
     lines += [md("- page to mail: {}", page), ""]

@@ -13,8 +13,8 @@ BUDGET_MINUTES = 30.0
 """The default minutes, compiling included: as long as a reviewer may wait."""
 
 EXIT_CODES = (
-    "exit codes: 0 no step is worse; 1 a step is slower, or executes more without being faster; "
-    "2 trouble, or a step that neither counts nor rounds decided"
+    "exit codes: 0 no step is worse, for certain; 1 a step is slower, has a finding that is worse, or "
+    "executes more without being faster; 2 trouble, or a step in which something may be worse"
 )
 
 

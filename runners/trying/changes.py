@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from history.comparison.explanation import is_cost
+from history.comparison.findings.moved_metrics import moved_text
 from history.comparison.profile_diff import FunctionChange, differential
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict
 from history.rendering.profiles import shortened
 from history.store.reader import Reader
-from suites.metrics import INSTRUCTIONS, label_of
+from suites.metric_names import INSTRUCTIONS
 
 MAX_FUNCTIONS = 4
 """The functions that a line names."""
@@ -35,21 +36,10 @@ class StepChange:
     def text(self) -> str:
         """The change in one line."""
         named = (f"{shortened(function.name)} {_amount(function.own_change)}" for function in self.functions)
-        moved = map(named_cost, self.resources)
+        moved = map(moved_text, self.resources)
         parts = [f"functions: {', '.join(named)} instructions per query"] * bool(self.functions)
         parts += [f"resources per query: {', '.join(moved)}"] * bool(self.resources)
         return f"{self.step}: {'; '.join(parts)}"
-
-
-def named_cost(cost: Judged) -> str:
-    """Return how a cost of a query moved, with its interval: `WAL +41.0 % (+38.2 to +44.1)`."""
-    text = f"{label_of(cost.metric)} {_percents(cost.value or 1)} %"
-    interval = cost.interval
-    return text if interval is None else f"{text} ({_percents(interval.low)} to {_percents(interval.high)})"
-
-
-def _percents(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f}"
 
 
 def changes_of(store: Reader, counted: Comparison | None, timed: Comparison | None) -> tuple[StepChange, ...]:

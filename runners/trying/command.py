@@ -12,7 +12,8 @@ from build.progress import Progress
 from build.sources.repository import git_address
 from build.version import Engine
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions, Comparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison
 from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.rendering.next_step.closing import LOADING_MINUTES, closing, command, located, with_budget
@@ -37,7 +38,7 @@ from runners.trying.own_clone import engine_here
 from runners.trying.sides import Sides, TryError, sides_of
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
 from suites.definition import Suite, load_suite
-from suites.metrics import INSTRUCTIONS, PRIMARY
+from suites.metric_names import INSTRUCTIONS, PRIMARY
 
 
 def main(arguments: argparse.Namespace) -> int:

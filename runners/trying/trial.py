@@ -11,7 +11,7 @@ from build.home import Home
 from build.progress import Progress, in_words
 from build.version import Version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.comparison.verdict import Verdict
 from history.store.writer import Store
 from runners.bisect.run.builds import Unusable, build_of, provider
@@ -25,7 +25,7 @@ from runners.trying.sides import Sides, TryError
 from suites.definition import Suite
 from suites.generators.registry import build_programs_of
 from suites.keys.step import Step
-from suites.metrics import INSTRUCTIONS
+from suites.metric_names import INSTRUCTIONS
 
 HISTORY = "tries.db"
 """The history of all tries, in the home: none of them is in the history of the nights."""

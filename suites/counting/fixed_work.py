@@ -11,7 +11,7 @@ from suites.counting.counted_pass import MIN_WARM
 from suites.counting.engines import COUNTED
 from suites.generators.load import CountedWork, Generator, LoadError, LongPassError, PassLength
 from suites.keys.step import Step
-from suites.metrics import PROVED_ROWS, RECOVERY
+from suites.metric_names import PROVED_ROWS, RECOVERY
 from suites.server import Server, ServerError
 from suites.turns.failures import death_soon, with_logged
 

@@ -13,7 +13,7 @@ from suites.keys.profile import Profile
 from suites.keys.sql_statements import require_statements
 from suites.keys.step import Step
 from suites.keys.sysbench_scripts import require_free_options
-from suites.metrics import CONNECTION_KIB, PRIMARY
+from suites.metric_names import CONNECTION_KIB, PRIMARY
 
 
 class GeneratorName(StrEnum):

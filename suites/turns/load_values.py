@@ -7,7 +7,7 @@ import numpy as np
 
 from suites.generators.load import KindLoad, Load, rate_of
 from suites.metric import QPS
-from suites.metrics import FAILED, STALL_LIMITS, STALL_LIMITS_MS
+from suites.metric_names import FAILED, STALL_LIMITS, STALL_LIMITS_MS
 
 LATENCY = {
     "mean": "latency_mean_ms",

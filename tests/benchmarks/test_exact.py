@@ -22,11 +22,12 @@ from benchmarks.output.figures import Figure
 from build.errors import TidemarkError
 from build.version import Engine, parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions, ContenderComparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import ContenderComparison
 from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.store.records import EXACT, ONLY, SessionStatus
-from suites.metrics import INSTRUCTIONS
+from suites.metric_names import INSTRUCTIONS
 from tests.history.handmade import NIGHT, run_record, session_start
 
 QUIET = [[50_000.0, 50_010], [50_020.0, 50_000]]

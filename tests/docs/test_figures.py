@@ -19,7 +19,7 @@ import pytest
 
 from benchmarks.output.intervals import ratio_interval, simultaneous_confidence
 from build.home import ROOT
-from history.comparison.result import CONFIDENCE, THRESHOLD
+from history.comparison.options import CONFIDENCE, THRESHOLD
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, smallest_visible
 from suites.capabilities import CapabilityError, knows_setting

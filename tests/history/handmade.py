@@ -10,7 +10,7 @@ from build.version import parse_version
 from history.store.records import Machine, RunRecord, RunStatus, SessionStart, SessionStatus
 from history.store.writer import Store
 from suites.measurement import Measurement
-from suites.metrics import OVER_LIMIT
+from suites.metric_names import OVER_LIMIT
 
 NIGHT = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 

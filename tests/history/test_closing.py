@@ -8,7 +8,8 @@ import pytest
 from build.home import ROOT
 from build.version import parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions, ContenderComparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import ContenderComparison
 from history.rendering.next_step.closing import closing, with_budget
 from history.rendering.next_step.remaining import rounds_needed
 from history.store.records import SessionStatus

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 
 from build.version import parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.open import open_reader
 from report import addresses
 from tests.report.browser import Seen, chromium, served, sideways, violations

@@ -11,7 +11,7 @@ from history.changes import repository
 from history.changes.boxes.notes import NoiseChange
 from history.changes.report import ChangeReport, report_changes
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.open import open_reader
 from history.series.series import Night
 from history.store.records import Environment
@@ -23,7 +23,8 @@ from report.pages.machine import machine_page
 from report.values.catalog import read_catalog
 from report.values.machine_page import read_machine
 from runners.cli import main
-from suites.metrics import METRICS, PRIMARY
+from suites.metric_names import PRIMARY
+from suites.metrics import METRICS
 from tests.report.parsed import parsed
 from tests.report.rich import BASE, BRANCH, FACTOR, NIGHTS, REGRESSION, SLOWED, commit, settings_of
 

@@ -30,7 +30,8 @@ from history.stats.noise_model import Noise, pooled_noise, without_stalls
 from history.stats.repeated_intervals import moderated
 from history.store.schema import nights
 from history.store.session_reads import runs_of
-from suites.metrics import PRIMARY, judged_metrics
+from suites.metric_names import PRIMARY
+from suites.metrics import judged_metrics
 
 Array = NDArray[np.float64]
 

@@ -28,7 +28,8 @@ from history.store.schema import nights, sessions
 from history.store.session_reads import latest_noise, session_of
 from history.timestamps import from_text
 from suites.metric import Detection
-from suites.metrics import METRICS, PRIMARY, judged_metrics
+from suites.metric_names import PRIMARY
+from suites.metrics import METRICS, judged_metrics
 
 CONFIDENCE = 0.999
 """The probability that all intervals of a confirming session hold, of all steps and judged metrics, at all

@@ -26,7 +26,8 @@ from history.store.records import ChangeStatus, Environment
 from history.store.schema import series
 from history.store.session_reads import session_of
 from suites.metric import Detection
-from suites.metrics import PRIMARY, judged_metrics
+from suites.metric_names import PRIMARY
+from suites.metrics import judged_metrics
 
 FALSE_SUSPECTS_A_NIGHT = 0.3
 """The mean number of false suspects in a quiet night of a box."""

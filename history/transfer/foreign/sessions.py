@@ -14,7 +14,7 @@ from history.timestamps import to_text
 from history.transfer.foreign.values import Location, Occasion, Value, refuse
 from history.transfer.portable_schema import PORTABLE, Row
 from history.transfer.row_source import Item, checked
-from suites.metrics import PRIMARIES, PRIMARY
+from suites.metric_names import PRIMARIES, PRIMARY
 
 UNKNOWN = "unknown"
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from suites.metric import Metric, Role
-from suites.metrics import METRICS, OPERATION_TIME, PRIMARY, TPS, of_role
+from suites.metric_names import OPERATION_TIME, PRIMARY, TPS
+from suites.metrics import METRICS, of_role
 
 OTHER_THROUGHPUTS: Mapping[str, tuple[str, str]] = {
     "ops": (PRIMARY, "queries/s"),

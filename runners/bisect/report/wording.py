@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from history.counts import counted
+from history.numbers import percent
 from history.rendering.commands import COUNTED, DECIDED, patch_notes, quoted
-from history.rendering.numbers import percent
 from history.series.variants import option_words
 from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.report.state import BisectState

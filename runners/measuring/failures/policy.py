@@ -14,7 +14,7 @@ from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import MeasuredVersion
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import OVER_LIMIT, PRIMARY
+from suites.metric_names import OVER_LIMIT, PRIMARY
 from suites.server import ServerError
 from suites.turns.failures import CensoredError, ServerDiedError
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from build.errors import TidemarkError
 from build.progress import in_words
 from history.comparison.exact import MAX_PASSES, MIN_PASSES, ExactRule, exact_interval, exact_rule
-from history.comparison.result import EXACT_THRESHOLD
+from history.comparison.options import EXACT_THRESHOLD
 from history.comparison.verdict import Verdict, judge, needs_more_passes
 from history.store.resume import Recorded
 from runners.measuring.request import Exact, Request, counted_once
@@ -19,7 +19,8 @@ from suites.counting.tool import Callgrind
 from suites.generators.load import Generator, LongPassError
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS, METRICS
+from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metrics import METRICS
 from suites.sizing import Sizes, fit_together, this_machine
 
 

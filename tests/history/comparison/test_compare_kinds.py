@@ -9,7 +9,8 @@ import pytest
 
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
-from history.comparison.result import CompareOptions, Comparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison
 from history.comparison.verdict import Gap, Verdict
 from history.open import open_store
 from history.rendering.json_text import render_json
@@ -19,7 +20,7 @@ from history.rendering.terminal import render_terminal
 from history.store.records import SessionStatus
 from history.store.writer import Store
 from suites.measurement import Measurement
-from suites.metrics import OVERLOADED, REFUSED, TPS
+from suites.metric_names import OVERLOADED, REFUSED, TPS
 from tests.history.handmade import NIGHT, run_record, session_start
 
 BASE, CONTENDER = "postgres@18.5", "postgres@18.6"

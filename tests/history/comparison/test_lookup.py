@@ -7,7 +7,8 @@ import pytest
 
 from build.version import parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions, ContenderComparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import ContenderComparison
 from history.open import open_store
 from history.store.records import SessionStatus
 from tests.history.handmade import NIGHT, record_steps, session_start

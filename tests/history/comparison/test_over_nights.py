@@ -9,8 +9,9 @@ import pytest
 from benchmarks.output.intervals import ratio_interval
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
-from history.comparison.recent_nights import LAST_NIGHTS
-from history.comparison.result import CompareOptions, Comparison
+from history.comparison.nights.recent_nights import LAST_NIGHTS
+from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison
 from history.comparison.verdict import Gap, Verdict
 from history.errors import ComparisonError
 from history.store.records import SessionStatus

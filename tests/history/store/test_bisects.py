@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from build.version import parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.errors import ComparisonError, HistoryError
 from history.open import open_store
 from history.store import bisects

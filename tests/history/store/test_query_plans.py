@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from build.version import parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.errors import ComparisonError
 from history.open import open_reader, open_store
 from history.series.inventory import InventoryFilter, list_series

@@ -12,7 +12,8 @@ from sqlalchemy import delete, func, select
 from build.home import ROOT
 from build.version import parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions, Comparison
+from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison
 from history.errors import HistoryError
 from history.open import open_reader, open_store
 from history.store.reader import Reader

@@ -8,7 +8,7 @@ import compare as program
 from build.home import ROOT
 from build.version import parse_version
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.comparison.verdict import Gap
 from history.open import open_store
 from history.store.writer import Store

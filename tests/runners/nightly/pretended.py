@@ -32,7 +32,7 @@ from runners.nightly.plan import Plan
 from suites.counting.counted_pass import CountedPass
 from suites.counting.tool import Callgrind
 from suites.measurement import Measurement
-from suites.metrics import INSTRUCTIONS
+from suites.metric_names import INSTRUCTIONS
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from suites.server import ServerError
 from suites.sizing import Hardware, sizes

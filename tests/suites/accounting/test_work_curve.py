@@ -19,7 +19,7 @@ from suites.accounting.work_curve import (
     curve_of,
 )
 from suites.measurement import Measurement, at_equal_work
-from suites.metrics import EQUAL_WORK
+from suites.metric_names import EQUAL_WORK
 from tests.suites.turns.test_step import NOBODY
 
 WAL, WRITTEN = "wal_bytes_per_op", "server_written_kb_per_op"

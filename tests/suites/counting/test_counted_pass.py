@@ -18,7 +18,7 @@ from suites.engines import make_server
 from suites.generators.load import LongPassError
 from suites.generators.sysbench import Sysbench
 from suites.keys.step import Step
-from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.processes import processes_in
 from suites.server import Instrument, Server
 from tests.new_servers.data_directories import create

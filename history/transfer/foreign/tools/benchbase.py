@@ -12,7 +12,7 @@ from history.transfer.foreign.document import Document
 from history.transfer.foreign.json_parts import date_of_milliseconds, number, parts, scaled, text
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.values import PROFILE, Given, Location
-from suites.metrics import TPS
+from suites.metric_names import TPS
 
 _GOODPUT, _THROUGHPUT = "Goodput (requests/second)", "Throughput (requests/second)"
 _ENDED, _BEGAN = "Current Timestamp (milliseconds)", "Start timestamp (milliseconds)"

@@ -7,7 +7,8 @@ from history.transfer.foreign.json_parts import date, items, number, parts, text
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.units import factor
 from history.transfer.foreign.values import Given, Location, refuse
-from suites.metrics import METRICS, OPERATION_TIME
+from suites.metric_names import OPERATION_TIME
+from suites.metrics import METRICS
 
 
 def _recognises(document: Document) -> bool:

@@ -14,7 +14,7 @@ from build.engines import ENGINES
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.values import Given, refuse
-from suites.metrics import TPS
+from suites.metric_names import TPS
 
 _RESULT = re.compile(
     r"System achieved (?:(\d{1,12}) NOPM from (\d{1,12}) (.+?) TPM|(\d{1,12}) (.+?) TPM at (\d{1,12}) NOPM)"

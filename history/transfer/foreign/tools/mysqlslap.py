@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.values import Given, Location
-from suites.metrics import OPERATION_TIME
+from suites.metric_names import OPERATION_TIME
 
 _MEAN = re.compile(r"Average number of seconds to run all queries: (\d+(?:\.\d+)?) seconds")
 _MOST = re.compile(r"Maximum number of seconds to run all queries: (\d+(?:\.\d+)?) seconds")

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.values import PROFILE, Given, Location
-from suites.metrics import TPS
+from suites.metric_names import TPS
 
 _PROGRAM = re.compile(r"pgbench \((\d+(?:\.\d+)+)?[^,]*?(?:, server (\d+(?:\.\d+)+)[^,]*)?\)$")
 _TPS = re.compile(r"tps = (\d+(?:\.\d+)?) \((.+)\)$")

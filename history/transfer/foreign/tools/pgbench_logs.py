@@ -17,7 +17,7 @@ import numpy as np
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.values import Given, refuse
-from suites.metrics import TPS
+from suites.metric_names import TPS
 
 _TRANSACTION = re.compile(
     r"(\d{1,9}) (\d{1,15}) (\d{1,15}|skipped|failed|serialization|deadlock) (\d{1,6}) (1\d{9}) (\d{1,6})"

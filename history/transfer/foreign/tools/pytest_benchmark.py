@@ -6,7 +6,7 @@ from history.transfer.foreign.document import Document
 from history.transfer.foreign.json_parts import date, items, parts, scaled, text
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.values import Given, Location
-from suites.metrics import OPERATION_TIME
+from suites.metric_names import OPERATION_TIME
 
 _METRICS = {"mean": OPERATION_TIME, "median": "latency_p50_ms", "max": "latency_max_ms"}
 

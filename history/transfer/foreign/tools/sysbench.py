@@ -14,7 +14,7 @@ from history.transfer.foreign.document import Document
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.values import Given, Location
 from suites.metric import QPS
-from suites.metrics import TPS
+from suites.metric_names import TPS
 
 _BEGINS = re.compile(r"sysbench \d+\.\d+|Number of threads: (\d+)")
 _RATE = re.compile(

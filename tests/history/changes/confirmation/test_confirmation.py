@@ -15,7 +15,7 @@ from history.changes.level_shift import Direction
 from history.changes.report import report_changes
 from history.changes.repository import Change
 from history.comparison.compare import compare
-from history.comparison.result import CompareOptions
+from history.comparison.options import CompareOptions
 from history.comparison.verdict import MetricChange
 from history.open import open_store
 from history.rendering.changes import changes_json, render_changes

@@ -17,7 +17,7 @@ from suites.definition import load_suite
 from suites.generators.load import LoadError, LongPassError
 from suites.measurement import Measurement
 from suites.metric import QPS
-from suites.metrics import PROVED_ROWS, RECOVERY
+from suites.metric_names import PROVED_ROWS, RECOVERY
 from tests.suites.servers import small
 
 SUITE = load_suite("write-heavy")

@@ -12,16 +12,13 @@ from itertools import pairwise
 
 from sqlalchemy import Connection, select
 
+from history.comparison.findings.sources import with_findings
 from history.comparison.intervals import Intervals
 from history.comparison.judging import choose_steps, judge_all
+from history.comparison.nights.recent_nights import LAST_NIGHTS, MIN_NIGHTS, step_positions, values_of
+from history.comparison.options import CompareOptions
 from history.comparison.pairs import Pair, StepPairs
-from history.comparison.recent_nights import LAST_NIGHTS, MIN_NIGHTS, step_positions, values_of
-from history.comparison.result import (
-    CompareOptions,
-    ContenderComparison,
-    NightGap,
-    Nights,
-)
+from history.comparison.result import ContenderComparison, NightGap, Nights
 from history.comparison.warnings import engine_warnings
 from history.errors import ComparisonError
 from history.store.reader import Reader
@@ -30,7 +27,8 @@ from history.store.schema import gaps, nights, sessions
 from history.store.session_lookup import Name
 from history.store.session_reads import session_of
 from history.timestamps import from_text, to_text
-from suites.metrics import PRIMARY, beside_verdict
+from suites.metric_names import PRIMARY
+from suites.metrics import beside_verdict
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def _compare(
     )
     names = {step.step for step in steps}
     lacking = _gaps(connection, both, {*names, ALL_STEPS})
-    return ContenderComparison(
+    compared = ContenderComparison(
         base.version,
         contender.version,
         last,
@@ -160,6 +158,7 @@ def _compare(
             past=sum(night.started_at != night.measured_at for night in both),
         ),
     )
+    return with_findings(compared, intervals)
 
 
 def _paired(

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from history.comparison.pairs import StepPairs
+from history.numbers import amount
 from history.stats.event_counts import Events, chance_of_more
-from suites.metrics import CAUSES_OF_ERRORS, ERRORS, EVENTS, FAILED, METRICS, SLOWEST, STALL_LIMITS
+from suites.metric_names import CAUSES_OF_ERRORS, ERRORS, FAILED, SLOWEST, STALL_LIMITS
+from suites.metrics import EVENTS, METRICS
 
 FALSE_FINDINGS = 0.0025
 """How often equal builds may have a finding in any step: 1 % in a session of a base and four of them."""
@@ -33,6 +35,16 @@ class RareEvents:
     """The probability up to which a difference is decided: a share of FALSE_FINDINGS."""
     slowest: tuple[float, float] | None = None
     """The slowest transaction of base and contender in ms; None but for stalls."""
+
+    @property
+    def text(self) -> str:
+        """What occurred on both sides, in one line."""
+        metric = METRICS[self.metric]
+        base, new = ((round(side.total), round(side.exposure)) for side in (self.base, self.contender))
+        text = f"{new[0]:,} of {new[1]:,} {metric.counted_in} {metric.event}, base {base[0]:,} of {base[1]:,}"
+        if self.slowest is not None:
+            text += f"; the slowest took {amount(self.slowest[1])} ms, base {amount(self.slowest[0])} ms"
+        return text if self.is_decided else f"{text}: too few to tell from chance"
 
     @property
     def is_worse(self) -> bool:

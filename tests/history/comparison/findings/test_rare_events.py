@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from build.version import parse_version
-from history.comparison.beside.rare_events import rare_events
 from history.comparison.compare import compare, exit_code
+from history.comparison.findings.rare_events import rare_events
+from history.comparison.options import CompareOptions
 from history.comparison.pairs import pair_steps
-from history.comparison.result import CompareOptions, Comparison
+from history.comparison.result import Comparison
 from history.open import open_store
 from history.rendering.notes import notes
 from history.store.records import Run, RunStatus, SessionStatus

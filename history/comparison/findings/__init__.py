@@ -1,0 +1,1 @@
+"""What a comparison found beside its verdicts: differences that are certain, each in one line."""

@@ -1,0 +1,117 @@
+"""Metrics beside the judged one whose whole interval is beyond their threshold."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from history.comparison.exact import is_exact
+from history.comparison.findings.finding import Bearing, Finding
+from history.comparison.intervals import Intervals
+from history.comparison.result import ContenderComparison, StepComparison
+from history.comparison.verdict import Gap, Judged, MetricChange, Verdict, verdict_of
+from history.stats.estimators import Interval
+from suites.metric import Better
+from suites.metric_names import INSTRUCTIONS
+from suites.metrics import METRICS, label_of
+
+SOURCE = "metrics"
+
+FALSE_FINDINGS = 0.0025
+"""How often a contender that equals the base may have a finding by any metric in any step, good or bad.
+
+It is 1 % in a session of a base and four of them."""
+
+
+def moved_metrics(contender: ContenderComparison, intervals: Intervals) -> Iterator[Finding]:
+    """Yield the judged metrics that certainly moved by more than their threshold, by step.
+
+    Their intervals are wider than those of the table, because all metrics share one error. Instructions have
+    lines and an exit code of their own.
+    """
+    names = {judged.metric for step in contender.steps for judged in _candidates(step)}
+    if not names:
+        return
+    strict = replace(intervals, confidence=1 - FALSE_FINDINGS / len(names))
+    pairs = {step.step: step for step in intervals.steps}
+    for step in contender.steps:
+        for judged in _candidates(step):
+            if not _is_beyond(judged.interval, judged.threshold) or judged.change is MetricChange.UNKNOWN:
+                continue
+            if not is_exact(judged.metric):
+                wider = strict.of(pairs[step.step], judged.metric)
+                if not _is_beyond(wider, judged.threshold):
+                    continue
+            verdict = verdict_of(judged.change, judged.better)
+            if verdict is Verdict.REGRESSION and judged.row.buys_speed and is_faster(step):
+                continue
+            bearing = Bearing.WORSE if verdict is Verdict.REGRESSION else Bearing.BETTER
+            yield Finding(SOURCE, step.step, judged.metric, bearing, moved_text(judged))
+
+
+def is_faster(step: StepComparison) -> bool:
+    """Whether the step is an improvement by the metric that judges it."""
+    return step.judged.verdict is Verdict.IMPROVEMENT
+
+
+def _candidates(step: StepComparison) -> Iterator[Judged]:
+    if step.judged.gap is Gap.OVERLOADED:
+        return
+    for judged in step.beside:
+        row = judged.row
+        if row.judged and row.better is not Better.NEITHER and judged.pairs and row.name != INSTRUCTIONS:
+            yield judged
+
+
+def _is_beyond(interval: Interval | None, threshold: float) -> bool:
+    return interval is not None and (interval.low > 1 + threshold or interval.high < 1 - threshold)
+
+
+def moved_text(judged: Judged) -> str:
+    """Return how a metric moved, with its interval: `WAL or redo +41.0 % (+38.2 to +44.1)`."""
+    text = f"{label_of(judged.metric)} {_percents(judged.value or 1)} %"
+    interval = judged.interval
+    return text if interval is None else f"{text} ({_percents(interval.low)} to {_percents(interval.high)})"
+
+
+def _percents(ratio: float) -> str:
+    text = f"{100 * (ratio - 1):+.1f}"
+    return "±0.0" if float(text) == 0 else text
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A metric of which it is not known in some steps that it is no worse."""
+
+    metric: str
+    steps: tuple[str, ...]
+    widest: Interval | None
+    """The widest of their intervals; None where no step has any."""
+
+    @property
+    def text(self) -> str:
+        """The metric in a few words: `WAL or redo in 2 steps (-3.1 to +12.0 %)`."""
+        interval = self.widest
+        width = f" ({_percents(interval.low)} to {_percents(interval.high)} %)" if interval else ""
+        steps = self.steps[0] if len(self.steps) == 1 else f"{len(self.steps)} steps"
+        return f"{label_of(self.metric)} in {steps}{width}"
+
+
+def unknown_metrics(steps: Iterable[StepComparison]) -> tuple[Unknown, ...]:
+    """Return the judged metrics that may be worse without being known to be, in the order of the registry."""
+    found: dict[str, list[tuple[str, Judged]]] = {}
+    for step in steps:
+        for judged in step.unknown:
+            found.setdefault(judged.metric, []).append((step.step, judged))
+    return tuple(
+        Unknown(
+            name,
+            tuple(step for step, _ in found[name]),
+            _widest([judged for _, judged in found[name]]),
+        )
+        for name in METRICS
+        if name in found
+    )
+
+
+def _widest(judged: Sequence[Judged]) -> Interval | None:
+    known = [each.interval for each in judged if each.interval is not None and each.interval.low > 0]
+    return max(known, key=lambda interval: interval.high / interval.low, default=None)

@@ -1,0 +1,59 @@
+"""The sources of findings: what is looked at beside the verdict, each by a rule of its own."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from history.comparison.beside.work_done import own_failures
+from history.comparison.findings.finding import Bearing, Finding
+from history.comparison.findings.moved_metrics import SOURCE, moved_metrics
+from history.comparison.findings.plans import changed_plans
+from history.comparison.findings.rare_events import rare_events
+from history.comparison.intervals import Intervals
+from history.comparison.result import ContenderComparison
+
+FAILURES, EVENTS, METRICS, PLANS = "failures", "events", SOURCE, "plans"
+"""The names of sources."""
+
+Source = Callable[[ContenderComparison, Intervals], Iterable[Finding]]
+"""Yields findings of a contender whose steps have been judged, by the intervals that judged them."""
+
+
+def _failures(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
+    for failure in own_failures(contender):
+        text = f"failed on {contender.contender} alone: {' '.join(failure.reason.split())}"
+        yield Finding(FAILURES, failure.step, "", Bearing.WORSE, text)
+
+
+def _events(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
+    for events in rare_events(contender.paired):
+        if events.is_decided or events.is_only_one_sided:
+            bearing = Bearing.WORSE if events.is_worse else Bearing.BETTER
+            bearing = bearing if events.is_decided else Bearing.TOLD
+            yield Finding(EVENTS, events.step, events.metric, bearing, events.text)
+
+
+def _plans(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
+    for plan in changed_plans(contender):
+        yield Finding(PLANS, plan.step, "", Bearing.TOLD, "the plan changed")
+
+
+SOURCES: Mapping[str, Source] = {
+    FAILURES: _failures,
+    EVENTS: _events,
+    METRICS: moved_metrics,
+    PLANS: _plans,
+}
+"""Source -> the function that yields its findings, in the order in which they are told.
+
+Each may have a false one in at most a tenth of a per cent of sessions of equal builds, the metrics and the
+events, which are many, in a quarter for each contender."""
+
+
+def with_findings(contender: ContenderComparison, intervals: Intervals) -> ContenderComparison:
+    """Return a contender with what all sources found in its steps."""
+    found = [finding for source in SOURCES.values() for finding in source(contender, intervals)]
+    steps = tuple(
+        replace(step, findings=tuple(finding for finding in found if finding.step == step.step))
+        for step in contender.steps
+    )
+    return replace(contender, steps=steps)

@@ -1,0 +1,1 @@
+"""Comparisons over nights, and the trend of the last nights."""

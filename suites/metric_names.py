@@ -1,0 +1,74 @@
+"""The names of metrics that code refers to, and groups of them; their rows are in metric_rows.py."""
+
+from suites.metric import QPS
+
+OVER_LIMIT = "censored_seconds"
+"""The metric of a failed run that was ended at the limit of a query.
+
+The other versions' runs of that step failed with it, because they cannot be compared, and have no such value.
+"""
+
+INSTRUCTIONS = "instructions_per_op"
+"""The metric of counted passes."""
+
+COUNTED_TRANSACTIONS = "counted_transactions"
+"""The metric with the transactions that a counted pass counts: as many in all passes of a session's step."""
+
+RECOVERY = "recovery_seconds"
+"""The metric of a start after a crash at the end of a counted pass."""
+
+PROVED_ROWS = "proved_rows"
+"""The metric with the rows that a version holds as the base does, after the same transactions and a crash."""
+
+OVERLOADED = "overload"
+"""The metric that says whether a server did not keep up with the rate of its step: then it is not judged."""
+
+TPS = "tps"
+
+TRANSACTIONS = "transactions"
+
+EQUAL_WORK = "equal_work_queries"
+"""The metric with the work at which the versions of a round were compared by metrics `at_equal_work`."""
+
+RETRIED = ("retried_serialisation", "retried_deadlock", "retried_duplicate_key")
+"""The metrics of transactions that a server rolled back, and that were begun again, by cause."""
+
+FAILED = ("failed_serialisation", "failed_deadlock")
+"""The metrics of transactions that a server rolled back, and that were not begun again, by cause."""
+
+ERRORS = "errors"
+"""The metric of all transactions that failed or were begun again."""
+
+CAUSES_OF_ERRORS = (*RETRIED, *FAILED)
+"""The metrics of which `errors` is the sum where they are recorded."""
+
+REFUSED = "refused_transactions"
+
+SECONDS = "seconds"
+
+SLOWEST = "latency_max_ms"
+
+MEDIAN_LATENCY, TAIL_LATENCY, SECOND_LATENCY = "latency_p50_ms", "latency_p99_ms", "latency_second_ms"
+
+OPERATION_TIME = "operation_ms"
+"""The primary metric of imported sessions whose tool gives times and no rates."""
+
+PRIMARY = QPS
+"""The primary metric: the default of comparisons, and the metric that --until-decided runs rounds for.
+
+A load generator that measures something else has another one (suites/keys/generator_rules.py)."""
+
+PRIMARIES = (PRIMARY, TPS, OPERATION_TIME)
+"""The primary metrics that results of other tools can have, the preferred first."""
+
+STALL_LIMITS_MS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+"""The latencies in ms beyond which the seconds of a round are counted."""
+
+STALL_LIMITS = tuple(f"seconds_beyond_{limit}_ms" for limit in STALL_LIMITS_MS)
+"""The metrics of the seconds with a transaction beyond each of these limits."""
+
+CONNECTION_KIB = "connection_kib"
+"""The primary metric of held connections: a slope over levels."""
+CONNECTION_LOW, CONNECTION_HIGH = "connection_kib_low", "connection_kib_high"
+CONNECTION_TABLES, CONNECTION_RSS = "connection_page_tables_kib", "connection_rss_kib"
+CONNECTS, CONNECTION_STATEMENTS = "connects_per_second", "connection_statements"

@@ -1,0 +1,133 @@
+"""Metrics beside throughput: which differences are certain, what they make of a step, and what is unknown."""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from build.version import Engine, parse_version
+from history.comparison.compare import compare, exit_code
+from history.comparison.findings.moved_metrics import moved_metrics
+from history.comparison.intervals import Intervals
+from history.comparison.judging import judge_all
+from history.comparison.options import CompareOptions
+from history.comparison.pairs import Pair, StepPairs
+from history.comparison.result import Comparison, ContenderComparison
+from history.open import open_store
+from history.rendering.json_text import render_json
+from history.rendering.notes import notes
+from history.rendering.plain_table import Screen
+from history.rendering.summary import render_summary
+from history.rendering.terminal import render_terminal
+from history.store.records import Session, SessionStatus
+from suites.metrics import METRICS, beside_verdict
+from tests.history.handmade import NIGHT, run_record, session_start
+
+BASE, CONTENDER = "postgres@18.5", "postgres@18.6"
+SAME = {
+    "qps": [1000.0, 1001.0, 999.0],
+    "wal_bytes_per_op": [400.0, 400.4, 399.8],
+    "server_cpu_us_per_op": [100.0, 100.1, 99.9],
+    "index_bytes": [8.0e6, 8.0e6, 8.0e6],
+}
+
+Values = Mapping[str, Sequence[float]]
+
+
+def compared(folder: Path, contender: Values, base: Values | None = None) -> Comparison:
+    with open_store(folder / "history.db", clock=lambda: NIGHT) as store:
+        session = store.start_session(session_start())
+        for version, values in ((BASE, {**SAME, **(base or {})}), (CONTENDER, {**SAME, **contender})):
+            for number in range(3):
+                rounds = {name: found[number] for name, found in values.items()}
+                store.record_run(session, run_record(rounds, version=version, repetition=number + 1))
+        store.finish_session(session, SessionStatus.FINISHED)
+        return compare(store, parse_version(BASE), [parse_version(CONTENDER)], CompareOptions())
+
+
+def findings(comparison: Comparison) -> list[str]:
+    return [found.line for step in comparison.contenders[0].steps for found in step.findings]
+
+
+def test_equal_metrics_are_no_difference(tmp_path: Path) -> None:
+    same = compared(tmp_path, {})
+    assert (findings(same), exit_code(same)) == ([], 0)
+    assert not [line for line in notes(same, same.contenders[0]) if "known to be no worse" in line]
+
+
+def test_more_wal_is_worse(tmp_path: Path) -> None:
+    more = compared(tmp_path, {"wal_bytes_per_op": [564.0, 564.5, 563.8]})
+    (line,) = findings(more)
+    assert line.startswith("insert: WAL or redo +41.0 % (+4")
+    assert notes(more, more.contenders[0])[0] == line
+    assert exit_code(more) == 1
+
+
+def test_a_faster_step_that_left_out_work_is_a_trade(tmp_path: Path) -> None:
+    """The clean-up of indexes was skipped: it was called an improvement."""
+    trade = compared(tmp_path, {"qps": [1200.0, 1202.0, 1199.0], "index_bytes": [10.72e6, 10.72e6, 10.73e6]})
+    assert exit_code(trade) == 1
+    (contender,) = trade.contenders
+    screen = io.StringIO()
+    render_terminal(trade, Screen(screen, 100))
+    (row,) = [line for line in screen.getvalue().splitlines() if line.startswith("insert ")]
+    assert row.split()[-1] == "trade"
+    assert ": 1 trade, 0 regressions, 0 improvements" in render_summary(trade)
+    assert notes(trade, contender)[0].endswith("; the step is faster")
+    (step,) = json.loads(render_json(trade))["contenders"][0]["steps"]
+    assert (step["trade"], step["findings"][0]["metric"]) == (True, "index_bytes")
+
+
+def test_a_faster_step_may_use_more_cpu_time(tmp_path: Path) -> None:
+    faster = compared(
+        tmp_path, {"qps": [1200.0, 1202.0, 1199.0], "server_cpu_us_per_op": [120.0, 120.1, 119.9]}
+    )
+    assert (findings(faster), exit_code(faster)) == ([], 0)
+
+
+def test_what_may_be_worse_is_unknown(tmp_path: Path) -> None:
+    """Throughput is unchanged; that nothing else is worse is not known."""
+    wide = compared(tmp_path, {"wal_bytes_per_op": [380.0, 440.0, 405.0]})
+    assert (findings(wide), exit_code(wide)) == ([], 2)
+    (line,) = [line for line in notes(wide, wide.contenders[0]) if "known to be no worse" in line]
+    assert line.startswith("not known to be no worse: WAL or redo in insert (-")
+
+
+def test_a_metric_that_scatters_has_a_threshold_of_its_own(tmp_path: Path) -> None:
+    base, slower = [1.0, 1.02, 0.99], [1.08, 1.10, 1.07]
+    found = compared(tmp_path, {"reset_seconds": slower}, {"reset_seconds": base})
+    assert (findings(found), exit_code(found)) == ([], 0)
+
+
+@pytest.mark.parametrize("rounds", [3, 10])
+def test_equal_builds_have_no_findings(rounds: int) -> None:
+    """Ten steps, and metrics that scatter by 1 to 20 %: at most a quarter of a per cent of contenders."""
+    random = np.random.default_rng(rounds)
+    names = [name for name in beside_verdict({Engine.POSTGRES}) if METRICS[name].judged]
+    scatter = {name: random.uniform(0.01, 0.2) for name in names if not METRICS[name].is_counted}
+    false = sum(bool(list(of_equal_builds(random, scatter, rounds))) for _ in range(150))
+    assert false <= 1
+
+
+def of_equal_builds(random: np.random.Generator, scatter: Mapping[str, float], rounds: int) -> list[str]:
+    """Return the findings of a contender that is the base."""
+
+    def one() -> dict[str, float]:
+        moved = {name: 100 * float(np.exp(random.normal(0, spread))) for name, spread in scatter.items()}
+        return {"qps": 1000 * float(np.exp(random.normal(0, 0.02))), **moved}
+
+    steps = [
+        StepPairs(f"step {number}", tuple(Pair(i + 1, one(), one()) for i in range(rounds)), ())
+        for number in range(10)
+    ]
+    intervals = Intervals(steps, 0.98, None)
+    versions = parse_version(BASE), parse_version(CONTENDER)
+    session = Session(
+        **vars(session_start()), id=1, status=SessionStatus.FINISHED, started_at=NIGHT, ended_at=None
+    )
+    judged = judge_all(steps, CompareOptions(), intervals, {}, session, {Engine.POSTGRES})
+    contender = ContenderComparison(*versions, session, judged, failures=(), warnings=())
+    return [found.line for found in moved_metrics(contender, intervals)]
