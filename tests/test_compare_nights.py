@@ -213,7 +213,8 @@ def test_the_first_line_says_how_it_came_out(tmp_path: Path) -> None:
         text = render_summary(compare(store, parse_version(BASE), [parse_version("postgres@18.6")]))
     assert text.splitlines()[0] == (
         "**postgres@18.6 against postgres@17.11: qps (queries/s): 1 regression, 2 improvements, 1 unchanged, "
-        "1 inconclusive, 3 without a verdict; worst: update-nonindex 0.85 (0.84–0.86).**"
+        "1 inconclusive, 3 without a verdict; worst: update-nonindex 0.85 (0.84–0.86); "
+        "3 findings that are worse.**"
     )
     table, _, folded = text.partition("<details>")
     assert "update-inlist" not in table, "it is unchanged"

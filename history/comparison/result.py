@@ -87,7 +87,8 @@ class StepComparison:
     def unknown(self) -> tuple[Judged, ...]:
         """The judged metrics of which it is not known whether they are worse, that of the verdict first.
 
-        A faster step may have paid with some of them.
+        A faster step may have paid with some of them. Instructions are none of them: the options say what
+        more of them mean.
         """
         known = {found.metric for found in self.findings}
         is_faster = self.judged.verdict is Verdict.IMPROVEMENT
@@ -95,8 +96,10 @@ class StepComparison:
             judged
             for judged in self.beside
             if judged.row.judged and judged.pairs and judged.metric not in known and judged.may_be_worse
+            if judged.metric != INSTRUCTIONS
         )
-        open_verdict = [self.judged] if self.is_open else []
+        has_direction = self.judged.gap is not Gap.NO_DIRECTION
+        open_verdict = [self.judged] if self.is_open and has_direction else []
         return (*open_verdict, *(judged for judged in beside if not (is_faster and judged.row.buys_speed)))
 
     @property

@@ -168,8 +168,9 @@ def findings_lines(contender: ContenderComparison) -> list[str]:
 
 
 def unknown_lines(contender: ContenderComparison) -> Iterator[str]:
-    """Return the judged metrics that may be worse by more than their threshold, in one line."""
-    unknown = unknown_metrics(contender.steps)
+    """Return the metrics beside the verdicts that may be worse by more than their threshold, in one line."""
+    verdicts = {step.judged.metric for step in contender.steps}
+    unknown = [each for each in unknown_metrics(contender.steps) if each.metric not in verdicts]
     if unknown:
         yield f"not known to be no worse: {', '.join(metric.text for metric in unknown)}"
 
