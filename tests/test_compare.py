@@ -111,10 +111,11 @@ def test_output(
 
 def test_the_table_fits_a_hundred_columns(night: Path) -> None:
     wide, narrow = io.StringIO(), io.StringIO()
+    starts = [f"{step} " for step in OUTCOMES]
     for file, width in ((wide, 200), (narrow, 100)):
         render_terminal(compared(night), Screen(file, width))
     rows = [
-        [line.rstrip() for line in file.getvalue().splitlines() if line.startswith(tuple(f"{step} " for step in OUTCOMES))]
+        [line.rstrip() for line in file.getvalue().splitlines() if line.startswith(tuple(starts))]
         for file in (wide, narrow)
     ]
     assert rows[0] == rows[1]

@@ -10,6 +10,7 @@ from history.comparison.beside.open_connections import connection_costs, held_le
 from history.comparison.beside.overhead import overheads
 from history.comparison.exact import MAX_PASSES, exact_rule, is_exact
 from history.comparison.explanation import Explanation, is_cost
+from history.comparison.findings.moved_metrics import SOURCE as METRICS_MOVED
 from history.comparison.findings.moved_metrics import unknown_metrics
 from history.comparison.findings.plans import ChangedPlan, changed_plans
 from history.comparison.pairs import Failure
@@ -156,15 +157,20 @@ def _same_rows(contender: ContenderComparison) -> Iterator[str]:
 
 
 def findings_lines(contender: ContenderComparison) -> list[str]:
-    """Return what is certain beside the verdicts, in a line each: what is worse first."""
+    """Return what is certain beside the verdicts, what is worse first.
+
+    Metrics that moved the same way in a step share a line; every other finding has one.
+    """
     found = sorted(
         (found for step in contender.steps for found in step.findings), key=lambda found: not found.is_worse
     )
     traded = {step.step for step in contender.steps if step.is_trade}
-    return [
-        f"{found.line}; the step is faster" if found.is_worse and found.step in traded else found.line
-        for found in found
-    ]
+    lines: dict[tuple[object, ...], list[str]] = {}
+    for number, each in enumerate(found):
+        own = number if each.source != METRICS_MOVED else None
+        end = "; the step is faster" if each.is_worse and each.step in traded else ""
+        lines.setdefault((each.step, each.source, each.bearing, end, own), []).append(each.text)
+    return [f"{step}: {', '.join(texts)}{end}" for (step, _, _, end, _), texts in lines.items()]
 
 
 def unknown_lines(contender: ContenderComparison) -> Iterator[str]:
@@ -172,7 +178,7 @@ def unknown_lines(contender: ContenderComparison) -> Iterator[str]:
     verdicts = {step.judged.metric for step in contender.steps}
     unknown = [each for each in unknown_metrics(contender.steps) if each.metric not in verdicts]
     if unknown:
-        yield f"not known to be no worse: {', '.join(metric.text for metric in unknown)}"
+        yield f"may be worse: {', '.join(metric.text for metric in unknown)}"
 
 
 def _overhead(contender: ContenderComparison) -> Iterator[str]:

@@ -10,7 +10,7 @@ from history.counts import counted
 from history.escaping.markdown import Markdown, columns, cut, joined, md
 from history.numbers import bounds, two_decimals
 from history.rendering.markdown import table_row
-from history.rendering.notes import findings_lines, notes, unknown_lines
+from history.rendering.notes import basis, findings_lines, unknown_lines
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     LEFT,
@@ -101,7 +101,7 @@ def _blocks(
     means = list(mean_rows(contender))
     yield md("Geometric means: {}.\n", ", ".join(f"{row[0].text} {row[3].text}" for row in means))
     legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
-    lines = [*legends, *notes(comparison, contender)]
+    lines = [*legends, *basis(comparison, contender)]
     yield md(
         "<details><summary>All steps, and what the numbers rest on</summary>\n\n{}\n{}\n\n</details>\n",
         _table(heads(contender), rows(contender)),

@@ -174,7 +174,7 @@ class TryAnswer:
         judged_by = {step.judged.metric for step in steps}
         others = [unknown.text for unknown in unknown_metrics(steps) if unknown.metric not in judged_by]
         if others:
-            parts.append(f"Not known to be no worse: {', '.join(others)}.")
+            parts.append(f"May be worse: {', '.join(others)}.")
         return " ".join(parts)
 
     def _named(self, verdict: Verdict, which: str) -> str:
