@@ -87,8 +87,8 @@ def parser() -> argparse.ArgumentParser:
         description="Compare versions of the latest session that holds both, or over the nights --since a "
         "date, and judge each step.",
         epilog="exit codes: 0 no judged metric may be worse; 1 a regression, or a finding that is worse, "
-        "such as a cost, more errors, or a server that failed where the base's did not; 2 trouble, missing data, "
-        "or a judged metric that may be worse",
+        "such as a cost, more errors, or a server that failed where the base's did not; 2 trouble, missing "
+        "data, or a judged metric that may be worse",
     )
     add = top.add_argument
     branch = (
