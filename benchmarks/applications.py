@@ -23,9 +23,9 @@ from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from suites.accounting.costs import Meter
 from suites.definition import Suite, load_suite
-from suites.durability import Durability
 from suites.generators.load import Load, Share, WorkLimit, committed_in
 from suites.generators.registry import make_generator
+from suites.keys.durability import Durability
 from suites.server import Server
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule

@@ -30,10 +30,10 @@ from runners.console import Bars, Lines
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.generators.load import Share, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.generators.transcript import SysbenchTranscript
+from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.metric import QPS
 from suites.postgres.server import PostgresServer

@@ -29,9 +29,9 @@ from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Sampled
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.generators.load import Share
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.metric import QPS
 from suites.postgres.server import PostgresServer
 from suites.profiling.perf import find_perf

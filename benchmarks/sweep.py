@@ -37,9 +37,9 @@ from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import run_session
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.generators.client_limits import require_clients
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.measurement import Measurement
 from suites.metric import QPS
 from suites.postgres.server import PostgresServer

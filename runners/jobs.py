@@ -9,7 +9,7 @@ from build.home import Home
 from runners.console import Lines
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.checks import CHECKS
-from runners.fitness.finding import Finding, Level
+from runners.fitness.finding import CheckFinding, Level
 from runners.installing.files import RESTORE, SYSTEMCTL, TUNE
 from runners.measuring.cleanup import sweep
 from runners.measuring.machine_lock import BusyError, measuring_alone
@@ -112,7 +112,7 @@ def _as_root(unit: str, say: Say, as_root: AsRoot) -> None:
         say(f"{unit} failed: {failure}; see journalctl -u {unit}")
 
 
-def _unfit(machine: CheckedMachine) -> Iterator[Finding]:
+def _unfit(machine: CheckedMachine) -> Iterator[CheckFinding]:
     for check in CHECKS:
         if check.name not in WATCHED:
             continue
@@ -121,4 +121,4 @@ def _unfit(machine: CheckedMachine) -> Iterator[Finding]:
         except (OSError, ValueError):
             continue  # a check that cannot be run does not prevent a night
         if reading.level is Level.UNFIT:
-            yield Finding(check, reading)
+            yield CheckFinding(check, reading)

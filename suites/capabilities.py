@@ -7,7 +7,7 @@ from build.build import Build
 from build.engines import EngineRegistry
 from build.errors import TidemarkError
 from build.version import Engine
-from suites.durability import Isolation
+from suites.keys.durability import Isolation
 
 
 class CapabilityError(TidemarkError):

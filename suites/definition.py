@@ -11,8 +11,8 @@ from build.errors import TidemarkError, did_you_mean
 from build.files import toml_value
 from build.home import locate
 from build.version import Engine
-from suites.durability import Isolation
 from suites.keys.check import DataCheck
+from suites.keys.durability import Isolation
 from suites.keys.generator_rules import RULES, GeneratorName, check_rules
 from suites.keys.initialize import Initialize
 from suites.keys.levels import LEVEL, MAX_CLIENTS

@@ -7,7 +7,7 @@ from pathlib import Path
 from build.build import Build
 from build.engines import EngineRegistry
 from build.version import Engine
-from suites.durability import Durability
+from suites.keys.durability import Durability
 from suites.layers.choice import NONE, Layers
 from suites.mariadb.server import MariadbServer
 from suites.mysql.server import MysqlServer

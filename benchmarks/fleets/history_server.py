@@ -15,7 +15,7 @@ import psycopg
 from build.build import Build
 from suites.additions import pooler
 from suites.data_sets import EqualTables
-from suites.durability import Durability
+from suites.keys.durability import Durability
 from suites.postgres.configuration import PORT
 from suites.postgres.server import NAME, PostgresServer
 from suites.processes import (

@@ -9,9 +9,9 @@ from build.make import provide
 from build.version import Version, parse_version
 from runners.console import Lines
 from suites.definition import Suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.registry import make_generator
+from suites.keys.durability import Durability
 from suites.server import Server
 from suites.sizing import sizes, this_machine
 

@@ -34,9 +34,9 @@ from runners.measuring.request import Request
 from runners.measuring.session import run_session
 from runners.measuring.session_versions import MeasuredVersion
 from suites.definition import Suite, load_suite
-from suites.durability import Durability
 from suites.generators.load import Share
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.metric import QPS
 from suites.postgres.server import PostgresServer
 from suites.sizing import max_transactions, sizes, this_machine

@@ -20,8 +20,8 @@ from build.progress import Progress
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
 from suites.data_copies.store import DataCopies, KeptCopy, read_copy
-from suites.durability import Durability
 from suites.engines import make_server
+from suites.keys.durability import Durability
 from suites.sizing import sizes, this_machine
 
 PAIRS, SEED = 5, 7700

@@ -15,7 +15,7 @@ from history.comparison.explanation import (
     explanation,
     variation,
 )
-from history.comparison.findings.finding import Finding
+from history.comparison.finding import Finding
 from history.comparison.options import CompareOptions
 from history.comparison.pairs import Failure, StepPairs
 from history.comparison.verdict import (

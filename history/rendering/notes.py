@@ -166,17 +166,17 @@ def findings_lines(contender: ContenderComparison) -> list[str]:
     )
     traded = {step.step for step in contender.steps if step.is_trade}
     lines: dict[tuple[object, ...], list[str]] = {}
-    for number, each in enumerate(found):
-        own = number if each.source != METRICS_MOVED else None
-        end = "; the step is faster" if each.is_worse and each.step in traded else ""
-        lines.setdefault((each.step, each.source, each.bearing, end, own), []).append(each.text)
+    for number, finding in enumerate(found):
+        own = number if finding.source != METRICS_MOVED else None
+        end = "; the step is faster" if finding.is_worse and finding.step in traded else ""
+        lines.setdefault((finding.step, finding.source, finding.bearing, end, own), []).append(finding.text)
     return [f"{step}: {', '.join(texts)}{end}" for (step, _, _, end, _), texts in lines.items()]
 
 
 def unknown_lines(contender: ContenderComparison) -> Iterator[str]:
     """Return the metrics beside the verdicts that may be worse by more than their threshold, in one line."""
     verdicts = {step.judged.metric for step in contender.steps}
-    unknown = [each for each in unknown_metrics(contender.steps) if each.metric not in verdicts]
+    unknown = [metric for metric in unknown_metrics(contender.steps) if metric.metric not in verdicts]
     if unknown:
         yield f"may be worse: {', '.join(metric.text for metric in unknown)}"
 

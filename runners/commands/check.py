@@ -9,7 +9,7 @@ from build.home import locate
 from history.escaping.json_strings import json_text
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.checks import CHECKS, examine
-from runners.fitness.finding import Finding, Level
+from runners.fitness.finding import CheckFinding, Level
 from runners.fitness.fixes import AppliedChanges, fix, restore
 from runners.fitness.kernel import Kernel
 from runners.measuring.machine_lock import measuring_alone
@@ -34,14 +34,14 @@ def main(arguments: argparse.Namespace) -> int:
     return exit_code(findings, applied)
 
 
-def exit_code(findings: Sequence[Finding], applied: AppliedChanges) -> int:
+def exit_code(findings: Sequence[CheckFinding], applied: AppliedChanges) -> int:
     """Return 2 when a setting could not be changed, else 1 when a check is unfit, else 0."""
     if applied.failures:
         return 2
     return 1 if any(finding.reading.level is Level.UNFIT for finding in findings) else 0
 
 
-def as_text(findings: Sequence[Finding], applied: AppliedChanges) -> str:
+def as_text(findings: Sequence[CheckFinding], applied: AppliedChanges) -> str:
     """Render a paragraph per finding, with its reading, reason and fix, and the verdict at the end."""
     parts = [_paragraph(finding) for finding in findings]
     bad = [finding.check.name for finding in findings if finding.reading.level is Level.UNFIT]
@@ -52,7 +52,7 @@ def as_text(findings: Sequence[Finding], applied: AppliedChanges) -> str:
     return "\n".join([*parts, "", *changed, verdict])
 
 
-def as_json(findings: Sequence[Finding], applied: AppliedChanges) -> str:
+def as_json(findings: Sequence[CheckFinding], applied: AppliedChanges) -> str:
     """Render an object with `fit`, the `findings`, and the settings that were `changed` or `failed`."""
     return json_text(
         {
@@ -86,7 +86,7 @@ def _complain(applied: AppliedChanges) -> None:
         print(f"tidemark: {name} {why}", file=sys.stderr)
 
 
-def _paragraph(finding: Finding) -> str:
+def _paragraph(finding: CheckFinding) -> str:
     """Render level, name and reading in columns, and below the reading its reason and fix."""
     reading, check = finding.reading, finding.check
     name_width = max(len(listed.name) for listed in CHECKS)

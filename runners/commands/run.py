@@ -38,8 +38,8 @@ from runners.own_workload.suite_folder import suite_of
 from runners.values import history_of
 from suites.additions.registry import kind_of
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.generators.registry import build_programs_of
+from suites.keys.durability import Durability
 from suites.keys.profile import Mode, Profile
 from suites.metric_names import INSTRUCTIONS
 from suites.metrics import METRICS

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from runners.fitness import memory, neighbours, processor, profiling, storage, timers
 from runners.fitness.checked_machine import CheckedMachine
-from runners.fitness.finding import Check, Finding, note
+from runners.fitness.finding import Check, CheckFinding, note
 
 CHECKS = (
     Check(
@@ -95,11 +95,11 @@ CHECKS = (
 )
 
 
-def examine(machine: CheckedMachine) -> Iterator[Finding]:
+def examine(machine: CheckedMachine) -> Iterator[CheckFinding]:
     """Yield the finding of every check; one that cannot be run yields a note and stops no other."""
     for check in CHECKS:
         try:
             reading = check.look(machine)
         except (OSError, ValueError) as error:
             reading = note(f"cannot be determined: {error}")
-        yield Finding(check, reading)
+        yield CheckFinding(check, reading)

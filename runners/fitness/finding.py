@@ -44,7 +44,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """A check with its reading."""
 
     check: Check

@@ -22,7 +22,7 @@ from suites.additions.registry import LISTENERS, prepares, settings_for
 from suites.capabilities import CAPABILITIES
 from suites.counting.engines import COUNTED
 from suites.definition import Suite
-from suites.durability import Durability
+from suites.keys.durability import Durability
 from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
 from suites.layers.choice import Layers, layers_of

@@ -27,7 +27,7 @@ from runners.nightly.keys.tracked import Tracked, install_branch
 from runners.nightly.plan import Plan, Task
 from runners.nightly.variant_plan import at_commit
 from suites.definition import load_suite
-from suites.durability import Durability
+from suites.keys.durability import Durability
 
 COMMIT_DIGITS = 12
 """The hex digits of a commit in the name of a version."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from history.comparison.findings.finding import Finding
+from history.comparison.finding import Finding
 from history.comparison.findings.moved_metrics import unknown_metrics
 from history.comparison.findings.sources import EVENTS, FAILURES
 from history.comparison.result import Comparison, StepComparison

@@ -15,10 +15,10 @@ from pymysql.connections import Connection
 from build.build import Build
 from build.engines import ENGINES
 from suites.capabilities import require_auth
-from suites.durability import Durability
 from suites.innodb import reset
 from suites.innodb.configuration import TCP_PORT, fill_in, require_accepted
 from suites.innodb.data_directory import require_own_data
+from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address

@@ -8,7 +8,7 @@ from string import Template
 
 from build.build import Build
 from suites.capabilities import SettingError, knows_setting, require_known, require_setting
-from suites.durability import Durability
+from suites.keys.durability import Durability
 from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address

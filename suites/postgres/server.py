@@ -13,7 +13,7 @@ import psycopg
 
 from build.build import Build
 from build.version import Engine
-from suites.durability import Durability
+from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address

@@ -12,7 +12,7 @@ from build.build import Build
 from history.open import open_store
 from history.store.writer import Store
 from suites.data_sets import EqualTables
-from suites.durability import Durability
+from suites.keys.durability import Durability
 from suites.postgres.configuration import PORT
 from suites.postgres.server import NAME, PostgresServer
 from suites.sizing import Sizes

@@ -7,11 +7,11 @@ from pathlib import Path
 from build.build import Build
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Load, Share, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.innodb.server import InnodbServer
+from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.layers.choice import NONE, Layers
 from suites.measurement import Measurement

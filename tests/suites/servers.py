@@ -10,7 +10,7 @@ import psutil
 
 from build.build import Build
 from suites.data_sets import EqualTables
-from suites.durability import Durability
+from suites.keys.durability import Durability
 from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes

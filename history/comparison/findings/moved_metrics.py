@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from history.comparison.exact import is_exact
-from history.comparison.findings.finding import Bearing, Finding
+from history.comparison.finding import Bearing, Finding
 from history.comparison.intervals import Intervals
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Judged, MetricChange, Verdict, verdict_of
@@ -113,5 +113,6 @@ def unknown_metrics(steps: Iterable[StepComparison]) -> tuple[Unknown, ...]:
 
 
 def _widest(judged: Sequence[Judged]) -> Interval | None:
-    known = [each.interval for each in judged if each.interval is not None and each.interval.low > 0]
+    intervals = (metric.interval for metric in judged)
+    known = [interval for interval in intervals if interval is not None and interval.low > 0]
     return max(known, key=lambda interval: interval.high / interval.low, default=None)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from history.comparison.beside.work_done import own_failures
-from history.comparison.findings.finding import Bearing, Finding
+from history.comparison.finding import Bearing, Finding
 from history.comparison.findings.moved_metrics import SOURCE, moved_metrics
 from history.comparison.findings.plans import changed_plans
 from history.comparison.findings.rare_events import rare_events

@@ -17,11 +17,11 @@ from build.home import Home
 from runners.cli import main
 from suites.data_copies.store import CopyKey, DataCopies
 from suites.definition import Suite, load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import LoadError
 from suites.generators.queries.conductor import DATA_PROGRAM, QueryConductor
 from suites.generators.queries.sessions import SESSIONS
+from suites.keys.durability import Durability
 from suites.processes import ProcessError
 from suites.server import Server
 from suites.sizing import Hardware, sizes

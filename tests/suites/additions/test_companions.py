@@ -17,9 +17,9 @@ from suites.additions import consumers
 from suites.additions.accompanied import AccompaniedServer
 from suites.additions.companion import CompanionError
 from suites.additions.registry import require_companions, settings_for
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.placement import Placement
+from suites.keys.durability import Durability
 from suites.postgres.server import PostgresServer
 from suites.server import Address, postgres_port
 from tests.suites import innodb_servers

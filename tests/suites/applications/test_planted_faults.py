@@ -12,11 +12,11 @@ from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.checking.data_checks import DataChecks, DataError
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Load, Share, committed_in
 from suites.generators.registry import make_generator
 from suites.keys.check import CheckOccasion
+from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes

@@ -8,10 +8,10 @@ import pytest
 from build.build import Build
 from suites.accounting.costs import Meter
 from suites.definition import Suite, load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Load, LoadError, Share
 from suites.generators.registry import make_generator
+from suites.keys.durability import Durability
 from suites.server import Server
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule

@@ -13,10 +13,10 @@ from suites.counting.counted_pass import PassTerms, count
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import LongPassError
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.processes import processes_in

@@ -12,10 +12,10 @@ from suites.counting.counted_pass import CountedPass, PassTerms, count
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.definition import Suite, load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import LoadError, LongPassError
 from suites.generators.pgbench.client import Pgbench
+from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.server import Server

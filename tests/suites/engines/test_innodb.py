@@ -14,11 +14,11 @@ import pytest
 from build.build import Build
 from suites.accounting.costs import Meter
 from suites.capabilities import knows_setting
-from suites.durability import Durability
 from suites.generators.load import LoadError, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.innodb.reset import ResetLimits
 from suites.innodb.server import InnodbServer
+from suites.keys.durability import Durability
 from suites.server import ResetError, ServerError
 from tests.suites.innodb_servers import ROOM, SUITE, load, made, measure, running, step, value
 

@@ -9,9 +9,9 @@ import pytest
 
 from build.build import Build
 from suites.capabilities import CAPABILITIES, SettingError
-from suites.durability import Durability, Isolation
 from suites.engines import require_settings
 from suites.innodb.server import InnodbServer
+from suites.keys.durability import Durability, Isolation
 from suites.server import ServerError
 from tests.suites.innodb_servers import ROOM, made, running, value
 

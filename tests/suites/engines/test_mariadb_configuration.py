@@ -8,7 +8,7 @@ import pytest
 from build.build import Build
 from build.version import parse_version
 from suites.capabilities import CapabilityError
-from suites.durability import Durability
+from suites.keys.durability import Durability
 from suites.mariadb.roles import role_of
 from suites.mariadb.server import MariadbServer
 from tests.suites.engines.test_postgres_configuration import ROOM

@@ -8,7 +8,7 @@ import pytest
 from build.build import Build
 from build.version import parse_version
 from suites.capabilities import CapabilityError, login_plugin
-from suites.durability import Durability
+from suites.keys.durability import Durability
 from suites.mysql.server import MysqlServer
 from tests.suites.engines.test_postgres_configuration import ROOM
 from tests.suites.engines.test_postgres_configuration import settings as pairs_of

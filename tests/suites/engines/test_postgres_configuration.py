@@ -9,7 +9,7 @@ from build.build import Build
 from build.version import Engine, parse_version
 from suites.capabilities import CapabilityError, require_engine
 from suites.data_sets import EqualTables
-from suites.durability import Durability
+from suites.keys.durability import Durability
 from suites.postgres.configuration import render
 from suites.sizing import Sizes
 from tests.suites.golden import require_golden

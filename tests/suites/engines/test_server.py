@@ -11,8 +11,8 @@ import pytest
 
 from build.build import Build
 from suites.capabilities import SettingError
-from suites.durability import Durability
 from suites.engines import require_settings
+from suites.keys.durability import Durability
 from suites.postgres.configuration import PORT
 from suites.postgres.server import PostgresServer
 from suites.processes import ProcessError, server_account

@@ -9,12 +9,12 @@ import pytest
 
 from build.version import parse_version
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.generators import client_limits
 from suites.generators.client_limits import ClientsError, require_clients
 from suites.generators.load import WorkLimit
 from suites.generators.placement import Placement, connect_seconds, placement, stretched
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.postgres.configuration import render
 from suites.processes import bind
 from suites.sizing import Hardware, Sizes, sizes

@@ -10,10 +10,10 @@ import pytest
 from build.build import Build
 from suites.accounting.costs import Meter
 from suites.definition import Suite, load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Load, WorkLimit
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.plans.explain import explain
 from suites.server import Server

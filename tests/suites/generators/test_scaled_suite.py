@@ -10,11 +10,11 @@ from build.build import Build
 from suites.accounting.costs import Meter
 from suites.data_sets import ScaledTables
 from suites.definition import Suite, load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Load, LoadError, Share
 from suites.generators.registry import make_generator
 from suites.innodb.server import InnodbServer
+from suites.keys.durability import Durability
 from suites.postgres.server import PostgresServer
 from suites.server import Server
 from suites.sizing import Hardware, Sizes, max_transactions, sizes

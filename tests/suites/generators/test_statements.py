@@ -8,11 +8,11 @@ import pytest
 from build.build import Build
 from suites.checking.queries import connected
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.drivers import connection_options
 from suites.generators.programs import run_all
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.server import Server
 from suites.sizing import Hardware, sizes
 from tests.new_servers.data_directories import create

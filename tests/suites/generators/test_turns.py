@@ -14,7 +14,6 @@ from build.build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators import sysbench
 from suites.generators.load import Load, Share
@@ -22,6 +21,7 @@ from suites.generators.programs import lines_of_all
 from suites.generators.sysbench import Sysbench
 from suites.generators.transcript import Slice, SysbenchTranscript
 from suites.innodb.server import InnodbServer
+from suites.keys.durability import Durability
 from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes, this_machine

@@ -15,11 +15,11 @@ from build.build import Build
 from suites.checking.data_checks import DataChecks, DataError
 from suites.checking.queries import connected
 from suites.definition import Suite, load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Generator, Share
 from suites.generators.registry import make_generator
 from suites.keys.check import CheckOccasion
+from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import METRICS

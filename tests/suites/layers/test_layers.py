@@ -19,12 +19,12 @@ from suites.additions.accompanied import AccompaniedServer
 from suites.additions.registry import LISTENERS
 from suites.capabilities import SettingError
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.engines import require_settings
 from suites.generators.load import LoadError, WorkLimit
 from suites.generators.pgbench.client import Pgbench
 from suites.generators.placement import Placement
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.layers.choice import layers_of
 from suites.postgres.client_options import client_database, client_place
 from suites.postgres.server import PostgresServer

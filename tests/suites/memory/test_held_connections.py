@@ -14,12 +14,12 @@ import pytest
 from build.build import Build
 from suites.data_sets import EqualTables
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.connections import AT_ONCE, Connections, HeldConnections, OpeningTranscript
 from suites.generators.load import LoadError, Share
 from suites.generators.programs import lines_of_all
 from suites.innodb.server import InnodbServer
+from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.memory import held_connections as module
 from suites.memory.held_connections import SAMPLES, HeldServer, hold_connections

@@ -11,11 +11,11 @@ import pytest
 
 from build.build import Build
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Share
 from suites.generators.pgbench.client import Pgbench
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.postgres.server import PostgresServer
 from suites.profiling.perf import Perf, PerfError, find_perf
 from suites.profiling.profiler import Profiling

@@ -9,9 +9,9 @@ import pymysql
 import pytest
 
 from build.build import Build
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.queries.innodb_client import InnodbClient, library_version
+from suites.keys.durability import Durability
 from suites.server import Server
 from tests.new_servers.data_directories import create
 from tests.suites.servers import small

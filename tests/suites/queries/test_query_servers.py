@@ -12,13 +12,13 @@ from build.build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import LoadError, OverLimitError, Share
 from suites.generators.queries.conductor import QueryConductor
 from suites.generators.queries.execution import execute
 from suites.generators.queries.scripts import statements_of
 from suites.generators.queries.sessions import SESSIONS
+from suites.keys.durability import Durability
 from suites.keys.generator_rules import STREAMS
 from suites.keys.step import Step
 from suites.plans.explain import explain

@@ -10,11 +10,11 @@ import pytest
 from build.build import Build
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import LoadError, Share
 from suites.generators.queries.conductor import QueryConductor
 from suites.generators.queries.sessions import SESSIONS
+from suites.keys.durability import Durability
 from suites.server import Server
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule

@@ -11,13 +11,13 @@ from build.build import Build
 from build.version import Engine
 from suites.data_sets import own_tables
 from suites.definition import Suite, SuiteError, load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Generator, LoadError, Share, WorkLimit
 from suites.generators.registry import make_generator
 from suites.generators.separate_runs.plain_sysbench import FAILING_SECONDS, PlainSysbench
 from suites.generators.separate_runs.script_options import require_script
 from suites.innodb.server import InnodbServer
+from suites.keys.durability import Durability
 from suites.server import Address, SetupError
 from suites.setup.loading import load_files
 from suites.slices import Schedule

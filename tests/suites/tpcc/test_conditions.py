@@ -14,11 +14,11 @@ from suites.checking.data_checks import DataChecks, DataError, finding
 from suites.checking.queries import connected
 from suites.data_sets import ScaledTables
 from suites.definition import Suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import Load, Share, WorkLimit, committed_in
 from suites.generators.sysbench import Sysbench
 from suites.keys.check import CheckOccasion
+from suites.keys.durability import Durability
 from suites.server import Server
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule

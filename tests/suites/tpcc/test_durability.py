@@ -8,9 +8,9 @@ import pytest
 from benchmarks.real_builds.killed_servers import KilledServer, WitnessedSuite
 from build.build import Build
 from suites.checking.queries import connected
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.sizing import Hardware, Sizes, sizes
 from tests.new_servers.data_directories import create
 from tests.suites.tpcc.smaller import smaller
