@@ -14,11 +14,11 @@ from suites.counting.fixed_work import work_and_crash
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.data_sets import own_tables
 from suites.definition import Suite, load_suite
-from suites.durability import Durability
 from suites.engines import make_server
 from suites.generators.load import CountedWork, LoadError, PassLength
 from suites.generators.separate_runs.plain_sysbench import PlainSysbench
-from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.keys.durability import Durability
+from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.server import Server
 from suites.sizing import Sizes
 from tests.new_servers.data_directories import create
