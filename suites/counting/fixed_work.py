@@ -15,7 +15,7 @@ from suites.metric_names import PROVED_ROWS, RECOVERY
 from suites.server import Server, ServerError
 from suites.turns.failures import death_soon, with_logged
 
-WORK_SECONDS = 2.0
+WORK_SECONDS = 1.0
 """What the transactions may take, by the cost of the first ones."""
 
 MAX_WORK = 20_000
