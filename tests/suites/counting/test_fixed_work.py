@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from build.build import Build
-from suites.checking.table_digests import digests
+from suites.checking.table_digests import TableDigest, digests
 from suites.counting.fixed_work import crashed, work_and_crash
 from suites.definition import load_suite
-from suites.generators.load import CountedLoad, CountedWork, LoadError, LongPassError
+from suites.generators.load import CountedLoad, CountedWork, LoadError, LongPassError, PassLength
+from suites.generators.sysbench import Sysbench
 from suites.keys.step import Step
 from suites.server import Address, Server
 from tests.suites import innodb_servers
-from tests.suites.servers import ask, running
+from tests.suites.servers import ask, running, small
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 
@@ -146,3 +147,28 @@ def test_a_server_that_aborts_in_the_work_has_failed_and_a_slow_one_has_not(
         with (server.loaded / "global" / "pg_control").open("r+b") as control:
             control.truncate(100)
         assert "pg_control" in problem(lost)
+
+
+RETRIED = """CREATE SEQUENCE updates;
+    CREATE FUNCTION fail_sometimes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF nextval('updates') % 7 = 0 THEN RAISE 'planted' USING ERRCODE = 'serialization_failure'; END IF;
+      RETURN COALESCE(NEW, OLD); END $$;
+    CREATE TRIGGER fails BEFORE UPDATE OR DELETE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION fail_sometimes()"""
+
+
+def test_a_transaction_that_is_rolled_back_is_the_same_when_it_is_begun_again(
+    server_folder: Path, postgres_18: Build
+) -> None:
+    """Else a version that rolls transactions back would seem to lose rows."""
+    suite, sizes = load_suite("write-heavy"), small(rows=2000)
+    generator = Sysbench(suite, sizes)
+    for step in suite.select(("delete", "write-only")):
+        held: list[TableDigest] = []
+        for setup in ("SELECT 1", RETRIED):
+            with running(postgres_18, server_folder / f"{step.name}{len(held)}") as server:
+                generator.load(server.address)
+                ask(server, setup)
+                work = CountedWork("SELECT 1", 60.0, lambda seconds: PassLength(10, 100))
+                generator.count(server.address, step, work)
+                held.append(digests(server.address).tables["sbtest1"])
+        assert held[0] == held[1]
