@@ -6,13 +6,15 @@ process is measured as well. Everything runs on one core: Tidemark's work there 
 step, and the scheduler cannot affect it by placing client and server, which on a virtual machine can change
 throughput by a factor of two.
 
-`$TIDEMARK_BENCH_PARTS=lengths` shows, without targets, how rounds vary by the length of slices, to choose it.
+`$TIDEMARK_BENCH_PARTS=waits` measures what the samples of waits cost; `lengths` shows, without
+targets, how rounds vary by the length of slices, to choose it.
 """
 
 import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 
 import psutil
 
@@ -20,6 +22,7 @@ from benchmarks.output.figures import Figure, report
 from benchmarks.output.intervals import ratio_interval
 from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.slice_lengths import length_figures
+from benchmarks.real_builds.wait_samples import sample_figures
 from build.home import locate
 from build.make import provide
 from build.programs import environment
@@ -57,13 +60,14 @@ MAX_CPU_PERCENT = 1.0
 
 def main() -> int:
     """Print the figures of the chosen parts; return 0 if all targets are met, else 1."""
-    words = chosen_parts("overhead", ("sysbench",), ("lengths",))
+    words = chosen_parts("overhead", ("sysbench",), ("waits", "lengths"))
     of_lengths = list(length_figures()) if "lengths" in words else []
-    return report([*of_lengths, *(_sysbench_figures() if "sysbench" in words else [])])
+    measured = [part for part in ("sysbench", "waits") if part in words]
+    return report([*of_lengths, *(_measured_figures(measured) if measured else [])])
 
 
-def _sysbench_figures() -> list[Figure]:
-    """Measure both figures of the overhead on a new server."""
+def _measured_figures(parts: Sequence[str]) -> list[Figure]:
+    """Measure the figures of some parts on a new server."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     home = locate()
     with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
@@ -78,7 +82,12 @@ def _sysbench_figures() -> list[Figure]:
             server.start()
             generator.load(server.address)
             server.reset()
-            return alternate(server, generator, suite.select((STEP,))[0], notes)
+            step, figures = suite.select((STEP,))[0], list[Figure]()
+            if "sysbench" in parts:
+                figures += alternate(server, generator, step, notes)
+            if "waits" in parts:
+                figures += sample_figures(server, generator, step, notes)
+            return figures
         finally:
             server.destroy()
 

@@ -31,6 +31,8 @@ class Measurement:
     """What the server used by how many queries; None if the work is fixed in advance, or very short."""
     counted: "StepProfile | None" = None
     """The counted instructions by stack; None if they were not counted, or not kept apart."""
+    waits: "StepProfile | None" = None
+    """What the clients did, sampled (suites.profiling.waits); None without a sample."""
 
 
 def at_equal_work(measurements: Sequence[Measurement]) -> list[Measurement]:

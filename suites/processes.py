@@ -25,6 +25,9 @@ RUN_SECONDS = 600.0
 LONGEST_LINE = 300
 """Characters of a line of a program's output that are told: a statement can have thousands."""
 
+PREFERRED_NICE = -15
+"""The niceness of what is to run at once: below that of servers and clients, which have 0."""
+
 SERVER_USER = "tidemark"
 """The system user that runs the servers if Tidemark itself runs as root; `$TIDEMARK_USER` overrides it."""
 
@@ -297,6 +300,15 @@ def tree_of(pid: int) -> list[int]:
         return [pid, *(child.pid for child in root.children(recursive=True))]
     except psutil.Error:
         return [pid]
+
+
+def prefer(task: int) -> None:
+    """Have the kernel run a process or thread as soon as it is ready, where this user may raise its priority.
+
+    What looks at a machine whose cores are all taken would otherwise see it when one of them becomes free.
+    """
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, task, PREFERRED_NICE)
 
 
 def bind(pid: int, cores: Collection[int]) -> None:

@@ -13,6 +13,18 @@ from build.version import Engine
 SOCKET_PATH_LIMIT = 107
 """Bytes in the path of a Unix socket, without the terminating null byte (unix(7), sun_path)."""
 
+MAX_STATES_PER_SECOND = 10.0
+"""How often a server is asked what its clients do, at most."""
+
+WORKING = "working"
+"""What comes before the semicolon for a client whose query executes, or waits for a core."""
+
+WAITING = "waiting"
+"""The same for a client whose query waits for anything else."""
+
+CPU = "CPU"
+"""What a client does of which nothing else is known."""
+
 SETUP_SECONDS = 6 * 3600.0
 """Time limit for a SQL file of a suite, and for what a script of its user loads."""
 
@@ -83,6 +95,20 @@ class Instrument:
 
 def _plain(name: str) -> str:
     return name.casefold().replace("-", "_")
+
+
+@dataclass(frozen=True)
+class ClientStates:
+    """How a server is asked what its clients do."""
+
+    read: Callable[[], Mapping[str, int]]
+    """Returns the number of clients by what their queries do, such as `waiting;LWLock:WALInsert`.
+
+    Clients without a query are left out. Raises ServerError.
+    """
+
+    per_second: float = MAX_STATES_PER_SECOND
+    """How often it is asked, by what an answer costs."""
 
 
 class Server(Protocol):
@@ -156,6 +182,9 @@ class Server(Protocol):
 
         These are the metrics `at_equal_work` that the server counts itself. Both may raise ServerError.
         """
+
+    def open_client_states(self) -> AbstractContextManager[ClientStates]:
+        """Return a context in which the server can be asked what its clients do. Raises ServerError."""
 
     def debt(self) -> Mapping[str, float]:
         """Return what vacuum or purge has yet to do, as metrics. Raises ServerError."""

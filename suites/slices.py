@@ -63,6 +63,10 @@ class Schedule:
         """Number of servers that take turns."""
         return 1 + max(self.order)
 
+    def worker(self, seconds: float) -> int | None:
+        """Return the server that works so many seconds after the first slice began; None before and after."""
+        return self.order[int(seconds / self.slice_seconds)] if 0 <= seconds < self.seconds else None
+
     def kinds(self, server: int) -> str:
         """Return one character per slice for one server: WAIT, WARM or WORK."""
         return "".join(

@@ -15,7 +15,7 @@ from history.errors import RESTORE, HistoryError
 from history.open import open_store, require_history
 from history.store.database import sqlite_file
 from history.store.profiles import unpacked
-from history.store.schema import counted_profiles, profiles, sessions
+from history.store.schema import counted_profiles, profiles, sessions, wait_profiles
 from history.store.sqlite.read_only import connect_readonly, readonly_connection
 from history.transfer.atomic_files import written_whole
 from history.transfer.database_source import StoredRows, opened, readable
@@ -129,7 +129,12 @@ def _require_readable(part: Path) -> None:
     with readable(part) as database, database.reading() as connection:
         source = StoredRows(connection, "the copy")
         source.require_whole()
-        for blob in (profiles.c.stacks, counted_profiles.c.stacks, counted_profiles.c.calls):
+        for blob in (
+            profiles.c.stacks,
+            wait_profiles.c.stacks,
+            counted_profiles.c.stacks,
+            counted_profiles.c.calls,
+        ):
             _require_unpackable(connection, blob, part)
 
 

@@ -25,6 +25,7 @@ from history.stats.noise_model import Noise
 from history.store.reader import Reader
 from history.store.records import Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
+from suites.metric import Role
 from suites.metric_names import OVER_LIMIT, OVERLOADED, PRIMARY, PROVED_ROWS, SECONDS, SLOWEST
 from suites.metrics import EVENTS, METRICS, beside_verdict
 
@@ -160,12 +161,27 @@ def _compare_in_session(
 def _with_samples(
     history: Reader, session: Session, steps: Sequence[StepComparison], base: Version, contender: Version
 ) -> list[StepComparison]:
-    """Return the steps, those that regressed with the functions that gained most."""
+    """Return the steps: those that regressed with the functions that gained most, and those whose throughput
+    changed with what clients did."""
     profiled = history.profiled_steps(session.id)
-    return [
+    named = (
         _with_functions(history, session, step, base, contender) if step.step in profiled else step
         for step in steps
-    ]
+    )
+    return [_with_client_time(history, session, step, base, contender) for step in named]
+
+
+def _with_client_time(
+    history: Reader, session: Session, step: StepComparison, base: Version, contender: Version
+) -> StepComparison:
+    """Return a step whose throughput changed with what clients did, if that was sampled of both versions."""
+    is_rate = step.judged.row.role is Role.THROUGHPUT
+    if not is_rate or step.judged.verdict not in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
+        return step
+    from history.comparison.profile_diff import client_time  # loaded only when a step changed
+
+    rounds = [history.wait_profiles(session.id, step.step, version) for version in (base, contender)]
+    return replace(step, client_time=client_time(*rounds)) if all(rounds) else step
 
 
 def _builds(history: Reader, session: Session, base: Version, contender: Version) -> tuple[str, ...]:

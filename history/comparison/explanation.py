@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from history.comparison.profile_diff import FunctionChange
 
 MIN_SHARE = 0.5
-"""The share of the growth of the server's CPU time per query with which a function explains a regression."""
+"""The share of the growth of the server's CPU time per query with which a function explains a regression.
+
+Also that of the change of client time with which a wait explains one, or an improvement."""
 
 
 def imported_stand_ins() -> Mapping[str, str]:
@@ -68,19 +70,27 @@ class Explanation(StrEnum):
     PROFILE = "profile"
     """No cost is known to have moved so, but the profile names a function that takes more time per query."""
 
+    WAIT = "wait"
+    """No cost is known to have moved so, but queries wait for one thing longer, or shorter, and that is most
+    of the change."""
+
     UNDECIDED = "undecided"
     """No cost is known to have moved so, and of a cost or a function it is not known whether it did."""
 
     NONE = "none"
-    """All recorded costs stayed the same or moved the other way, and no function is named."""
+    """All recorded costs stayed the same or moved the other way, and no function and no wait is named."""
 
 
 def explanation(
-    costs: tuple[str, ...] | None, beside: Sequence[Judged], gained: Sequence["FunctionChange"]
+    costs: tuple[str, ...] | None,
+    beside: Sequence[Judged],
+    gained: Sequence["FunctionChange"],
+    waits: Sequence["FunctionChange"] = (),
 ) -> Explanation | None:
-    """Whether a change of throughput is explained, by `explained_by`'s `costs` and the profile.
+    """Whether a change of throughput is explained, by `explained_by`'s `costs`, the profile and the waits.
 
-    `gained` are the functions that gained most CPU time per query. None when there is nothing to explain.
+    `gained` are the functions that gained most CPU time per query, `waits` those events in which queries
+    wait longer, or shorter, as the change has it. None when there is nothing to explain.
     """
     if costs is None:
         return None
@@ -89,6 +99,8 @@ def explanation(
     named = explaining_functions(gained)
     if any(function.own_interval is None or function.is_certain for function in named):
         return Explanation.PROFILE
+    if any(wait.is_certain and (wait.own_share or 0.0) >= MIN_SHARE for wait in waits):
+        return Explanation.WAIT
     undecided = any(
         is_cost(judged.metric) and judged.pairs and judged.change is MetricChange.UNKNOWN for judged in beside
     )

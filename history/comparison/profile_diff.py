@@ -1,4 +1,4 @@
-"""Differential profiles: which functions gained or lost CPU time per query between two versions."""
+"""Differential profiles: which functions or waits gained or lost time per query between two versions."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from history.stats.sample_counts import Bounds, Counts, Side, interval, intervals
 from suites.profiling.stacks import StepProfile, merged
+from suites.server import CPU, WAITING
 
 # What is said here of µs of CPU time is true of instructions, where both profiles are of counted ones.
 
@@ -19,6 +20,15 @@ MIN_CHANGE = 0.01
 MIN_EXACT_CHANGE = 0.001
 """The same for counted instructions."""
 
+
+MIN_SHARE_NAMED = 0.1
+"""The share of the change of all client time per query below which an event is not named."""
+
+MIN_UNCERTAIN_SHARE = 0.25
+"""The same for an event whose change is not certain."""
+
+NAMED_EVENTS = 3
+"""The events that are named at most."""
 
 _TOTAL = ""
 """Stands for the whole server among functions, all of which have names."""
@@ -114,6 +124,41 @@ class Differential:
         return tuple(function for function in self.functions if function.own_change > 0)[:count]
 
 
+@dataclass(frozen=True)
+class ClientTime:
+    """The time that a client spends on a query, in µs, by what the server says that it does meanwhile."""
+
+    events: tuple[FunctionChange, ...]
+    """Wait events, stages and CPU, whose `own` time is theirs: first those whose change is certain.
+
+    Their intervals are over rounds and hold together. CPU includes waiting for a core.
+    """
+
+    waits: frozenset[str]
+    """The names of the events in which a query waits."""
+
+    change: float
+    """By how much all of it grew."""
+
+    interval: Bounds | None
+    """The interval of that change by its own rounds; None with too few rounds or samples."""
+
+    def moved(self, *, longer: bool) -> tuple[FunctionChange, ...]:
+        """Return the events that take longer, or shorter: certain ones first, the largest change first.
+
+        CPU is left out, which costs tell, and what makes up less of the whole change than MIN_SHARE_NAMED,
+        or MIN_UNCERTAIN_SHARE where the change is not certain.
+        """
+        return tuple(
+            event
+            for event in self.events
+            if event.name != CPU
+            and event.own_interval is not None
+            and (event.own_change > 0) is longer
+            and (event.own_share or 0.0) >= (MIN_SHARE_NAMED if event.is_certain else MIN_UNCERTAIN_SHARE)
+        )[:NAMED_EVENTS]
+
+
 def differential(base: Rounds, contender: Rounds) -> Differential:
     """Return the differential profile of two versions on a step, with the rounds of each merged.
 
@@ -143,6 +188,18 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
     functions.sort(key=lambda function: (not function.is_certain, -abs(function.own_change), function.name))
     rounds = len(base.keys() & contender.keys())
     return Differential(old, new, tuple(functions), found.get(_TOTAL), rounds)
+
+
+def client_time(base: Rounds, contender: Rounds) -> ClientTime:
+    """Return what became of the client time per query of a step, by the samples of both versions by round.
+
+    Raises ValueError when one of them has none.
+    """
+    both = differential(base, contender)
+    stacks = (stack for side in (both.base, both.contender) for stack in side.stacks)
+    waits = frozenset(stack.partition(";")[2] for stack in stacks if stack.startswith(f"{WAITING};"))
+    change = both.contender_total - both.base_total
+    return ClientTime(both.functions, waits, change, both.total_interval)
 
 
 def _calls(base: StepProfile, contender: StepProfile, name: str) -> tuple[float, float]:

@@ -38,7 +38,7 @@ from suites.metrics import METRICS
 
 if TYPE_CHECKING:
     from history.comparison.kinds import KindComparison
-    from history.comparison.profile_diff import FunctionChange
+    from history.comparison.profile_diff import ClientTime, FunctionChange
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,9 @@ class StepComparison:
 
     gained_instructions: "tuple[FunctionChange, ...]" = ()
     """The functions of a step with more instructions whose counted instructions grew most."""
+
+    client_time: "ClientTime | None" = None
+    """What clients did with the time of a query, of a step whose throughput changed and was sampled so."""
 
     group: str = ""
     """The group of steps that it belongs to; empty without one."""
@@ -145,7 +148,16 @@ class StepComparison:
     @property
     def explanation(self) -> Explanation | None:
         """Whether the verdict is explained; None where there is nothing to be explained, or no cost."""
-        return explanation(self.explained_by, self.beside, self.gained)
+        names = frozenset() if self.client_time is None else self.client_time.waits
+        waits = [event for event in self.moved_events if event.name in names]
+        return explanation(self.explained_by, self.beside, self.gained, waits)
+
+    @property
+    def moved_events(self) -> "tuple[FunctionChange, ...]":
+        """The wait events and stages that moved the way that the throughput did."""
+        if self.client_time is None:
+            return ()
+        return self.client_time.moved(longer=self.judged.verdict is Verdict.REGRESSION)
 
     @property
     def variation(self) -> Variation:

@@ -58,6 +58,7 @@ def _explained(step: StepComparison) -> str | None:
         Explanation.NONE: NOT_EXPLAINED,
         Explanation.UNDECIDED: str(Explanation.UNDECIDED),
         Explanation.PROFILE: str(Explanation.PROFILE),
+        Explanation.WAIT: str(Explanation.WAIT),
     }
     if step.explanation in without_costs:
         return without_costs[step.explanation]

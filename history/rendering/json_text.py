@@ -117,11 +117,33 @@ def _step(step: StepComparison) -> dict[str, Any]:
         "base_drift": rounded(step.base_drift),
         "trend": [rounded(ratio) for ratio in step.trend],
         "gained": [function_values(function) for function in step.gained],
+        "client_time": _client_time(step),
         "metrics": {ratio.metric: _metric(ratio) for ratio in step.metrics},
         "trade": step.is_trade,
         "findings": [vars(found) for found in step.findings],
         "unknown": [judged.metric for judged in step.unknown],
     }
+
+
+def _client_time(step: StepComparison) -> dict[str, Any] | None:
+    """Return the client time per query in µs by wait event or stage, largest certain change first."""
+    time = step.client_time
+    if time is None:
+        return None
+    events = [
+        {
+            "event": event.name,
+            "is_wait": event.name in time.waits,
+            "base": rounded(event.base.own),
+            "contender": rounded(event.contender.own),
+            "change": rounded(event.own_change),
+            "change_interval": None if event.own_interval is None else [*map(rounded, event.own_interval)],
+            "is_certain": event.is_certain,
+        }
+        for event in time.events
+    ]
+    interval = None if time.interval is None else [*map(rounded, time.interval)]
+    return {"change": rounded(time.change), "change_interval": interval, "events": events}
 
 
 def _metric(ratio: Judged) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
 from history.counts import counted
 from history.numbers import amount, bounds, percent, signed_percent
-from history.rendering.profiles import named_functions
+from history.rendering.profiles import gained_lines
 from history.series.variants import definition_notes
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
 from history.store.records import RESTARTS
@@ -71,16 +71,7 @@ def basis(comparison: Comparison, contender: ContenderComparison) -> list[str]:
             for step in contender.steps
             if step.explanation in (Explanation.NONE, Explanation.UNDECIDED)
         ),
-        *(
-            f"{step.step}: CPU per query gained by {named_functions(step.gained)}"
-            for step in contender.steps
-            if step.gained
-        ),
-        *(
-            f"{step.step}: instructions per query gained by {named_functions(step.gained_instructions)}"
-            for step in contender.steps
-            if step.gained_instructions
-        ),
+        *(line for step in contender.steps for line in gained_lines(step)),
         *(text for step in contender.steps for text in _more_instructions(step)),
         *_of_one_client(contender),
         *(text for step in contender.steps for text in _varies_more(step)),
@@ -341,7 +332,8 @@ def _unexplained(step: StepComparison) -> str:
         *(f"{what}: {', '.join(names)}" for what, names in kinds.items() if names),
     ]
     begin = "not explained by cost" if step.is_unexplained else "undecided whether a cost explains it"
-    return f"{begin}: {'; '.join(parts)}; perhaps it waited: see its per-second throughput"
+    waited = "perhaps it waited" if step.client_time is None else "no sampled wait is most of it"
+    return f"{begin}: {'; '.join(parts)}; {waited}: see its per-second throughput"
 
 
 def _with_amounts(ratio: Judged) -> str:

@@ -3,7 +3,7 @@
 `compare` names functions too, so that the modules of profiles are loaded only for tables.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from history.escaping.characters import unbroken
@@ -13,6 +13,7 @@ from history.stats.sample_counts import CONFIDENCE, MIN_COUNT, MIN_ROUNDS, Bound
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import Differential, FunctionChange
+    from history.comparison.result import StepComparison
     from suites.profiling.stacks import StepProfile
 
 ONE_COMPILER = 0.002
@@ -57,6 +58,41 @@ def named_functions(changes: Sequence["FunctionChange"]) -> str:
         + (f" ({function.own_share:.0%})" if function.own_share else "")
         for function in changes
     )
+
+
+def gained_lines(step: "StepComparison") -> Iterator[str]:
+    """Yield the functions and waits that a query of a step spends more on, each kind in one line."""
+    if step.gained:
+        yield f"{step.step}: CPU per query gained by {named_functions(step.gained)}"
+    waits = named_events(step)
+    if waits:
+        yield f"{step.step}: waits {waits}"
+    if step.gained_instructions:
+        yield f"{step.step}: instructions per query gained by {named_functions(step.gained_instructions)}"
+
+
+def named_events(step: "StepComparison") -> str:
+    """Return the wait events and stages that moved with the throughput of a step, as one line of text.
+
+    Such as `LWLock:WALInsert +31.0 µs of +34.2 µs per query (+26.1 to +36.0)`; empty without any.
+    """
+    whole, texts = step.client_time, list[str]()
+    if whole is None:
+        return ""
+    for event in step.moved_events:
+        name = event.name if event.name in whole.waits else f"stage {event.name}"
+        of = "" if texts else f" of {_microseconds(whole.change)} per query"
+        low, high = event.own_interval or (event.own_change,) * 2
+        bounds = f"{_microseconds(low)} to {_microseconds(high)}".replace(" µs", "")
+        doubt = "" if event.is_certain else ", not certain"
+        texts.append(f"{name} {_microseconds(event.own_change)}{of} ({bounds}{doubt})")
+    return ", ".join(texts)
+
+
+def _microseconds(change: float) -> str:
+    """Return a change of a time with two digits at least."""
+    digits = 0 if abs(change) >= 99.5 else 1 if abs(change) >= 9.5 else 2
+    return f"{change:+,.{digits}f} µs"
 
 
 def shortened(name: str) -> str:

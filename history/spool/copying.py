@@ -31,11 +31,12 @@ from history.store.schema import (
     runs,
     samples,
     sessions,
+    wait_profiles,
 )
 from history.store.server.bulk import insert_rows
 from history.store.session_writes import intern
 
-OF_RUNS = (measurements, kinds, samples, profiles, counted_profiles)
+OF_RUNS = (measurements, kinds, samples, profiles, counted_profiles, wait_profiles)
 """The tables whose rows belong to a run."""
 
 PROGRESS = ("status", "ended_at", "options", "process_id", "process_start_ticks", "boot_id")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, select
 
 from history.errors import DamagedTextError, stored_object
-from history.store.schema import counted_profiles, profiles, runs
-from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
+from history.store.schema import counted_profiles, profiles, runs, wait_profiles
+from suites.profiling.stacks import CLIENT_STATES, COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 
 COMPRESSION = 9
 """zlib's highest level: stacks are repetitive, and a run has few of them."""
@@ -55,6 +55,23 @@ def counted_profiles_of(
             COUNTED_EVENT, COUNTED_FREQUENCY, queries, 0, unpacked(stacks), unpacked(calls)
         )
         for repetition, queries, stacks, calls in connection.execute(query)
+    }
+
+
+def wait_profiles_of(
+    connection: Connection, session_id: int, step: str, version: str
+) -> Mapping[int, StepProfile]:
+    """Return what the clients of a version did on a step of a session (suites.profiling.waits), by round."""
+    waits = wait_profiles.c
+    query = (
+        select(runs.c.repetition, waits.frequency, waits.queries, waits.stacks)
+        .join_from(wait_profiles, runs, waits.run_id == runs.c.id)
+        .where(runs.c.session_id == session_id, runs.c.step == step, runs.c.version == version)
+        .order_by(runs.c.position, runs.c.id)
+    )
+    return {
+        repetition: StepProfile(CLIENT_STATES, frequency, queries, 0, unpacked(stacks))
+        for repetition, frequency, queries, stacks in connection.execute(query)
     }
 
 

@@ -87,6 +87,13 @@ class Reader:
         with self._database.reading() as connection:
             return counted_profiles_of(connection, session_id, step, str(version))
 
+    def wait_profiles(self, session_id: int, step: str, version: Version) -> "Mapping[int, StepProfile]":
+        """Return what the clients of a version did on a step, by round; empty when it was not sampled."""
+        from history.store.profiles import wait_profiles_of  # loaded only when a step changed
+
+        with self._database.reading() as connection:
+            return wait_profiles_of(connection, session_id, step, str(version))
+
     def profiled_steps(self, session_id: int) -> set[str]:
         """Return the steps of a session that have CPU profiles."""
         with self._database.reading() as connection:

@@ -70,6 +70,8 @@ profiles = _table(
     "profiles", integers="run_id lost", texts="event", reals="frequency queries", blobs="stacks"
 )
 
+wait_profiles = _table("wait_profiles", integers="run_id", reals="frequency queries", blobs="stacks")
+
 counted_profiles = _table("counted_profiles", integers="run_id", reals="queries", blobs="stacks calls")
 
 nights = _table(

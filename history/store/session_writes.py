@@ -24,6 +24,7 @@ from history.store.schema import (
     profiles,
     runs,
     samples,
+    wait_profiles,
 )
 from history.timestamps import to_text
 from suites.measurement import Measurement
@@ -80,6 +81,8 @@ def insert_runs(connection: Connection, session_id: int, records: Sequence[RunRe
             insert_profile(connection, run_id, measurement.profile)
         if measurement.counted is not None:
             insert_counted(connection, run_id, measurement.counted)
+        if measurement.waits is not None:
+            insert_waits(connection, run_id, measurement.waits)
     return ids
 
 
@@ -107,6 +110,17 @@ def insert_counted(connection: Connection, run_id: int, profile: StepProfile) ->
         "calls": packed(profile.calls),
     }
     connection.execute(insert(counted_profiles).values(row))
+
+
+def insert_waits(connection: Connection, run_id: int, profile: StepProfile) -> None:
+    """Insert what the clients of a run did."""
+    row = {
+        "run_id": run_id,
+        "frequency": profile.frequency,
+        "queries": profile.queries,
+        "stacks": packed(profile.stacks),
+    }
+    connection.execute(insert(wait_profiles).values(row))
 
 
 def insert_noise(connection: Connection, session_id: int, noise: Sequence[StepNoise]) -> None:

@@ -164,6 +164,7 @@ _ALL = (
     _portable(schema.kinds, "session version step repetition kind metric", _RUN, immutable=True),
     _portable(schema.samples, "session version step repetition second", _RUN, immutable=True),
     _portable(schema.profiles, "session version step repetition", _RUN, immutable=True),
+    _portable(schema.wait_profiles, "session version step repetition", _RUN, immutable=True),
     _portable(schema.counted_profiles, "session version step repetition", _RUN, immutable=True),
     _portable(schema.dropped_rounds, f"session {PLACE}", _SESSION, immutable=True),
     _portable(schema.calibrations, "session step metric", _SESSION, immutable=True),

@@ -25,12 +25,13 @@ from history.store.schema import (
     runs,
     samples,
     sessions,
+    wait_profiles,
 )
 from history.store.session_lookup import IS_NO_BISECT
 from history.store.writer import Store
 from history.timestamps import to_text
 
-ROUNDS = (samples, measurements, kinds, profiles, counted_profiles)
+ROUNDS = (samples, measurements, kinds, profiles, counted_profiles, wait_profiles)
 """The tables whose rows are deleted with their runs."""
 
 BYTES_EACH = {
@@ -40,6 +41,7 @@ BYTES_EACH = {
     "samples": 20,
     "profiles": 60,
     "counted_profiles": 60,
+    "wait_profiles": 60,
 }
 """The approximate bytes of a row in SQLite, with its index entries, without the stacks of profiles."""
 
@@ -91,6 +93,7 @@ def room(store: Reader, before: datetime) -> Room:
             (profiles, "stacks"),
             (counted_profiles, "stacks"),
             (counted_profiles, "calls"),
+            (wait_profiles, "stacks"),
         ):
             length = select(func.coalesce(func.sum(func.length(table.c[column])), 0))
             packed += int(connection.execute(length.where(table.c.run_id.in_(old))).scalar_one())

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import htpy as h
 
-from history.comparison.profile_diff import Differential
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Judged
 from history.counts import plural_of
@@ -22,7 +21,6 @@ from report.markup.formats import (
     moment,
     percent,
     share,
-    signed,
     typeset,
     unit_of,
 )
@@ -40,14 +38,14 @@ from report.markup.parts import (
     tone_of,
     verdict_badge,
 )
+from report.pages.profiles.client_time import client_time_table
+from report.pages.profiles.functions import function_table
 from report.pages.verdicts import COST_HEADS, cost_rows, meanings
 from report.values.catalog import SessionEntry
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
 from suites.metric import Metric, Role
 from suites.metrics import METRICS, judged_metrics, of_role
-
-FUNCTIONS = 20
 
 FlameGraphs = Callable[[str, str], Mapping[str, str]]
 """Gives the flame graphs of a step and a contender: what is shown and its address below the root."""
@@ -137,6 +135,7 @@ def _contender(
         _percentiles(step, both),
         _costs(both.step, in_rows),
         _resets(step, both),
+        _client_time(both.step),
         _functions(values, step, both, root, graphs(step.step, both.contender)),
         id_=addresses.anchor(both.contender),
     )
@@ -290,6 +289,11 @@ def _all(step: StepRuns, both: _Both) -> list[Run]:
     return [run for version in (both.base, both.contender) for run in step.runs.get(version, {}).values()]
 
 
+def _client_time(step: StepComparison | None) -> h.Node:
+    time = None if step is None else step.client_time
+    return None if time is None else [h.h3["Waits: client time per query"], client_time_table(time)]
+
+
 def _functions(
     values: SessionPage, step: StepRuns, both: _Both, root: str, graphs: Mapping[str, str]
 ) -> h.Node:
@@ -311,35 +315,6 @@ def _functions(
         ],
         [_graph(f"{root}{address}", what) for what, address in graphs.items()],
     ]
-
-
-def function_table(profiled: Differential) -> h.Node:
-    """Return the functions whose own CPU time changed most."""
-    whole = profiled.contender_total - profiled.base_total
-    totals = (amount(profiled.base_total), amount(profiled.contender_total), signed(whole))
-    rows = [row("whole server", *(numeric(text) for text in totals), cell(), cell())]
-    rows += [
-        row(
-            h.code[function_change.name[:80]],
-            numeric(amount(function_change.base.own)),
-            numeric(amount(function_change.contender.own)),
-            numeric(signed(function_change.own_change)),
-            numeric(share(function_change.own_share, 0)),
-            cell("certain" if function_change.is_certain else "not certain"),
-        )
-        for function_change in [
-            function for function in profiled.functions if function.base.own or function.contender.own
-        ][:FUNCTIONS]
-    ]
-    heads = (
-        "function",
-        "base, µs/query",
-        "new, µs/query",
-        "change, µs/query",
-        "share of the change",
-        "certainty",
-    )
-    return table(heads, rows, caption="CPU time per query by function, largest change first")
 
 
 def _graph(address: str, what: str) -> h.Node:

@@ -1,4 +1,4 @@
-"""What a try changed, step by step: functions by their counted instructions, and what a query costs."""
+"""What a try changed, step by step: functions by counted instructions, what a query costs, and its waits."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from history.comparison.findings.moved_metrics import moved_text
 from history.comparison.profile_diff import FunctionChange, differential
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict
-from history.rendering.profiles import shortened
+from history.rendering.profiles import named_events, shortened
 from history.store.reader import Reader
 from suites.metric_names import INSTRUCTIONS
 
@@ -32,6 +32,9 @@ class StepChange:
     resources: tuple[Judged, ...]
     """The costs of a query that moved for certain, instructions aside."""
 
+    waits: str = ""
+    """The wait events that moved with its throughput, as one line of text."""
+
     @property
     def text(self) -> str:
         """The change in one line."""
@@ -39,11 +42,12 @@ class StepChange:
         moved = map(moved_text, self.resources)
         parts = [f"functions: {', '.join(named)} instructions per query"] * bool(self.functions)
         parts += [f"resources per query: {', '.join(moved)}"] * bool(self.resources)
+        parts += [f"waits: {self.waits}"] * bool(self.waits)
         return f"{self.step}: {'; '.join(parts)}"
 
 
 def changes_of(store: Reader, counted: Comparison | None, timed: Comparison | None) -> tuple[StepChange, ...]:
-    """Return what changed in each step in which anything did, in suite order.
+    """Return what changed in each step in which anything did, in suite order: functions, costs and waits.
 
     Functions are those of steps with more or fewer counted instructions, where counted passes have profiles.
     """
@@ -54,8 +58,9 @@ def changes_of(store: Reader, counted: Comparison | None, timed: Comparison | No
         if counted is not None and name in passes and passes[name].judged.verdict in _CHANGED:
             functions = _functions(store, counted, name)
         beside = [cost for steps in (rounds, passes) if name in steps for cost in steps[name].beside]
-        change = StepChange(name, functions, tuple(_resources(beside)))
-        if change.functions or change.resources:
+        waits = named_events(rounds[name]) if name in rounds else ""
+        change = StepChange(name, functions, tuple(_resources(beside)), waits)
+        if change.functions or change.resources or change.waits:
             by_step[name] = change
     return tuple(by_step.values())
 

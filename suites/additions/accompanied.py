@@ -10,7 +10,7 @@ from build.build import Build
 from suites.additions.companion import CompanionError
 from suites.additions.registry import kind_of
 from suites.generators.placement import Placement
-from suites.server import Address, Instrument, Server
+from suites.server import Address, ClientStates, Instrument, Server
 
 
 class AccompaniedServer(Server):
@@ -133,6 +133,10 @@ class AccompaniedServer(Server):
     def debt(self) -> Mapping[str, float]:
         """Return what vacuum or purge of the server has yet to do."""
         return self._server.debt()
+
+    def open_client_states(self) -> contextlib.AbstractContextManager[ClientStates]:
+        """Return a context in which the server can be asked what its clients do."""
+        return self._server.open_client_states()
 
     def roles(self) -> Mapping[int, str]:
         """Return the roles of the server's threads by kernel thread id."""

@@ -70,6 +70,9 @@ class Share:
     """Earlier transactions of the step on the same data, after which a step that uses rows up continues."""
     limit_seconds: float | None = None
     """The most that one query may take; only for generators of long queries."""
+    begins: Callable[[float], None] = field(default=lambda moment: None, compare=False)
+    """Called with the moment of the monotonic clock at which the first slice begins, by a generator whose
+    servers keep to the slices of the schedule."""
 
 
 def whole_seconds(work: WorkLimit) -> int:

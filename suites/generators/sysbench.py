@@ -183,6 +183,7 @@ class Sysbench:
         connecting = connect_seconds(threads, len(addresses))
         limit = connecting + share.schedule.seconds
         origin = time.monotonic() + connecting
+        share.begins(origin)
         commands = [
             self.arguments_of_turns(address, step, share, place, origin)
             for place, address in enumerate(addresses)

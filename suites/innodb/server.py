@@ -18,6 +18,7 @@ from suites.capabilities import require_auth
 from suites.innodb import reset
 from suites.innodb.configuration import TCP_PORT, fill_in, require_accepted
 from suites.innodb.data_directory import require_own_data
+from suites.innodb.waits import STATES_PER_SECOND, states_by
 from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
@@ -33,7 +34,7 @@ from suites.processes import (
     tail_of,
     write_for_server,
 )
-from suites.server import Address, Instrument, ServerError, require_short
+from suites.server import Address, ClientStates, Instrument, ServerError, require_short
 from suites.sizing import Sizes
 
 NAME = "tidemark"
@@ -66,6 +67,9 @@ class InnodbServer(LocalServer):
 
     DRIVEN: ClassVar[Mapping[str, str]] = reset.DRIVEN
     """Settings that the reset changes while it waits."""
+
+    CLIENT_STATES: ClassVar[str]
+    """The query for the state of each other client that executes a statement."""
 
     def __init__(
         self,
@@ -133,6 +137,22 @@ class InnodbServer(LocalServer):
     def account_statement(self, host: str) -> str:
         """Return the SQL statement that creates the account of the load for a host, unless it exists."""
         raise NotImplementedError
+
+    @contextlib.contextmanager
+    def open_client_states(self) -> Iterator[ClientStates]:
+        """Yield what counts the clients by the state of their thread."""
+        connection = self.connect()
+
+        def read() -> Mapping[str, int]:
+            # Without the time limit of a request, whose timer costs as much as the question.
+            try:
+                with connection.cursor() as cursor:
+                    return states_by(cursor, self.CLIENT_STATES)
+            except pymysql.err.Error as error:
+                raise ServerError(f"{self.build.version}: {error}") from error
+
+        with contextlib.closing(connection):
+            yield ClientStates(read, STATES_PER_SECOND)
 
     def roles(self) -> Mapping[int, str]:
         """Return thread id -> role of a thread. Raises ServerError."""

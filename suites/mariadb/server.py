@@ -16,6 +16,11 @@ class MariadbServer(InnodbServer):
     SOCKET = "mariadbd.sock"
     TEMPLATE = Path(__file__).with_name("mariadb.cnf.in")
 
+    CLIENT_STATES = (
+        "SELECT state FROM information_schema.processlist"
+        " WHERE command IN ('Query', 'Execute') AND id <> CONNECTION_ID()"
+    )
+
     @staticmethod
     def check_options(build: Build) -> tuple[str, ...]:
         """Return options of every version; without --verbose it does not read settings of storage engines."""

@@ -22,6 +22,12 @@ class MysqlServer(InnodbServer):
         "innodb_purge_rseg_truncate_frequency": "1",
     }
 
+    # The memory of performance_schema, which takes no lock of the server, unlike SHOW PROCESSLIST.
+    CLIENT_STATES = (
+        "SELECT processlist_state FROM performance_schema.threads"
+        " WHERE processlist_command IN ('Query', 'Execute') AND processlist_id <> CONNECTION_ID()"
+    )
+
     @staticmethod
     def check_options(build: Build) -> tuple[str, ...]:
         """Return the option of MySQL 8.0.16 and newer."""

@@ -21,11 +21,13 @@ from suites.lifecycle import LocalServer
 from suites.postgres import reset, shared_memory
 from suites.postgres.configuration import PORT, port_of, render
 from suites.postgres.connecting import Connection, connect
+from suites.postgres.waits import states_reader
 from suites.processes import (
     as_server_user,
     kill_processes_in,
     open_log,
     own,
+    prefer,
     processes_in,
     require_reachable,
     run,
@@ -33,7 +35,7 @@ from suites.processes import (
     tail_of,
     write_for_server,
 )
-from suites.server import Address, Instrument, ServerError, require_short
+from suites.server import Address, ClientStates, Instrument, ServerError, require_short
 from suites.sizing import Sizes
 
 NAME = "tidemark"
@@ -181,6 +183,22 @@ class PostgresServer(LocalServer):
                     return {"wal_bytes_per_op": float(reset.wal_position(connection))}
 
             yield read
+
+    @contextlib.contextmanager
+    def open_client_states(self) -> Iterator[ClientStates]:
+        """Yield what counts the clients by wait event."""
+        with self.connect() as connection:
+            read = states_reader(connection)
+            prefer(connection.info.backend_pid)
+
+            def answered() -> Mapping[str, int]:
+                # Without the time limit of a request, whose timer costs as much as the question.
+                try:
+                    return read()
+                except psycopg.Error as error:
+                    raise ServerError(f"{self.build.version}: {str(error).strip()}") from error
+
+            yield ClientStates(answered)
 
     def debt(self) -> Mapping[str, float]:
         """Return the dead tuples, once all clients have reported theirs, as they do when they disconnect."""

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from suites.accounting.counters import instructions_of
 from suites.accounting.work_curve import ReadMeanwhile
@@ -12,6 +13,7 @@ from suites.generators.load import Generator, LoadError, OverLimitError, Share
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.profiling.profiler import ObserverPair, Profiled, Profiling, profile_after, profilers
+from suites.profiling.waits import WaitSampler
 from suites.server import Server
 from suites.turns.failures import CensoredError, ServerDiedError, blame
 from suites.turns.turn import Turn
@@ -28,13 +30,15 @@ def run_slices(
     profiling: Profiling | None = None,
     checks: DataChecks | None = None,
     committed: Sequence[Counter[str]] = (),
+    waits: bool = True,
 ) -> list[Measurement]:
     """Run the load of `step` on servers that take turns, profile it, then reset one server after the other.
 
     `profiling` says how profiles are taken, or is None. With `resets=False` no server is reset or checked.
     `committed` has, for each server, the transactions by kind since its data were loaded; those of the step
-    are added. Return one measurement per server. Raises ServerDiedError if a server or its load generator
-    failed, or if its data are not as `checks` say, and CensoredError if a query was over its limit.
+    are added. `waits` says whether it is sampled what the clients wait for. Return one measurement per
+    server. Raises ServerDiedError if a server or its load generator failed, or if its data are not as
+    `checks` say, and CensoredError if a query was over its limit.
     """
     turns = [
         Turn(place, server, step, committed[place] if committed else None)
@@ -49,8 +53,10 @@ def run_slices(
                 turn.watch(counter, len(turns) == 1, meanwhile)
                 for turn, counter in zip(turns, counters, strict=True)
             ]
-            with ReadMeanwhile(readers, share.schedule.seconds) as watched:
-                _load(turns, generator, step, share, profiling)
+            sampled = [turn.watch_waits(meanwhile) for turn in turns if waits]
+            sampler = WaitSampler(sampled, share.schedule)
+            with ReadMeanwhile(readers, share.schedule.seconds) as watched, sampler:
+                _load(turns, generator, step, replace(share, begins=sampler.slices_begin), profiling)
         if watched.failed is not None:
             place, error = watched.failed
             raise ServerDiedError(str(error), place) from error
@@ -76,16 +82,14 @@ def _load(
 ) -> None:
     """Run the measured slices; the turns get their loads, and their profiles if `profiling.during`."""
     servers = [turn.server for turn in turns]
-    addresses, meters = [server.address for server in servers], [turn.meter for turn in turns]
+    addresses, watchers = [server.address for server in servers], [turn.observer for turn in turns]
     try:
         if profiling is None or not profiling.during:
-            loads = generator.alternate(addresses, step, share, meters)
+            loads = generator.alternate(addresses, step, share, watchers)
             profiles = [Profiled()] * len(turns)
         else:
             with profilers(servers, profiling, share.schedule.seconds) as watching:
-                observers = [
-                    ObserverPair(meter, profiler) for meter, profiler in zip(meters, watching, strict=True)
-                ]
+                observers = [*map(ObserverPair, watchers, watching)]
                 loads = generator.alternate(addresses, step, share, observers)
                 profiles = [profiler.result(load) for profiler, load in zip(watching, loads, strict=True)]
     except OverLimitError as error:

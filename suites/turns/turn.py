@@ -11,11 +11,12 @@ from suites.accounting.counters import TreeCounter
 from suites.accounting.work_curve import TotalsReader, TotalsReading, WorkCurve, curve_of
 from suites.additions.held_transaction import held_transaction
 from suites.checking.data_checks import DataChecks
-from suites.generators.load import Load, committed_in
+from suites.generators.load import Load, Observer, committed_in
 from suites.keys.check import CheckOccasion
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.profiling.profiler import Profiled
+from suites.profiling.profiler import ObserverPair, Profiled
+from suites.profiling.waits import WaitObserver
 from suites.server import ResetError, Server
 from suites.turns.failures import ServerDiedError
 from suites.turns.load_values import kind_values, load_values, overload
@@ -40,6 +41,7 @@ class Turn:
         """
         self.server = server
         self.profiled = Profiled()
+        self._waits: WaitObserver | None = None
         self.curve: WorkCurve | None = None
         self._place, self._step, self._committed = place, step, committed
         self._reset: Mapping[str, float] = {}
@@ -59,6 +61,16 @@ class Turn:
         self.meter = Meter(self.server.pid, not is_alone, counter)
         counters = self._ask(lambda: until.enter_context(self.server.open_counters()))
         return TotalsReader(self.server.pid, counters)
+
+    def watch_waits(self, until: contextlib.ExitStack) -> WaitObserver:
+        """Make and return what observes the waits of the clients; it asks the server until the stack ends."""
+        self._waits = WaitObserver(self._ask(lambda: until.enter_context(self.server.open_client_states())))
+        return self._waits
+
+    @property
+    def observer(self) -> Observer:
+        """What observes the load."""
+        return self.meter if self._waits is None else ObserverPair(self.meter, self._waits)
 
     def end(self, readings: Sequence[TotalsReading], *, resets: bool) -> None:
         """Make the curve of the load; read the counters, and what is left to clean up if it `resets`."""
@@ -84,7 +96,8 @@ class Turn:
 
     def measurement(self) -> Measurement:
         """Return all that is known of the turn."""
-        warnings = [*self.profiled.warnings, *self._warnings, *overload(self.load)]
+        failed = [self._waits.failure] if self._waits is not None and self._waits.failure else []
+        warnings = [*self.profiled.warnings, *failed, *self._warnings, *overload(self.load)]
         return Measurement(
             {**self._costs(), **self._debt, **self._timed(), **self._reset, **self._checked},
             self.load.per_second,
@@ -92,6 +105,7 @@ class Turn:
             self.profiled.profile,
             kind_values(self.load),
             self.curve,
+            waits=None if self._waits is None else self._waits.profile(self.load.watched_queries),
         )
 
     def _reset_or_warn(self) -> Mapping[str, float]:

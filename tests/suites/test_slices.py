@@ -107,3 +107,15 @@ def test_a_known_schedule() -> None:
     assert schedule.kinds(1) == "0w0110"
     assert schedule.counted(1) == (3, 4)
     assert schedule.seconds == 3
+
+
+def test_the_server_that_works_at_a_moment() -> None:
+    schedule = Schedule(0.5, (0, 1, 1))
+    assert [schedule.worker(seconds) for seconds in (-0.1, 0.0, 0.4, 0.5, 1.4, 1.5)] == [
+        None,
+        0,
+        0,
+        1,
+        1,
+        None,
+    ]

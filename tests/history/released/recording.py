@@ -112,6 +112,12 @@ class Recording:
             details["counted"] = profile(event, 1.0, 500.0, 0, STACKS, {"heap_update": 500})
         if SCHEMA >= 10:
             details["kinds"] = {"payment": {"qps": qps / 2}, "look-up": {"qps": qps / 2}}
+        if SCHEMA >= 15:
+            profile, event = map(
+                loaded, ("suites.profiling.stacks:StepProfile", "suites.profiling.stacks:CLIENT_STATES")
+            )
+            waits = {"waiting;LWLock:WALInsert": 12, "working;CPU": 300}
+            details["waits"] = profile(event, 10.0, 5000.0, 0, waits)
         return details
 
 
@@ -296,7 +302,7 @@ RECORDERS: Mapping[int, Callable[[Recording], None]] = {
     12: acknowledgements,
     13: task_states,
 }
-"""By the schema that made room for it; schemas 3, 9 and 10 add to runs, and 8 and 12 to alerts."""
+"""By the schema that made room for it; schemas 3, 9, 10 and 15 add to runs, and 8 and 12 to alerts."""
 
 
 def main() -> None:

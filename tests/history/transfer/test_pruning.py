@@ -78,7 +78,15 @@ def test_what_would_be_freed_is_said_before(history: Path) -> None:
         found = room(store, BETWEEN)
         assert (found.sessions, found.rows) == (
             1,
-            {"runs": 4, "measurements": 8, "kinds": 0, "samples": 8, "profiles": 4, "counted_profiles": 0},
+            {
+                "runs": 4,
+                "measurements": 8,
+                "kinds": 0,
+                "samples": 8,
+                "profiles": 4,
+                "counted_profiles": 0,
+                "wait_profiles": 0,
+            },
         )
         assert found.bytes > 0
         prune(store, BETWEEN)

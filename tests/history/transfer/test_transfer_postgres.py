@@ -63,6 +63,7 @@ def test_pruned_rounds_come_back_to_postgres(store: Store, url: str, tmp_path: P
             "kinds": 0,
             "profiles": 4,
             "counted_profiles": 0,
+            "wait_profiles": 0,
         }
         assert room(store, before).rows == rows
         assert prune(store, before) == 2

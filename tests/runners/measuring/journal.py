@@ -9,7 +9,7 @@ from build.version import Engine
 from history.store.records import DroppedRound, RunRecord, RunStatus
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, OverLimitError, Share
 from suites.keys.step import Step
-from suites.server import Address, Instrument, ServerError
+from suites.server import Address, ClientStates, Instrument, ServerError
 
 
 class Journal:
@@ -107,6 +107,9 @@ class FakeServer:
 
     def debt(self) -> Mapping[str, float]:
         return {}
+
+    def open_client_states(self) -> contextlib.AbstractContextManager[ClientStates]:
+        return contextlib.nullcontext(ClientStates(dict))
 
     def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
         return contextlib.nullcontext(dict)

@@ -2,7 +2,9 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -79,6 +81,40 @@ def test_the_effective_settings_are_all_there(living: PostgresServer) -> None:
     assert settings["max_wal_size"] == "256 MB"
     assert settings["synchronous_commit"] == "off"
     assert settings["jit"] == "off"
+
+
+@pytest.mark.parametrize("engine", ["postgres_17", "postgres_18"])
+def test_what_clients_do_is_told_by_their_wait_events(
+    request: pytest.FixtureRequest, engine: str, server_folder: Path
+) -> None:
+    with (
+        running(request.getfixturevalue(engine), server_folder) as server,
+        server.connect() as holder,
+        server.connect() as waiter,
+        server.connect() as _idle,
+        server.open_client_states() as states,
+        ThreadPoolExecutor() as others,
+    ):
+        assert states.read() == {}, "nobody executes anything"
+        holder.execute("CREATE TABLE held ()")
+        holder.execute("BEGIN; LOCK TABLE held")
+        waits = others.submit(waiter.execute, "SELECT FROM held")
+        assert seen(states.read, "waiting;Lock:relation") == {"waiting;Lock:relation": 1}
+        sleeps = others.submit(holder.execute, "SELECT sum(a) FROM generate_series(1, 3000000) a; COMMIT")
+        assert seen(states.read, "working;CPU") == {"waiting;Lock:relation": 1, "working;CPU": 1}
+        for done in (sleeps, waits):
+            done.result()
+        server.abandon()
+        with pytest.raises(ServerError, match=re.escape(str(server.build.version))):
+            states.read()
+
+
+def seen(read: Callable[[], Mapping[str, int]], state: str) -> Mapping[str, int]:
+    """Return what clients do as soon as one of them does this."""
+    deadline = time.monotonic() + 20
+    while state not in (found := read()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return found
 
 
 def test_before_18_there_is_no_io_method(server_folder: Path, postgres_17: Build) -> None:

@@ -17,7 +17,7 @@ from suites.metrics import METRICS
 from suites.profiling.perf import Perf
 from suites.profiling.profiler import Profiled, Profiling
 from suites.profiling.stacks import StepProfile
-from suites.server import Address, Instrument, ResetError, ServerError
+from suites.server import Address, ClientStates, Instrument, ResetError, ServerError
 from suites.slices import mirrored
 from suites.turns import run
 from suites.turns.failures import ServerDiedError
@@ -84,6 +84,9 @@ class FakeServer:
 
     def debt(self) -> Mapping[str, float]:
         return {}
+
+    def open_client_states(self) -> contextlib.AbstractContextManager[ClientStates]:
+        return contextlib.nullcontext(ClientStates(dict))
 
     def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
         return contextlib.nullcontext(dict)

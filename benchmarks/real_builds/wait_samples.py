@@ -1,0 +1,92 @@
+"""What it costs to sample the waits of clients: throughput in pairs, and the CPU time of a sample."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+
+from benchmarks.output.figures import Figure
+from benchmarks.output.intervals import ratio_interval
+from build.progress import Progress
+from suites.generators.load import Generator, Share
+from suites.keys.step import Step
+from suites.metric import QPS
+from suites.postgres.server import PostgresServer
+from suites.server import MAX_STATES_PER_SECOND
+from suites.slices import Schedule
+from suites.turns.run import run_slices
+
+PAIRS = 40
+SLICE_SECONDS = 3.0
+CONFIDENCE = 0.95
+MIN_RATIO = 0.99
+"""Of throughput. Slices of seconds vary by some percent, so that the CPU time of a sample says more."""
+
+MAX_PERCENT = 0.3
+"""The most of the CPU time of a machine that samples may take, and so of its throughput when it is busy."""
+
+SAMPLED_SECONDS = 20.0
+
+
+def sample_figures(
+    server: PostgresServer, generator: Generator, step: Step, shown: Progress
+) -> Iterator[Figure]:
+    """Yield the ratio of throughput with samples to that without, and how much CPU time samples take."""
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    for pair in range(PAIRS):
+        # A B B A: the order is reversed in every other pair.
+        for sampled in (True, False) if pair % 2 else (False, True):
+            rates[sampled].append(_measured(server, generator, step, SLICE_SECONDS, sampled))
+        if pair % 10 == 9:
+            shown.note(f"{pair + 1} of {PAIRS} pairs with and without samples")
+    interval = ratio_interval(rates[False], rates[True], CONFIDENCE)
+    assert interval is not None  # there are enough pairs, and every slice has queries
+    note = f"{PAIRS} pairs, {CONFIDENCE:.0%} interval {interval.low:.4f} to {interval.high:.4f}"
+    yield Figure("QPS with samples of waits / without", interval.estimate, "", at_least=MIN_RATIO, note=note)
+    own, servers = _cost_of_sample(server, generator, step)
+    note = f"{own:.0f} µs of Tidemark, {servers:.0f} µs of the server, {MAX_STATES_PER_SECOND:g} a second"
+    share = (own + servers) * MAX_STATES_PER_SECOND / 1e4 / (psutil.cpu_count() or 1)
+    yield Figure("CPU of samples of waits", share, "% of the machine", at_most=MAX_PERCENT, note=note)
+
+
+def _measured(
+    server: PostgresServer, generator: Generator, step: Step, seconds: float, sampled: bool
+) -> float:
+    share = Share(Schedule(seconds, (0,), gap_share=0.0), round=0)
+    (measured,) = run_slices([server], generator, step, share, 0, waits=sampled)
+    return measured.values[QPS]
+
+
+def _cost_of_sample(server: PostgresServer, generator: Generator, step: Step) -> tuple[float, float]:
+    """Return the CPU time of a sample while clients work, in µs: of this process, and of the server."""
+    known = {child.pid for child in psutil.Process(server.pid).children()}
+    taken: list[tuple[float, float]] = []
+    ended = threading.Event()
+    with ExitStack() as until:
+        read = until.enter_context(server.open_client_states()).read
+        read()
+        (backend,) = {child.pid for child in psutil.Process(server.pid).children()} - known
+
+        def sample() -> None:
+            while not ended.wait(1 / MAX_STATES_PER_SECOND):
+                own, servers = time.thread_time(), _scheduled(backend)
+                read()
+                taken.append((time.thread_time() - own, _scheduled(backend) - servers))
+
+        thread = threading.Thread(target=sample)
+        thread.start()
+        try:
+            _measured(server, generator, step, SAMPLED_SECONDS, sampled=False)
+        finally:
+            ended.set()
+            thread.join()
+    own, servers = map(sum, zip(*taken, strict=True))
+    return own / len(taken) * 1e6, servers / len(taken) * 1e6
+
+
+def _scheduled(pid: int) -> float:
+    """Return the seconds that a process was on a core, which the kernel counts in nanoseconds."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9

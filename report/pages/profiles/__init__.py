@@ -1,0 +1,1 @@
+"""Tables of where the time of a query went: functions of the server, and what clients waited for."""
