@@ -145,6 +145,9 @@ class Metric:
     """Whether it is counted for fixed work instead of timed: its interval is of another kind
     (history/comparison/exact.py). Requires `threshold_percent`."""
 
+    of_proof: bool = False
+    """Whether it is counted in a proof of equal work (suites/counting/fixed_work.py), not under callgrind."""
+
     scatter: RoundScatter = TIMED
     """How its rounds scatter, for searches that begin without any."""
 

@@ -72,3 +72,12 @@ CONNECTION_KIB = "connection_kib"
 CONNECTION_LOW, CONNECTION_HIGH = "connection_kib_low", "connection_kib_high"
 CONNECTION_TABLES, CONNECTION_RSS = "connection_page_tables_kib", "connection_rss_kib"
 CONNECTS, CONNECTION_STATEMENTS = "connects_per_second", "connection_statements"
+
+WAL_RECORDS, WAL_IMAGES = "wal_record_bytes_per_transaction", "wal_image_bytes_per_transaction"
+REDO_BYTES, BINLOG_BYTES = "redo_bytes_per_transaction", "binlog_bytes_per_transaction"
+
+LOG_SYNCS = "log_syncs_per_commit"
+"""The metric of how often the log was flushed for each commit that wrote, by one client."""
+
+FIXED_WORK = (WAL_RECORDS, WAL_IMAGES, REDO_BYTES, BINLOG_BYTES, LOG_SYNCS)
+"""The metrics of what a server writes and flushes for fixed transactions (suites/counting/fixed_work.py)."""

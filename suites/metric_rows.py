@@ -5,9 +5,12 @@ A new metric is one row and one producer, which records a value under the row's 
 metrics matter, for nights and comparisons alike: which have a series and are shown, and which are judged.
 """
 
+from itertools import starmap
+
 from build.version import Engine
 from suites.metric import COUNTED, QPS, Better, Detection, Metric, Role
 from suites.metric_names import (
+    BINLOG_BYTES,
     CONNECTION_HIGH,
     CONNECTION_KIB,
     CONNECTION_LOW,
@@ -19,16 +22,20 @@ from suites.metric_names import (
     EQUAL_WORK,
     ERRORS,
     INSTRUCTIONS,
+    LOG_SYNCS,
     OPERATION_TIME,
     OVERLOADED,
     PROVED_ROWS,
     RECOVERY,
+    REDO_BYTES,
     REFUSED,
     SECOND_LATENCY,
     SECONDS,
     SLOWEST,
     STALL_LIMITS_MS,
     TRANSACTIONS,
+    WAL_IMAGES,
+    WAL_RECORDS,
 )
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
@@ -44,6 +51,9 @@ _YEARS = 1e8
 
 _PER_CONNECTION = "KiB/connection"
 
+WRITTEN_PERCENT = 1.0
+"""The practical threshold of bytes that are written for fixed work."""
+
 
 def _seconds_beyond(limit: int) -> Metric:
     return Metric(
@@ -55,6 +65,25 @@ def _seconds_beyond(limit: int) -> Metric:
         most=_YEARS,
         counted_in=SECONDS,
         event=f"had a transaction of more than {limit} ms",
+    )
+
+
+def _written(name: str, what: str, engines: frozenset[Engine], label: str) -> Metric:
+    return Metric(
+        name,
+        "bytes/transaction",
+        _LOWER,
+        _COST,
+        f"{what} by fixed transactions of one client",
+        engines=engines,
+        followed=True,
+        judged=True,
+        detection=Detection.STEP,
+        label=label,
+        threshold_percent=WRITTEN_PERCENT,
+        is_counted=True,
+        of_proof=True,
+        scatter=COUNTED,
     )
 
 
@@ -199,6 +228,15 @@ ROWS: tuple[Metric, ...] = (
            noun="instructions", column="instr",
            legend="exact instructions (instr) under callgrind", short_name="instructions-per-op",
            threshold_percent=0.5, is_counted=True, scatter=COUNTED),
+    *starmap(_written, (
+        (WAL_RECORDS, "WAL without images of pages written", _POSTGRES, "WAL records"),
+        (WAL_IMAGES, "images of pages in the WAL written", _POSTGRES, "WAL page images"),
+        (REDO_BYTES, "redo log written", _INNODB, "redo of fixed work"),
+        (BINLOG_BYTES, "binary log written", _INNODB, "binary log of fixed work"),
+    )),
+    Metric(LOG_SYNCS, "syncs/commit", _NEITHER, _CONTEXT,
+           "system calls that made the log durable, per commit that wrote, with full durability",
+           followed=True, label="flushes of the log per commit"),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
            "InnoDB pages written from the buffer pool per query", engines=_INNODB),
 

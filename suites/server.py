@@ -111,6 +111,17 @@ class ClientStates:
     """How often it is asked, by what an answer costs."""
 
 
+@dataclass(frozen=True)
+class LogVolume:
+    """What a server wrote into its log for some work."""
+
+    commits: int
+    """The transactions that wrote something, and committed."""
+
+    amounts: Mapping[str, float]
+    """Bytes, by the metric that is them per transaction."""
+
+
 class Server(Protocol):
     """One server with a data directory of its own, which only this machine can reach."""
 
@@ -185,6 +196,12 @@ class Server(Protocol):
 
     def open_client_states(self) -> AbstractContextManager[ClientStates]:
         """Return a context in which the server can be asked what its clients do. Raises ServerError."""
+
+    def log_meter(self) -> Callable[[], LogVolume | None]:
+        """Note where the log ends, and return a function that returns what was written into it since.
+
+        It returns None where the server has no log, or no program that reads it. Both may raise ServerError.
+        """
 
     def debt(self) -> Mapping[str, float]:
         """Return what vacuum or purge has yet to do, as metrics. Raises ServerError."""

@@ -62,6 +62,12 @@ FSYNCS = Metric(
 )
 """A row of a metric that Tidemark has not."""
 
+OF_FIXED_WORK = (
+    *("wal_record_bytes_per_transaction", "wal_image_bytes_per_transaction"),
+    *("redo_bytes_per_transaction", "binlog_bytes_per_transaction"),
+)
+"""Metrics of bytes that are written for fixed work."""
+
 
 # --- the lists that rows make
 
@@ -77,16 +83,18 @@ def test_the_lists_of_the_rows() -> None:
         *("qps", "tps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
         *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes", "instructions_per_op"),
         *("connection_kib", "operation_ms"),
+        *OF_FIXED_WORK,
     }
-    assert judged_metrics(Detection.STEP) == ("instructions_per_op",)
+    assert judged_metrics(Detection.STEP) == ("instructions_per_op", *OF_FIXED_WORK)
     assert {*judged_metrics(*Detection)} == {*judged_metrics()}
     assert beside_verdict() == (
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
         *("server_written_kb_per_op", "wal_bytes_per_op", "binlog_bytes_per_op"),
         *("companion_cpu_us_per_op", "server_instructions_per_op", "instructions_per_op"),
+        *OF_FIXED_WORK,
         *("latency_p99_ms", "qps_cv", "qps_p1_over_median", "debt_dead_tuples", "debt_history"),
         *("reset_seconds", "table_bytes", "index_bytes"),
-        *("background_share", "companion_lag_bytes", "statement_seconds"),
+        *("background_share", "log_syncs_per_commit", "companion_lag_bytes", "statement_seconds"),
     )
     assert beside_verdict(primary="connection_kib") == (
         *("connection_kib", "connection_kib_low", "connection_kib_high", "connection_page_tables_kib"),
@@ -112,8 +120,8 @@ def test_rows_are_whole() -> None:
     registry = ast.parse((ROOT / "suites/metric_rows.py").read_text())
     calls = [node for node in ast.walk(registry) if isinstance(node, ast.Call)]
     rows = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "Metric"]
-    # One of these calls is for all limits of stalls.
-    assert len(rows) - 1 + len(STALL_LIMITS) == len(METRICS), "two rows of one name"
+    # One of these calls is for all limits of stalls, another for the bytes that are written for fixed work.
+    assert len(rows) - 2 + len(STALL_LIMITS) + len(OF_FIXED_WORK) == len(METRICS), "two rows of one name"
     beside = {name for name, metric in METRICS.items() if metric.followed and name not in PRIMARIES}
     for name, metric in METRICS.items():
         assert not metric.is_counted or metric.threshold_percent, f"{name}: counted without a threshold"

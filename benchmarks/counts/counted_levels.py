@@ -135,7 +135,7 @@ def share_of(
     The rule is that of the engine with the smallest allowance, which takes most levels for changes.
     """
     rng = rng or random.Random(SEED)
-    rule = min((exact_rule([engine]) for engine in Engine), key=lambda rule: rule.allowance)
+    rule = min((exact_rule(INSTRUCTIONS, [engine]) for engine in Engine), key=lambda rule: rule.allowance)
     counts: dict[Verdict | None, int] = {}
     for _ in range(steps):
         pairs = draw(rng, apart)

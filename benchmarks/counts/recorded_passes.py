@@ -15,6 +15,7 @@ from benchmarks.output.figures import Figure
 from build.version import Engine
 from history.comparison.exact import MAX_PASSES, exact_rule
 from history.comparison.verdict import Verdict
+from suites.metric_names import INSTRUCTIONS
 
 RECORDING = Path(__file__).with_name("passes.json")
 SESSIONS = 200
@@ -76,7 +77,7 @@ def drawn(
     The contender's counts are larger by `planted`, a fraction. Passes beyond the recorded ones are any of the
     load. Two loads are rarely of one session, so that less moves both alike than in a session.
     """
-    rng, rule = random.Random(SEED), exact_rule({engine})
+    rng, rule = random.Random(SEED), exact_rule(INSTRUCTIONS, {engine})
     false = undecided = slower = 0
     for _ in range(sessions):
         verdicts = []

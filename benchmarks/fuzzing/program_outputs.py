@@ -15,11 +15,14 @@ from suites.accounting.proc import machine_ticks, process_ticks
 from suites.accounting.throttling import ThrottleCounters, Throttling
 from suites.additions.binlog_stream import ROTATE, after
 from suites.counting.callgrind import CallgrindError, parsed
+from suites.counting.syncs import log_syncs
 from suites.generators.connections import OpeningTranscript
 from suites.generators.load import Load, LoadError
 from suites.generators.pgbench.transcript import PgbenchTranscript, logged_transactions
 from suites.generators.transcript import SysbenchTranscript
+from suites.innodb.log_volume import event_types
 from suites.memory.process_memory import MAX_KIB, ProcessMemoryError, process_memory
+from suites.postgres.log_volume import record_types, volume
 from suites.profiling.folding import fold, parsed_samples
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import StepProfile
@@ -182,6 +185,43 @@ def _callgrind(_folder: Path) -> Parse:
     return parse
 
 
+def _strace(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        lines = data.decode(errors="replace").splitlines()
+        return [Number("syncs", log_syncs(lines, lambda path: "pg_wal" in path), len(lines))]
+
+    return parse
+
+
+def _waldump(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        found = volume(list(record_types(data.decode(errors="replace"))))
+        yield Number("commits", found.commits, 1e20)
+        yield from (Number(metric, amount, 1e20) for metric, amount in found.amounts.items())
+
+    return parse
+
+
+def _binary_log_file(_folder: Path) -> Parse:
+    def parse(data: bytes) -> Iterable[Number]:
+        return [Number("type", kind, 255) for kind in event_types(data, 4)]
+
+    return parse
+
+
+def binary_log_files() -> Sequence[bytes]:
+    """Return a file of the binary log with one transaction."""
+    events = (
+        _EVENT.pack(1_700_000_000, kind, 1, length, 0, 0).ljust(length, b"x") for kind, length in _EVENTS
+    )
+    return [b"\xfebin" + b"".join(events)]
+
+
+_EVENT = struct.Struct("<IBIIIH")
+_EVENTS = ((15, 122), (33, 75), (2, 70), (19, 58), (31, 420), (16, 27))
+"""Type and length of the events with which a file begins: format, then a transaction."""
+
+
 def _throttling(folder: Path) -> Parse:
     stat = folder / "sys/fs/cgroup/box/cpu.stat"
     count = folder / "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count"
@@ -272,6 +312,9 @@ TARGETS = (
     FuzzTarget(
         "callgrind", lambda: _captures("callgrind-3.txt", "callgrind-4.txt"), _callgrind, (CallgrindError,)
     ),
+    FuzzTarget("strace", lambda: _captures("strace.txt"), _strace, ()),
+    FuzzTarget("pg_waldump", lambda: _captures("waldump-18.txt"), _waldump, ()),
+    FuzzTarget("file of the binary log", binary_log_files, _binary_log_file, (ValueError,)),
     FuzzTarget("binary log", _log_captures, _binary_log, (ValueError,)),
     FuzzTarget("proc stat", lambda: [_STAT], _machine, (ValueError,)),
     FuzzTarget("proc pid stat", lambda: [_PROCESS], _process, (ValueError,)),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from build.version import Engine, Version
 from history.comparison.beside.build_differences import build_differences
 from history.comparison.beside.work_done import same_rows
-from history.comparison.exact import exact_rule, is_exact
+from history.comparison.exact import is_exact
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.findings.sources import with_findings
 from history.comparison.intervals import Intervals, looks_of
@@ -282,7 +282,7 @@ def _intervals(
         options.confidence_percent / 100,
         looks,
         calibrated,
-        exact=exact_rule(engines),
+        exact=engines,
         layouts=session.layouts,
     )
 

@@ -9,6 +9,9 @@ A count may have two levels, of which each pass takes one by chance. No number o
 chance gives MAX_PASSES pairs the same change in less than one step of a hundred: a pair has the upper level
 on a given side only with a probability of at most 1/4, so that it is at most 2 / 4**MAX_PASSES = 0.8 %. With
 two pairs it would be one in eight.
+
+What a server writes into its log for fixed work has no such levels: one pair shows that nothing changed, and
+a second one whether a change is repeated.
 """
 
 import math
@@ -34,7 +37,7 @@ same."""
 
 @dataclass(frozen=True)
 class ExactRule:
-    """How much counts of equal code differ, as fractions."""
+    """How much counts of equal code differ, as fractions, and how many pairs of passes decide."""
 
     agreement: float
     """Between the ratios of two pairs of passes; beyond that, at least one pass counted something else."""
@@ -42,9 +45,24 @@ class ExactRule:
     allowance: float
     """Between two builds of the same source."""
 
+    least: int = MIN_PASSES
+    """The pairs that an interval needs."""
 
-def exact_rule(engines: Collection[Engine]) -> ExactRule:
-    """Return the rule for versions of these engines: that of the engine whose counts agree least."""
+    most: int = MAX_PASSES
+    """The pairs that a change needs."""
+
+
+PROOF_RULE = ExactRule(agreement=0.005, allowance=0.003, least=1, most=2)
+"""Of what is counted in proofs of equal work."""
+
+
+def exact_rule(metric: str, engines: Collection[Engine]) -> ExactRule:
+    """Return the rule of a counted metric for versions of these engines.
+
+    For instructions it is that of the engine whose counts agree least.
+    """
+    if METRICS[metric].of_proof:
+        return PROOF_RULE
     entries = [COUNTED[engine] for engine in engines]
     return ExactRule(max(entry.agreement for entry in entries), max(entry.allowance for entry in entries))
 
@@ -65,14 +83,14 @@ def exact_interval(base: Sequence[float], contender: Sequence[float], rule: Exac
 
     `base[i]` and `contender[i]` are the counts of a pair. On the scale of logarithms the interval is from the
     smallest ratio of a pair to the largest, with the allowance beyond both; the estimate is their mean. With
-    fewer than MAX_PASSES pairs no change may be called. Ratios that disagree have no interval, unless each of
-    MAX_PASSES pairs shows the change: its size is in doubt then, not the change.
+    fewer pairs than a change needs by the rule, none may be called. Ratios that disagree have no interval,
+    unless each of so many pairs shows the change: its size is in doubt then, not the change.
     """
-    if len(base) < MIN_PASSES or min(*base, *contender) <= 0:
+    if len(base) < rule.least or min(*base, *contender) <= 0:
         return None
     logs = _log_ratios(base, contender)
     middle, low, high = mean(logs), min(logs), max(logs)
-    is_few = len(logs) < MAX_PASSES
+    is_few = len(logs) < rule.most
     if high - low > rule.agreement and (is_few or not _all_show(logs, middle)):
         return None
     margin = math.log1p(rule.allowance)

@@ -1,9 +1,10 @@
 """The intervals of a session's ratios, by the same rule for verdicts and costs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from history.comparison.exact import MIN_PASSES, ExactRule, exact_interval, is_exact
+from build.version import Engine
+from history.comparison.exact import ExactRule, exact_interval, exact_rule, is_exact
 from history.comparison.pairs import StepPairs
 from history.comparison.priors import priors_of
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval
@@ -39,8 +40,9 @@ class Intervals:
     calibrated: Calibrated = field(default=lambda metric: {})
     counted: str = "paired round"
     """The noun for a pair in messages; over nights it is `night`."""
-    exact: ExactRule | None = None
-    """The rule for counts, within one session; None over nights, where counts are values like others."""
+    exact: Collection[Engine] | None = None
+    """The engines of the versions, which decide the rule for counts within one session; None over nights,
+    where counts are values like others."""
     layouts: int = 0
     """The layouts on each side, which rounds took in turns; 0 where all rounds had the same build."""
     _priors: dict[tuple[str, int | None], Mapping[str, Noise | None]] = field(default_factory=dict)
@@ -55,16 +57,21 @@ class Intervals:
 
     def needed_for(self, metric: str) -> int:
         """The pairs that an interval of a metric needs at least."""
-        return MIN_PASSES if self.exact is not None and is_exact(metric) else self.needed
+        rule = self.rule_of(metric)
+        return self.needed if rule is None else rule.least
+
+    def rule_of(self, metric: str) -> ExactRule | None:
+        """The rule of a metric that is counted for fixed work; None of others, and over nights."""
+        return None if self.exact is None or not is_exact(metric) else exact_rule(metric, self.exact)
 
     def observed(self, metric: str) -> str:
         """What a pair of a metric is: `round`, `pass` or `night`."""
-        return "pass" if self.exact is not None and is_exact(metric) else self.counted.removeprefix("paired ")
+        return "pass" if self.rule_of(metric) is not None else self.counted.removeprefix("paired ")
 
     def of(self, step: StepPairs, metric: str) -> Interval | None:
         """Return the interval of a step's metric; None with too few pairs, and without a ratio."""
-        if self.exact is not None and is_exact(metric):
-            return exact_interval(*step.values(metric), self.exact)
+        if (rule := self.rule_of(metric)) is not None:
+            return exact_interval(*step.values(metric), rule)
         logs = step.log_ratios(metric)
         if logs is None or len(logs) < self.needed:
             return None

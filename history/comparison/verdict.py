@@ -5,14 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 
-from history.comparison.exact import (
-    MAX_PASSES,
-    MIN_PASSES,
-    ExactRule,
-    exact_interval,
-    is_exact,
-    pairs_apart,
-)
+from history.comparison.exact import ExactRule, exact_interval, pairs_apart
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
 from history.counts import counted
@@ -105,7 +98,7 @@ REASONS = {
     Doubt.CHANGING: "later {rounds}s show another ratio than earlier ones",
     Doubt.DRIFTING: "the ratios of all steps drift from {rounds} to {rounds}",
     Doubt.ONE_SIDED: "one version has slow {rounds}s that the other has not",
-    Doubt.FEW_PASSES: f"a count may have two levels, so a change needs {MAX_PASSES} counted passes",
+    Doubt.FEW_PASSES: "a count may have two levels, so a change needs {most} counted passes",
     Doubt.TWO_LEVELS: "the count has two levels or more",
 }
 """Why a step is inconclusive although its interval is narrow enough for a verdict."""
@@ -235,7 +228,7 @@ def judge_beside(step: StepPairs, metric: str, threshold: float, intervals: Inte
         value = new / old if shown is None else shown.estimate
     elif pairs:
         old, new = mean(base), mean(contender)
-        if pairs >= MINIMUM_REPETITIONS and not any((*base, *contender)):
+        if pairs >= min(MINIMUM_REPETITIONS, intervals.needed_for(metric)) and not any((*base, *contender)):
             change = MetricChange.SAME
     found = Judged(metric, old, new, value, shown, change, pairs, threshold, observed)
     if interval is None:
@@ -244,7 +237,9 @@ def judge_beside(step: StepPairs, metric: str, threshold: float, intervals: Inte
     if found.better is Better.NEITHER:
         return replace(found, gap=Gap.NO_DIRECTION, reason=f"{metric} has no better direction")
     doubts = doubts_of(interval, threshold)
-    reason = "; ".join(REASONS[doubt].format(rounds=observed) for doubt in doubts)
+    rule = intervals.rule_of(metric)
+    most = 0 if rule is None else rule.most
+    reason = "; ".join(REASONS[doubt].format(rounds=observed, most=most) for doubt in doubts)
     return replace(found, verdict=verdict_of(change, found.better), reason=reason, doubts=doubts)
 
 
@@ -267,10 +262,10 @@ def needs_more_passes(
 ) -> bool:
     """Return whether pairs of counted passes disagree, or are too few for the change that they show.
 
-    Without MIN_PASSES pairs nothing is known, and with MAX_PASSES no more are counted. `threshold` is a
+    Below the least number of pairs nothing is known, and at the most no more are counted. `threshold` is a
     fraction, `base[i]` and `contender[i]` are a pair.
     """
-    if not MIN_PASSES <= len(base) < MAX_PASSES:
+    if not rule.least <= len(base) < rule.most:
         return False
     interval = exact_interval(base, contender, rule)
     return interval is None or bool(doubts_of(interval, threshold))
@@ -318,16 +313,16 @@ def verdict_of(change: MetricChange, better: Better) -> Verdict:
 
 def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Intervals) -> tuple[Gap, str]:
     needed, what = intervals.needed_for(metric), intervals.counted
-    if intervals.exact is not None and is_exact(metric):
+    if (rule := intervals.rule_of(metric)) is not None:
         what = "counted pass"
         base, contender = step.values(metric)
         if pairs >= needed and min(*base, *contender) > 0:
             apart = math.expm1(pairs_apart(base, contender))
             said = f"the ratios of {pairs} counted passes are {apart:.1%} apart".replace("%", " %")
-            most = f"{100 * intervals.exact.agreement:g} %"
-            if pairs >= MAX_PASSES:
+            most = f"{100 * rule.agreement:g} %"
+            if pairs >= rule.most:
                 return Gap.DISAGREE, f"{said}, more than {most}: the count has two levels or more"
-            return Gap.DISAGREE, f"{said}, more than {most}: count {MAX_PASSES}"
+            return Gap.DISAGREE, f"{said}, more than {most}: count {rule.most}"
     if intervals.layouts and (met := intervals.layouts_met(step, metric)) < MIN_LAYOUTS:
         return Gap.TOO_FEW, f"rounds of {met} layouts: a verdict needs {MIN_LAYOUTS}"
     if pairs >= needed:

@@ -110,6 +110,8 @@ def change_search(report: "ChangeReport") -> list[str]:
     extension = _followed(definition, old, new)
     if old.variant != new.variant and not extension:
         return [f"# No command searches for it: {one_line(str(new))} differs in more than one repository."]
+    if METRICS[member.key.metric].of_proof:
+        return [f"# No command searches by {member.key.metric}: try --metric wal-per-op."]
     try:
         defined = _defined(session, () if extension else (new,))
     except TidemarkError as error:

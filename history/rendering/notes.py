@@ -253,7 +253,7 @@ def _of_exact(contender: ContenderComparison) -> str:
 
 def _exact(comparison: Comparison, contender: ContenderComparison) -> str:
     """Return the note on how counted instructions are judged."""
-    rule = exact_rule(contender.engines)
+    rule = exact_rule(contender.steps[0].judged.metric, contender.engines)
     passes = counted(contender.session.counted_passes, "pass")
     return (
         "Instructions of the client's backend in user code under callgrind, counted for fixed work in "

@@ -23,7 +23,7 @@ from runners.measuring.layouts import link_layouts
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.passes.counted_passes import session_passes
-from runners.measuring.passes.work_proofs import WorkProofs
+from runners.measuring.passes.work_proofs import session_proofs
 from runners.measuring.preparation import (
     callgrind_of,
     check_request,
@@ -189,7 +189,7 @@ def _policy(
 ) -> FailurePolicy:
     request = recorder.request
     passes = session_passes(request, base, sizes, generator, callgrind, recorder.recorded)
-    proofs = WorkProofs(request, base, sizes, generator)
+    proofs = session_proofs(request, base, sizes, generator, recorder.recorded)
     least, keeps = request.least_rounds, request.keep_disturbed
     return FailurePolicy(recorder, verdicts, least, keeps, passes, proofs, home.path)
 

@@ -22,6 +22,7 @@ from runners.measuring.request import PASSES, Exact, Request, counted_once
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import compiled_for_layers, definition_of
 from runners.trying.sides import Sides, TryError
+from suites.counting.engines import COUNTED
 from suites.definition import Suite
 from suites.generators.registry import build_programs_of
 from suites.keys.step import Step
@@ -125,7 +126,7 @@ def run_trial(
     """
     with measuring_alone(home):
         began = clock()
-        whole, programs = timed_request(asked, asked.budget_seconds), build_programs_of(asked.suite)
+        whole, programs = timed_request(asked, asked.budget_seconds), _programs(asked)
         record = recorded_of(whole, home, store, slim=programs)
         progress.note(expected(whole, record, counts=asked.counts))
         given = _builds(asked, home, progress)
@@ -169,7 +170,7 @@ def _can_count(asked: TrialRequest, progress: Progress) -> bool:
 
 def _builds(asked: TrialRequest, home: Home, progress: Progress) -> dict[Version, Build]:
     """Return the builds of both sides, compiled alike. Raises TryError for one that does not compile."""
-    sides, programs = asked.sides, build_programs_of(asked.suite)
+    sides, programs = asked.sides, _programs(asked)
     found = {}
     for version in (sides.base, sides.tip):
         variant, relinks = definition_of(version, sides.variants), bool(asked.layouts)
@@ -183,6 +184,12 @@ def _builds(asked: TrialRequest, home: Home, progress: Progress) -> dict[Version
             )
         found[version] = replace(build, version=version)
     return found
+
+
+def _programs(asked: TrialRequest) -> tuple[str, ...]:
+    """Return the programs that the builds need, besides the server's."""
+    of_suite = build_programs_of(asked.suite)
+    return tuple(dict.fromkeys((*of_suite, *COUNTED[asked.sides.base.engine].programs)))
 
 
 def history_of_tries(home: Home) -> Path:

@@ -10,7 +10,7 @@ from build.build import Build
 from suites.additions.companion import CompanionError
 from suites.additions.registry import kind_of
 from suites.generators.placement import Placement
-from suites.server import Address, ClientStates, Instrument, Server
+from suites.server import Address, ClientStates, Instrument, LogVolume, Server
 
 
 class AccompaniedServer(Server):
@@ -129,6 +129,10 @@ class AccompaniedServer(Server):
     def settings(self) -> Mapping[str, str]:
         """Return the whole effective configuration of the server."""
         return self._server.settings()
+
+    def log_meter(self) -> Callable[[], LogVolume | None]:
+        """Return a function that returns what the server has written into its log."""
+        return self._server.log_meter()
 
     def debt(self) -> Mapping[str, float]:
         """Return what vacuum or purge of the server has yet to do."""

@@ -114,7 +114,7 @@ def count(
 
     work = CountedWork(engine.mark, terms.limit_seconds, choose, terms.tell)
     command = callgrind.command(folder, engine.mark_function, engine.options, stacks=stacks)
-    instrument = Instrument(command, engine.settings)
+    instrument = Instrument(command, {**engine.rest, **engine.settings})
     try:
         server.restore(is_timed=False)
         _empty(folder)

@@ -1,18 +1,22 @@
-"""Fixed work of one client at full speed, and what the server holds of it after a crash."""
+"""Fixed work of one client at full speed: what the server writes for it, and what it holds after a crash."""
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from build.errors import TidemarkError
 from suites.checking.queries import connected
 from suites.checking.table_digests import Digests, digests
 from suites.counting.counted_pass import MIN_WARM
-from suites.counting.engines import COUNTED
+from suites.counting.engines import COUNTED, CountedEngine
+from suites.counting.syncs import SyncError, SyncTrace, sync_trace
 from suites.generators.load import CountedWork, Generator, LoadError, LongPassError, PassLength
+from suites.keys.durability import Durability
 from suites.keys.step import Step
-from suites.metric_names import PROVED_ROWS, RECOVERY
-from suites.server import Server, ServerError
+from suites.metric_names import LOG_SYNCS, PROVED_ROWS, RECOVERY
+from suites.processes import ProcessError
+from suites.server import Instrument, LogVolume, Server, ServerError
 from suites.turns.failures import death_soon, with_logged
 
 WORK_SECONDS = 1.0
@@ -21,8 +25,38 @@ WORK_SECONDS = 1.0
 MAX_WORK = 20_000
 """The most transactions."""
 
+DURABLE_SECONDS, MAX_DURABLE = 0.5, 100
+"""The same of those with full durability in a session without it."""
+
 LIMIT_SECONDS = 60.0
 """Time limit of the client when its transactions take longer than the first ones did."""
+
+
+@dataclass(frozen=True)
+class WorkTerms:
+    """What the work on one server has in common with that on others."""
+
+    durability: Durability
+    """That of the session."""
+    agree: Callable[[str, int], int]
+    """Returns how many transactions of a part of the work all versions run, from what one can afford."""
+    most: int | None = None
+    """The most transactions that the step's data allow; None if it does not use rows up."""
+    counts_syncs: bool = False
+    """Whether to count how often the log is flushed."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a server wrote for its work."""
+
+    values: Mapping[str, float]
+    """By metric."""
+    notes: Sequence[str] = ()
+    """What could not be counted."""
+
+
+NOTHING = Done({})
 
 
 @dataclass(frozen=True)
@@ -38,10 +72,13 @@ class Recovered:
     problem: str = ""
     """How the server or its load failed, as in a round; empty if neither did."""
 
+    done: Done = NOTHING
+    """What it wrote for the work."""
+
 
 def proof_values(recovered: Recovered, *, are_same: bool) -> dict[str, float]:
     """Return what is recorded of a recovery, as metrics; `are_same` says whether its rows are the base's."""
-    values: dict[str, float] = {}
+    values = dict(recovered.done.values)
     if recovered.seconds is not None:
         values[RECOVERY] = recovered.seconds
     if are_same and recovered.digests is not None:
@@ -49,32 +86,41 @@ def proof_values(recovered: Recovered, *, are_same: bool) -> dict[str, float]:
     return values
 
 
-def work_and_crash(
-    server: Server, generator: Generator, step: Step, most: int | None, agree: Callable[[int], int]
-) -> Recovered:
-    """Run fixed transactions of a step on a server from its loaded data, and crash it; it is down afterwards.
+def work(server: Server, generator: Generator, step: Step, terms: WorkTerms) -> Done:
+    """Run fixed transactions of a step on a server from its loaded data; it is up afterwards.
 
-    There are at most `most` of them, if that is given; `agree` returns how many all versions run, from what
-    one of them can afford. Raises TidemarkError for what need not be the server's fault: its data cannot be
-    restored, the load reaches its time limit, or the rows of a server that is up cannot be read.
+    Return what it wrote into its log and, if that is wanted, how often it flushed it. That is counted with
+    full durability: in a session without it, in a few transactions of their own on another copy of the data.
+
+    Raises TidemarkError when the server does not start, or when the load fails.
     """
+    work, flushed = _Work(server, generator, step, terms), NOTHING
+    trace, notes = _trace_of(server) if terms.counts_syncs else (None, ())
+    if trace is not None and terms.durability is Durability.RELAXED:
+        with work.started(trace):
+            flushed = work.run_durably(trace)
+        trace = None
+    with work.started(trace):
+        written = work.run("all", WORK_SECONDS, MAX_WORK, trace)
+    values = {**flushed.values, **written.syncs_per_commit(), **written.bytes_per_transaction()}
+    return Done(values, (*notes, *written.notes))
 
-    def choose(seconds: float) -> PassLength:
-        affordable = max(1, min(MAX_WORK, most or MAX_WORK, int(WORK_SECONDS / max(seconds, 1e-6))))
-        return PassLength(MIN_WARM, agree(affordable))
 
-    work = CountedWork(COUNTED[server.build.version.engine].mark, LIMIT_SECONDS, choose)
+def work_and_crash(server: Server, generator: Generator, step: Step, terms: WorkTerms) -> Recovered:
+    """Do the `work` of a step on a server, and crash it; it is down afterwards.
+
+    Raises TidemarkError for what need not be the server's fault: its data cannot be restored, the load
+    reaches its time limit, or the rows of a server that is up cannot be read.
+    """
     try:
-        server.restore(is_timed=False)
-        try:
-            server.start()
-            generator.count(server.address, step, work)
-            return crashed(server)
-        except TidemarkError as error:
-            problem = _failure(server, step, error)
-            if problem is None:
-                raise
-            return Recovered(None, None, problem)
+        return crashed(server, work(server, generator, step, terms))
+    except (ProcessError, SyncError):
+        raise
+    except TidemarkError as error:
+        problem = _failure(server, step, error)
+        if problem is None:
+            raise
+        return Recovered(None, None, problem)
     finally:
         server.abandon()
 
@@ -90,19 +136,97 @@ def _failure(server: Server, step: Step, error: TidemarkError) -> str | None:
     return None
 
 
-def crashed(server: Server) -> Recovered:
+def crashed(server: Server, done: Done = NOTHING) -> Recovered:
     """End a server as a crash would, start it again, and return what it holds; it is up afterwards.
 
-    Relaxed durability lets it lose its last commits, so these are written to the log before.
+    Relaxed durability lets it lose its last commits, so these are written to the log before. `done` is its
+    work.
     """
-    flush = COUNTED[server.build.version.engine].flush
-    with connected(server.address) as connection, connection.cursor() as cursor:
-        cursor.execute(flush)
+    _execute(server, COUNTED[server.build.version.engine].flush)
     server.abandon()
     began = time.monotonic()
     try:
         server.start()
     except TidemarkError as error:
-        return Recovered(None, None, f"it does not come back after a crash: {error}")
+        return Recovered(None, None, f"it does not come back after a crash: {error}", done)
     seconds = time.monotonic() - began
-    return Recovered(seconds, digests(server.address))
+    return Recovered(seconds, digests(server.address), done=done)
+
+
+@dataclass(frozen=True)
+class _Written:
+    transactions: int
+    volume: LogVolume | None
+    syncs: int | None
+    """None without a trace."""
+    notes: Sequence[str] = ()
+
+    def syncs_per_commit(self) -> dict[str, float]:
+        if self.syncs is None or self.volume is None or not self.volume.commits:
+            return {}
+        return {LOG_SYNCS: self.syncs / self.volume.commits}
+
+    def bytes_per_transaction(self) -> dict[str, float]:
+        amounts = {} if self.volume is None else self.volume.amounts
+        return {metric: amount / self.transactions for metric, amount in amounts.items()}
+
+
+@dataclass(frozen=True)
+class _Work:
+    server: Server
+    generator: Generator
+    step: Step
+    terms: WorkTerms
+
+    @property
+    def _engine(self) -> CountedEngine:
+        return COUNTED[self.server.build.version.engine]
+
+    @contextlib.contextmanager
+    def started(self, trace: SyncTrace | None) -> Iterator[None]:
+        """Start the server from its loaded data, which no background work changes in the block."""
+        self.server.restore(is_timed=False)
+        self.server.start(Instrument(() if trace is None else trace.command, self._engine.rest))
+        with self.server.keeping_row_versions():
+            yield
+
+    def run_durably(self, trace: SyncTrace) -> Done:
+        """Run a few transactions with full durability."""
+        _execute(self.server, *self._engine.durable, self._engine.flush)
+        written = self.run("durable", DURABLE_SECONDS, MAX_DURABLE, trace)
+        return Done(written.syncs_per_commit())
+
+    def run(self, part: str, seconds: float, most: int, trace: SyncTrace | None) -> _Written:
+        """Run a part of the work, and return what the server wrote meanwhile, which flushes it once more."""
+
+        def choose(of_one: float) -> PassLength:
+            affordable = max(1, min(most, self.terms.most or most, int(seconds / max(of_one, 1e-6))))
+            return PassLength(MIN_WARM, self.terms.agree(part, affordable))
+
+        work = CountedWork(self._engine.mark, LIMIT_SECONDS, choose)
+        read = self.server.log_meter()
+        before = 0 if trace is None else trace.syncs()
+        load = self.generator.count(self.server.address, self.step, work)
+        syncs = None if trace is None else trace.syncs() - before
+        try:
+            return _Written(load.transactions + MIN_WARM, read(), syncs)
+        except (ProcessError, ServerError) as error:
+            note = f"what was written for the same work was not counted: {error}"
+            return _Written(load.transactions + MIN_WARM, None, syncs, (note,))
+
+
+def _trace_of(server: Server) -> tuple[SyncTrace | None, Sequence[str]]:
+    """Return what counts the flushes of a server's log; None where that says nothing, perhaps with a note."""
+    engine = COUNTED[server.build.version.engine]
+    if any(name.casefold().replace("-", "_") in engine.durability for name in server.chosen):
+        return None, ()
+    try:
+        return sync_trace(server.address.socket.parent, engine.log_files), ()
+    except (SyncError, ProcessError) as error:
+        return None, (f"flushes of the log were not counted: {error}",)
+
+
+def _execute(server: Server, *statements: str) -> None:
+    with connected(server.address) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)

@@ -15,7 +15,7 @@ from pymysql.connections import Connection
 from build.build import Build
 from build.engines import ENGINES
 from suites.capabilities import require_auth
-from suites.innodb import reset
+from suites.innodb import log_volume, reset
 from suites.innodb.configuration import TCP_PORT, fill_in, require_accepted
 from suites.innodb.data_directory import require_own_data
 from suites.innodb.waits import STATES_PER_SECOND, states_by
@@ -34,7 +34,7 @@ from suites.processes import (
     tail_of,
     write_for_server,
 )
-from suites.server import Address, ClientStates, Instrument, ServerError, require_short
+from suites.server import Address, ClientStates, Instrument, LogVolume, ServerError, require_short
 from suites.sizing import Sizes
 
 NAME = "tidemark"
@@ -279,7 +279,18 @@ class InnodbServer(LocalServer):
 
     def _binlog_bytes(self) -> int:
         """Return the bytes of all files of the binary log, of which a session removes none; 0 without one."""
-        return sum(file.stat().st_size for file in self.data.glob("binlog.[0-9]*"))
+        return sum(log_volume.binlog_sizes(self.data).values())
+
+    def log_meter(self) -> Callable[[], LogVolume | None]:
+        """Return a function that returns the redo since then, and what was added to the binary log."""
+        what = "reading the log sequence number"
+
+        def sequence_number() -> int:
+            with self.request(what), self.connect() as connection:
+                return reset.log_sequence_number(connection)
+
+        sizes, begin = log_volume.binlog_sizes(self.data), sequence_number()
+        return lambda: log_volume.written(self.data, sizes, sequence_number() - begin) if sizes else None
 
     def debt(self) -> Mapping[str, float]:
         """Return the length of the history list, in transactions."""

@@ -18,7 +18,7 @@ from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer
-from suites.postgres import reset, shared_memory
+from suites.postgres import log_volume, reset, shared_memory
 from suites.postgres.configuration import PORT, port_of, render
 from suites.postgres.connecting import Connection, connect
 from suites.postgres.waits import states_reader
@@ -35,7 +35,7 @@ from suites.processes import (
     tail_of,
     write_for_server,
 )
-from suites.server import Address, ClientStates, Instrument, ServerError, require_short
+from suites.server import Address, ClientStates, Instrument, LogVolume, ServerError, require_short
 from suites.sizing import Sizes
 
 NAME = "tidemark"
@@ -199,6 +199,21 @@ class PostgresServer(LocalServer):
                     raise ServerError(f"{self.build.version}: {str(error).strip()}") from error
 
             yield ClientStates(answered)
+
+    def log_meter(self) -> Callable[[], LogVolume | None]:
+        """Return a function that reads the records of WAL since then, which it flushes."""
+        program, what = self.build.program(log_volume.PROGRAM), "reading the WAL"
+        with self._request(what), self.connect() as connection:
+            begin = log_volume.position(connection)
+
+        def read() -> LogVolume | None:
+            if not program.exists():
+                return None
+            with self._request(what), self.connect() as connection:
+                end = log_volume.flushed_position(connection)
+            return log_volume.written(program, self.data / log_volume.FOLDER, begin, end)
+
+        return read
 
     def debt(self) -> Mapping[str, float]:
         """Return the dead tuples, once all clients have reported theirs, as they do when they disconnect."""

@@ -14,7 +14,6 @@ from history.changes.confirmation import store
 from history.changes.confirmation.request import ConfirmationRequest, Confirms
 from history.changes.confirmation.store import SeriesFinding
 from history.changes.level_shift import Shift, StoredChange, level_starts
-from history.comparison.exact import exact_rule
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import MetricChange, as_reported, change_of
@@ -158,7 +157,7 @@ def _intervals(
         METRIC_CONFIDENCE,
         looks_of(session),
         calibrated,
-        exact=exact_rule(engines),
+        exact=engines,
         layouts=session.layouts,
     )
 

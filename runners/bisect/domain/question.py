@@ -222,6 +222,12 @@ def metric_named(text: str) -> Metric:
         raise QuestionError(
             f"there is no metric '{text}'", where="--metric", hint=f"the metrics are: {known}"
         )
+    if METRICS[name].of_proof:
+        raise QuestionError(
+            f"{name} is recorded in the first rounds of a session, not in every one, as a bisect needs it",
+            where="--metric",
+            hint="search by wal-per-op or instructions-per-op",
+        )
     return METRICS[name]
 
 

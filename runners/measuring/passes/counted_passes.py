@@ -96,7 +96,8 @@ class CountedPasses:
         by_round = [self._values[version.name, step.name] for version in (base, contender)]
         rounds = sorted(set.intersection(*map(set, by_round)))
         old, new = ([values[number] for number in rounds] for values in by_round)
-        return old, new, exact_rule({version.build.version.engine for version in (base, contender)})
+        engines = {version.build.version.engine for version in (base, contender)}
+        return old, new, exact_rule(INSTRUCTIONS, engines)
 
     def add_to(
         self,

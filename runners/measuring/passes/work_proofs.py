@@ -4,24 +4,37 @@ One client runs fixed transactions, so that servers of one engine must hold the 
 version that holds others is only accused when the base holds the same ones after doing it again, and when
 both were loaded with the same rows: a workload may draw random numbers in SQL. A version whose server or
 load fails where the base's does not has failed in the step, as in a round.
+
+What servers wrote into their logs for the work is recorded as well. Where that differs, the second round has
+the work again.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from build.errors import TidemarkError
+from history.comparison.exact import exact_rule
+from history.comparison.verdict import needs_more_passes
+from history.store.resume import Recorded
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
 from suites.checking.table_digests import Digests, digests
-from suites.counting.fixed_work import Recovered, proof_values, work_and_crash
+from suites.counting.fixed_work import Recovered, WorkTerms, proof_values, work, work_and_crash
 from suites.generators.load import Generator
 from suites.generators.registry import GENERATORS
+from suites.keys.durability import Durability
 from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.measurement import Measurement
+from suites.metric_names import FIXED_WORK, LOG_SYNCS
+from suites.metrics import METRICS
 from suites.server import Server, ServerError
 from suites.sizing import Sizes, fit_together, max_transactions, this_machine
+
+LEAST_SYNCS = 0.9
+"""Flushes of the log per commit below which commits are not durable: one client needs one for each."""
 
 LARGEST_DATA = 1_000_000_000
 """Bytes of loaded data from which on rows are not read again, which would take longer than a round."""
@@ -51,8 +64,12 @@ class WorkProofs:
     refuted: dict[tuple[str, str], str] = field(default_factory=dict)
     """By version and step: what it did not do that the base did."""
 
-    _transactions: dict[str, int] = field(default_factory=dict)
-    """By step, as the first version that asked could afford."""
+    _transactions: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By step and part of the work, as the first version that asked could afford."""
+    _values: defaultdict[tuple[str, str], dict[int, Mapping[str, float]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    """What was recorded so far, by version and step, then by round."""
     _loaded: dict[str, Digests] = field(default_factory=dict)
     _bytes: dict[str, int] = field(default_factory=dict)
 
@@ -65,22 +82,60 @@ class WorkProofs:
     ) -> list[Measurement]:
         """Return the measurements of a round with what was found; a version that is refuted has no values.
 
-        Only the first round of a step has a comparison, which ends servers that are still up.
+        Only the first round of a step has a comparison. Where versions wrote unlike amounts, the next one
+        does the work again. Both end servers that are still up.
         """
-        if number > 1 or step.reads_only or not self._are_comparable(versions):
+        is_due = number == 1 or self._need_more(step, versions)
+        if step.reads_only or not is_due or not self._are_comparable(versions):
             return list(measurements)
         try:
-            work = self._compare(step, versions)
+            if number > 1:
+                found = self._of_all(versions, lambda version: self._again(step, version))
+                work = WorkDone({}, dict(zip((version.name for version in versions), found, strict=True)))
+            else:
+                work = self._compare(step, versions)
         except TidemarkError as error:
             note = f"not known whether all versions do the same work: {error}"
             return [
                 replace(measurement, warnings=[*measurement.warnings, note]) for measurement in measurements
             ]
         self.refuted |= {(name, step.name): reason for name, reason in work.refuted.items()}
+        for name, recovered in work.recovered.items():
+            self.note(name, step.name, number, recovered.done.values)
         return [
             _with(work, version.name, measurement)
             for version, measurement in zip(versions, measurements, strict=True)
         ]
+
+    def note(self, version: str, step: str, number: int, values: Mapping[str, float]) -> None:
+        """Take in what a round recorded of a version: it decides whether the next one does the work again."""
+        self._values[version, step][number] = {name: values[name] for name in FIXED_WORK if name in values}
+
+    def _need_more(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
+        """Whether doing the work again may decide whether versions write as much as the base."""
+        base = next((version for version in versions if version.name == self.base), None)
+        return base is not None and any(
+            self._pair_needs_more(step, metric, base, version)
+            for version in versions
+            for metric in FIXED_WORK
+            if version is not base and METRICS[metric].is_counted
+        )
+
+    def _pair_needs_more(
+        self, step: Step, metric: str, base: MeasuredVersion, contender: MeasuredVersion
+    ) -> bool:
+        old, new = (
+            {
+                number: values[metric]
+                for number, values in self._values[version.name, step.name].items()
+                if metric in values
+            }
+            for version in (base, contender)
+        )
+        rounds = sorted(old.keys() & new.keys())
+        rule = exact_rule(metric, {version.build.version.engine for version in (base, contender)})
+        pairs = [old[number] for number in rounds], [new[number] for number in rounds]
+        return needs_more_passes(*pairs, rule, METRICS[metric].threshold(timed=0.0))
 
     def _are_comparable(self, versions: Sequence[MeasuredVersion]) -> bool:
         """Whether one client can do fixed work on fresh, small data of several versions.
@@ -99,7 +154,8 @@ class WorkProofs:
 
         Raises TidemarkError if it is not known, as the base did not do it.
         """
-        found = dict(zip((version.name for version in versions), self._found(step, versions), strict=True))
+        recovered = self._of_all(versions, lambda version: self._after_work(step, version))
+        found = dict(zip((version.name for version in versions), recovered, strict=True))
         work = WorkDone(recovered=found)
         base = next((version for version in versions if version.name == self.base), None)
         if base is None:
@@ -113,19 +169,23 @@ class WorkProofs:
                 work.refuted[version.name] = found[version.name].problem
             elif version is base or version.build.version.engine is not base.build.version.engine:
                 continue
+            elif _is_flushed(found[self.base]) and not _is_flushed(found[version.name]):
+                work.refuted[version.name] = f"{_unflushed(found[version.name])}, {self.base} flushes them"
             elif not (apart := rows.differs_from(held)):
                 work.same |= {version.name, self.base}
             elif self._is_steady(step, base, held) and self._were_loaded_alike(version, base):
                 work.refuted[version.name] = f"after the same transactions as {self.base}, {'; '.join(apart)}"
         return work
 
-    def _found(self, step: Step, versions: Sequence[MeasuredVersion]) -> list[Recovered]:
+    def _of_all(
+        self, versions: Sequence[MeasuredVersion], work: Callable[[MeasuredVersion], Recovered]
+    ) -> list[Recovered]:
         """Let versions work, as many at once as there are cores and memory: nothing is timed."""
         machine = this_machine()
         at_once = min(machine.cores, len(versions))
         with ThreadPoolExecutor(at_once if fit_together(at_once, self.sizes, machine) else 1) as pool:
             try:
-                return list(pool.map(lambda version: self._after_work(step, version), versions))
+                return list(pool.map(work, versions))
             except BaseException:
                 # A thread ends only when its load generator does, and that ends when its server is gone.
                 for version in versions:
@@ -133,13 +193,30 @@ class WorkProofs:
                 raise
 
     def _after_work(self, step: Step, version: MeasuredVersion) -> Recovered:
-        most = max_transactions(step, self.sizes)
+        return work_and_crash(version.server, self.generator, step, self._terms(step, version))
 
-        def agree(affordable: int) -> int:
+    def _again(self, step: Step, version: MeasuredVersion) -> Recovered:
+        try:
+            done = work(version.server, self.generator, step, self._terms(step, version))
+        finally:
+            version.server.abandon()
+        return Recovered(None, None, done=done)
+
+    def _terms(self, step: Step, version: MeasuredVersion) -> WorkTerms:
+        """Return the terms of the work. Relaxed durability has one step in which flushes are counted."""
+
+        def agree(part: str, affordable: int) -> int:
             # The first one to ask decides for all: setdefault is atomic.
-            return self._transactions.setdefault(step.name, affordable)
+            return self._transactions.setdefault((step.name, part), affordable)
 
-        return work_and_crash(version.server, self.generator, step, most, agree)
+        durability = self.request.durability
+        steps = [
+            known
+            for (name, known), values in self._values.items()
+            if name == version.name and any(LOG_SYNCS in found for found in values.values())
+        ]
+        is_counted = durability is Durability.FULL or all(known == step.name for known in steps)
+        return WorkTerms(durability, agree, max_transactions(step, self.sizes), is_counted)
 
     def _is_steady(self, step: Step, base: MeasuredVersion, held: Digests) -> bool:
         """Whether the base holds the same rows when it does the work again."""
@@ -162,6 +239,20 @@ class WorkProofs:
         return self._bytes[version.name] <= LARGEST_DATA
 
 
+def session_proofs(
+    request: Request, base: str, sizes: Sizes, generator: Generator, recorded: Recorded
+) -> WorkProofs:
+    """Return what compares the work of a session, with what it had `recorded` before it was interrupted.
+
+    `base` is the version that all others are compared with.
+    """
+    proofs = WorkProofs(request, base, sizes, generator)
+    for (step, number), runs in recorded.items():
+        for version, run in runs.items():
+            proofs.note(version, step, number, run.values)
+    return proofs
+
+
 def loaded_rows(server: Server) -> Digests:
     """Return what a server was loaded with; it is down before and after. Raises TidemarkError."""
     server.restore(is_timed=False)
@@ -175,5 +266,18 @@ def loaded_rows(server: Server) -> Digests:
 def _with(work: WorkDone, name: str, measurement: Measurement) -> Measurement:
     if name in work.refuted:
         return Measurement({}, (), [work.refuted[name]])
-    found = proof_values(work.recovered[name], are_same=name in work.same)
-    return replace(measurement, values={**measurement.values, **found})
+    recovered = work.recovered[name]
+    found = proof_values(recovered, are_same=name in work.same)
+    warnings = [*measurement.warnings, *recovered.done.notes]
+    warnings += [] if _is_flushed(recovered) else [_unflushed(recovered)]
+    return replace(measurement, values={**measurement.values, **found}, warnings=warnings)
+
+
+def _is_flushed(recovered: Recovered) -> bool:
+    """Whether commits with full durability are flushed, as far as it was counted."""
+    return recovered.done.values.get(LOG_SYNCS, LEAST_SYNCS) >= LEAST_SYNCS
+
+
+def _unflushed(recovered: Recovered) -> str:
+    syncs = recovered.done.values[LOG_SYNCS]
+    return f"commits are not flushed: {syncs:.2f} flushes of the log per commit with full durability"

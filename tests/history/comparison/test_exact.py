@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.version import Engine
-from history.comparison.exact import ExactRule, exact_interval, exact_rule
+from history.comparison.exact import PROOF_RULE, ExactRule, exact_interval, exact_rule
 from history.comparison.verdict import Verdict, judge
 from suites.metric import Better
+from suites.metric_names import INSTRUCTIONS, WAL_RECORDS
 
 RULE = ExactRule(agreement=0.002, allowance=0.002)
 
@@ -80,6 +81,30 @@ def test_neither_order_nor_scale_matters(level: float, change: float, wobble: li
 
 
 def test_versions_of_two_engines_are_judged_as_the_one_that_agrees_less() -> None:
-    both, postgres = exact_rule(list(Engine)), exact_rule([Engine.POSTGRES])
+    both, postgres = exact_rule(INSTRUCTIONS, list(Engine)), exact_rule(INSTRUCTIONS, [Engine.POSTGRES])
     assert both.allowance > postgres.allowance
     assert exact_interval([0.0, 1.0], [1.0, 1.0], postgres) is None, "nothing has no ratio"
+
+
+@pytest.mark.parametrize(
+    ("base", "contender", "verdict", "has_doubt"),
+    [
+        ([184.0], [184.1], Verdict.UNCHANGED, False),
+        ([184.0], [312.0], Verdict.INCONCLUSIVE, True),
+        ([184.0, 184.2], [312.0, 312.1], Verdict.REGRESSION, False),
+        ([312.0, 312.0], [184.0, 184.0], Verdict.IMPROVEMENT, False),
+        ([184.0] * 2, [185.2] * 2, Verdict.UNCHANGED, False),
+    ],
+)
+def test_bytes_of_fixed_work_are_the_same_by_one_pair_and_changed_by_two(
+    base: list[float], contender: list[float], verdict: Verdict, has_doubt: bool
+) -> None:
+    assert exact_rule(WAL_RECORDS, [Engine.POSTGRES]) == PROOF_RULE
+    interval = exact_interval(base, contender, PROOF_RULE)
+    assert interval is not None
+    assert judge(interval, Better.LOWER, 0.01) is verdict
+    assert bool(interval.objections) is has_doubt or len(base) == 1
+
+
+def test_pairs_of_fixed_work_that_disagree_show_no_size() -> None:
+    assert exact_interval([184.0] * 2, [184.0, 230.0], PROOF_RULE) is None

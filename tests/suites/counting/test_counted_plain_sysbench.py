@@ -10,7 +10,7 @@ import pytest
 from build.build import Build
 from build.errors import TidemarkError
 from suites.counting.counted_pass import CountedPass, count
-from suites.counting.fixed_work import work_and_crash
+from suites.counting.fixed_work import WorkTerms, work_and_crash
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.data_sets import own_tables
 from suites.definition import Suite, load_suite
@@ -117,10 +117,8 @@ def test_the_same_work_leaves_the_same_rows(
     suite, sizes = own(tmp_path, script)
     with loaded(postgres_18, suite, sizes, server_folder) as server:
         generator = PlainSysbench(suite, sizes, [postgres_18])
-        first, second = (
-            work_and_crash(server, generator, suite.steps[0], 50, lambda affordable: affordable)
-            for _ in range(2)
-        )
+        terms = WorkTerms(Durability.RELAXED, lambda part, affordable: affordable, most=50)
+        first, second = (work_and_crash(server, generator, suite.steps[0], terms) for _ in range(2))
         assert first.digests is not None
         assert second.digests is not None
         assert first.digests.rows == rows

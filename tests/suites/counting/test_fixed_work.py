@@ -9,16 +9,19 @@ import pytest
 
 from build.build import Build
 from suites.checking.table_digests import TableDigest, digests
-from suites.counting.fixed_work import crashed, work_and_crash
+from suites.counting.fixed_work import WorkTerms, crashed, work_and_crash
 from suites.definition import load_suite
 from suites.generators.load import CountedLoad, CountedWork, LoadError, LongPassError, PassLength
 from suites.generators.sysbench import Sysbench
+from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.server import Address, Server
 from tests.suites import innodb_servers
 from tests.suites.servers import ask, running, small
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
+
+TERMS = WorkTerms(Durability.RELAXED, lambda part, affordable: affordable)
 
 ODD = """CREATE TABLE "odd ""name" (id int, "a b" text, at timestamptz DEFAULT clock_timestamp());
     INSERT INTO "odd ""name" VALUES (1, NULL), (2, ''), (3, E'it''s \\\\ odd');
@@ -134,7 +137,7 @@ def test_a_server_that_aborts_in_the_work_has_failed_and_a_slow_one_has_not(
 
         def problem(error: LoadError, *, aborts: bool = False) -> str:
             generator: Any = Aborting(server, error, aborts=aborts)
-            found = work_and_crash(server, generator, step, None, lambda affordable: affordable)
+            found = work_and_crash(server, generator, step, TERMS)
             assert (found.seconds, found.digests) == (None, None)
             return found.problem
 

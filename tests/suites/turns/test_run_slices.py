@@ -88,6 +88,9 @@ class FakeServer:
     def open_client_states(self) -> contextlib.AbstractContextManager[ClientStates]:
         return contextlib.nullcontext(ClientStates(dict))
 
+    def log_meter(self) -> Callable[[], None]:
+        return lambda: None
+
     def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
         return contextlib.nullcontext(dict)
 

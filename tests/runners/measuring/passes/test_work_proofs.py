@@ -12,12 +12,13 @@ from runners.measuring.passes.work_proofs import WorkProofs
 from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
 from suites.checking.table_digests import Digests, TableDigest
-from suites.counting.fixed_work import Recovered
+from suites.counting.fixed_work import Done, Recovered, WorkTerms
 from suites.definition import load_suite
 from suites.generators.load import LoadError, LongPassError
+from suites.keys.durability import Durability
 from suites.measurement import Measurement
 from suites.metric import QPS
-from suites.metric_names import PROVED_ROWS, RECOVERY
+from suites.metric_names import LOG_SYNCS, PROVED_ROWS, RECOVERY, WAL_RECORDS
 from tests.suites.servers import small
 
 SUITE = load_suite("write-heavy")
@@ -37,11 +38,17 @@ class Servers:
         self.held: dict[str, list[Digests | Recovered | LoadError]] = {}
         self.loaded: dict[str, Digests] = {}
         self.worked: list[str] = []
+        self.again: dict[str, Done] = {}
+        """What servers write when they do the work once more."""
+        self.terms: list[WorkTerms] = []
+        self.proofs: WorkProofs | None = None
         monkeypatch.setattr(work_proofs, "work_and_crash", self._work)
+        monkeypatch.setattr(work_proofs, "work", lambda server, *_: self.again[server.name])
         monkeypatch.setattr(work_proofs, "loaded_rows", lambda server: self.loaded.get(server.name, rows(1)))
 
-    def _work(self, server: Any, *_: object) -> Recovered:
+    def _work(self, server: Any, _generator: object, _step: object, terms: WorkTerms) -> Recovered:
         self.worked.append(server.name)
+        self.terms.append(terms)
         found = self.held[server.name].pop(0)
         if isinstance(found, LoadError):
             raise found
@@ -52,8 +59,10 @@ class Servers:
         versions = tuple(map(parse_version, names))
         request = Request(versions, SUITE, "smoke", (DELETE,), 3)
         generator: Any = None
-        proofs = WorkProofs(request, BASE, small(), generator)
-        return proofs.add_to(number, DELETE, [_measured(name) for name in names], [MEASURED for _ in names])
+        self.proofs = self.proofs or WorkProofs(request, BASE, small(), generator)
+        return self.proofs.add_to(
+            number, DELETE, [_measured(name) for name in names], [MEASURED for _ in names]
+        )
 
 
 def _measured(name: str) -> MeasuredVersion:
@@ -132,3 +141,59 @@ def test_what_need_not_be_the_servers_fault_is_a_warning_of_the_round(servers: S
 def test_only_the_first_round_has_a_comparison(servers: Servers) -> None:
     assert servers.prove(BASE, NEW, number=2) == [MEASURED, MEASURED]
     assert servers.worked == []
+
+
+def _wrote(record_bytes: float, syncs: float = 1.0) -> Recovered:
+    done = Done({WAL_RECORDS: record_bytes, LOG_SYNCS: syncs}, ["something was left out"])
+    return Recovered(1.5, rows(5), done=done)
+
+
+def test_what_a_version_wrote_is_recorded_with_its_notes(servers: Servers) -> None:
+    servers.held = {BASE: [_wrote(180.0)], NEW: [_wrote(180.5)]}
+    _, new = servers.prove(BASE, NEW)
+    assert (new.values[WAL_RECORDS], new.values[LOG_SYNCS]) == (180.5, 1.0)
+    assert list(new.warnings) == ["something was left out"]
+    assert servers.prove(BASE, NEW, number=2) == [MEASURED, MEASURED], "they wrote the same"
+
+
+def test_unlike_amounts_are_measured_once_more(servers: Servers) -> None:
+    servers.held = {BASE: [_wrote(180.0)], NEW: [_wrote(310.0)]}
+    servers.again = {BASE: Done({WAL_RECORDS: 180.0}), NEW: Done({WAL_RECORDS: 310.1})}
+    servers.prove(BASE, NEW)
+    _, new = servers.prove(BASE, NEW, number=2)
+    assert new.values == {QPS: 100.0, WAL_RECORDS: 310.1}
+    assert servers.prove(BASE, NEW, number=3) == [MEASURED, MEASURED], "two pairs decide"
+
+
+def test_relaxed_durability_has_one_step_in_which_flushes_are_counted(servers: Servers) -> None:
+    servers.held = {BASE: [_wrote(180.0)], NEW: [_wrote(180.0)]}
+    servers.prove(BASE, NEW)
+    assert [terms.counts_syncs for terms in servers.terms] == [True, True]
+    assert servers.proofs is not None
+    (insert,) = SUITE.select(("insert",))
+    servers.held = {BASE: [_wrote(180.0)], NEW: [_wrote(180.0)]}
+    servers.proofs.add_to(1, insert, [_measured(BASE), _measured(NEW)], [MEASURED, MEASURED])
+    assert [terms.counts_syncs for terms in servers.terms[2:]] == [False, False]
+    assert {terms.durability for terms in servers.terms} == {Durability.RELAXED}
+
+
+@pytest.mark.parametrize("syncs", [0.0, 0.5])
+def test_commits_that_are_not_flushed_are_a_failure(servers: Servers, syncs: float) -> None:
+    servers.held = {BASE: [_wrote(180.0)], NEW: [_wrote(180.0, syncs)]}
+    base, new = servers.prove(BASE, NEW)
+    said = f"commits are not flushed: {syncs:.2f} flushes of the log per commit with full durability"
+    assert (new.values, new.warnings) == ({}, [f"{said}, {BASE} flushes them"])
+    assert base.values[LOG_SYNCS] == 1.0
+
+
+def test_commits_that_no_version_flushes_are_told_of_all(servers: Servers) -> None:
+    servers.held = {BASE: [_wrote(180.0, 0.0)], NEW: [_wrote(180.0, 0.0)]}
+    for measured in servers.prove(BASE, NEW):
+        assert QPS in measured.values
+        assert measured.warnings[-1].startswith("commits are not flushed: 0.00 flushes of the log per commit")
+
+
+def test_one_flush_instead_of_two_is_no_failure(servers: Servers) -> None:
+    servers.held = {BASE: [_wrote(180.0, 2.0)], NEW: [_wrote(180.0, 1.0)]}
+    _, new = servers.prove(BASE, NEW)
+    assert new.values[LOG_SYNCS] == 1.0
