@@ -33,7 +33,7 @@ from suites.metrics import METRICS
 from suites.server import Server, ServerError
 from suites.sizing import Sizes, fit_together, max_transactions, this_machine
 
-LEAST_SYNCS = 0.9
+MIN_SYNCS = 0.9
 """Flushes of the log per commit below which commits are not durable: one client needs one for each."""
 
 LARGEST_DATA = 1_000_000_000
@@ -275,7 +275,7 @@ def _with(work: WorkDone, name: str, measurement: Measurement) -> Measurement:
 
 def _is_flushed(recovered: Recovered) -> bool:
     """Whether commits with full durability are flushed, as far as it was counted."""
-    return recovered.done.values.get(LOG_SYNCS, LEAST_SYNCS) >= LEAST_SYNCS
+    return recovered.done.values.get(LOG_SYNCS, MIN_SYNCS) >= MIN_SYNCS
 
 
 def _unflushed(recovered: Recovered) -> str:
