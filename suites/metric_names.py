@@ -67,6 +67,33 @@ STALL_LIMITS_MS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 STALL_LIMITS = tuple(f"seconds_beyond_{limit}_ms" for limit in STALL_LIMITS_MS)
 """The metrics of the seconds with a transaction beyond each of these limits."""
 
+TAIL_LIMITS_US = tuple(digit * 10**power for power in range(2, 7) for digit in (1, 2, 5))
+"""The latencies in µs, from 0.1 ms to 5 s, beyond which the transactions of a round are counted."""
+
+TAIL_LIMITS = tuple(
+    f"transactions_beyond_{limit}_us" if limit < 1000 else f"transactions_beyond_{limit // 1000}_ms"
+    for limit in TAIL_LIMITS_US
+)
+"""The metrics of the transactions beyond each of these limits, in the same order.
+
+A round has those from the lowest limit that at most TAIL_SHARE of its transactions exceed up to the first
+that none does. A round without any is not known: its session is older, or its load generator does not say it.
+"""
+
+TAIL_SHARE = 0.05
+"""The share of transactions up to which those beyond a limit are counted: percentiles tell of the others."""
+
+SLOWEST_SECOND = "latency_max_second"
+"""The metric that says when the slowest transaction of a round ended."""
+
+FIRST_THIRD, LAST_THIRD = "qps_first_third", "qps_last_third"
+"""The metrics of throughput in the first and the last third of the seconds of a round."""
+
+VARIATION = "qps_cv"
+
+IN_ROUNDS = (SECONDS, VARIATION, FIRST_THIRD, LAST_THIRD, SLOWEST, SLOWEST_SECOND)
+"""What is compared within rounds, beside events: thirds, and when the slowest transaction ended."""
+
 CONNECTION_KIB = "connection_kib"
 """The primary metric of held connections: a slope over levels."""
 CONNECTION_LOW, CONNECTION_HIGH = "connection_kib_low", "connection_kib_high"

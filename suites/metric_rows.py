@@ -21,7 +21,9 @@ from suites.metric_names import (
     COUNTED_TRANSACTIONS,
     EQUAL_WORK,
     ERRORS,
+    FIRST_THIRD,
     INSTRUCTIONS,
+    LAST_THIRD,
     LOG_SYNCS,
     OPERATION_TIME,
     OVERLOADED,
@@ -32,8 +34,12 @@ from suites.metric_names import (
     SECOND_LATENCY,
     SECONDS,
     SLOWEST,
+    SLOWEST_SECOND,
     STALL_LIMITS_MS,
+    TAIL_LIMITS,
+    TAIL_LIMITS_US,
     TRANSACTIONS,
+    VARIATION,
     WAL_IMAGES,
     WAL_RECORDS,
 )
@@ -84,6 +90,18 @@ def _written(name: str, what: str, engines: frozenset[Engine], label: str) -> Me
         is_counted=True,
         of_proof=True,
         scatter=COUNTED,
+    )
+
+
+def _transactions_beyond(name: str, limit: int) -> Metric:
+    return Metric(
+        name,
+        "transactions",
+        _LOWER,
+        _CONTEXT,
+        f"transactions that took longer than {limit / 1000:g} ms",
+        counted_in=TRANSACTIONS,
+        event=f"took longer than {limit / 1000:g} ms",
     )
 
 
@@ -159,13 +177,20 @@ ROWS: tuple[Metric, ...] = (
            "slowest transaction in each second of work: the median over the seconds", most=_YEARS * 1000),
 
     *map(_seconds_beyond, STALL_LIMITS_MS),
+    *map(_transactions_beyond, TAIL_LIMITS, TAIL_LIMITS_US),
+    Metric(SLOWEST_SECOND, "s", _NEITHER, _CONTEXT,
+           "second of the step's work, from 1, in which its slowest transaction ended", most=_YEARS),
+    Metric(FIRST_THIRD, "queries/s", _HIGHER, _CONTEXT,
+           "queries finished per second in the first third of the seconds of the step", most=_RATE),
+    Metric(LAST_THIRD, "queries/s", _HIGHER, _CONTEXT,
+           "queries finished per second in the last third of the seconds of the step", most=_RATE),
 
     Metric("latency_geometric_mean_ms", "ms", _LOWER, _LATENCY,
            "geometric mean of the latencies in streams, none below a thousandth of the longest",
            most=_YEARS * 1000),
 
     # Steps whose variation got worse are also listed below the table.
-    Metric("qps_cv", "ratio", _LOWER, _VARIATION, "coefficient of variation of the per-second throughput",
+    Metric(VARIATION, "ratio", _LOWER, _VARIATION, "coefficient of variation of the per-second throughput",
            followed=True, label="cv", column="cv", gives_way=2,
            legend="cv, how much QPS varies from second to second"),
     Metric("qps_p1_over_median", "ratio", _HIGHER, _VARIATION,

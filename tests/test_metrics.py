@@ -27,7 +27,7 @@ from history.store.records import SessionStatus
 from runners.bisect.domain.question import metric_named, short_names
 from suites.generators.load import PERCENTILES
 from suites.metric import QPS, Better, Detection, Metric, Role
-from suites.metric_names import PRIMARIES, PRIMARY, STALL_LIMITS
+from suites.metric_names import PRIMARIES, PRIMARY, STALL_LIMITS, TAIL_LIMITS
 from suites.metrics import (
     METRICS,
     beside_verdict,
@@ -120,8 +120,9 @@ def test_rows_are_whole() -> None:
     registry = ast.parse((ROOT / "suites/metric_rows.py").read_text())
     calls = [node for node in ast.walk(registry) if isinstance(node, ast.Call)]
     rows = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "Metric"]
-    # One of these calls is for all limits of stalls, another for the bytes that are written for fixed work.
-    assert len(rows) - 2 + len(STALL_LIMITS) + len(OF_FIXED_WORK) == len(METRICS), "two rows of one name"
+    # Three of these calls are for all limits of stalls, of slow transactions, and for bytes of fixed work.
+    several = len(STALL_LIMITS) + len(TAIL_LIMITS) + len(OF_FIXED_WORK)
+    assert len(rows) - 3 + several == len(METRICS), "two rows of one name"
     beside = {name for name, metric in METRICS.items() if metric.followed and name not in PRIMARIES}
     for name, metric in METRICS.items():
         assert not metric.is_counted or metric.threshold_percent, f"{name}: counted without a threshold"

@@ -86,6 +86,8 @@ def _of_load(load: Load) -> Iterator[Number]:
     yield Number("watched seconds", load.watched_seconds, 1e7)
     yield from (Number("queries/s of a second", rate, 1e10) for rate in load.per_second)
     yield from (Number(f"latency {name}", latency, 1e10) for name, latency in load.latency_ms.items())
+    yield from (Number("latency in the histogram", latency, 1e10) for latency in load.histogram)
+    yield from (Number("in the histogram", count, 1e13) for count in load.histogram.values())
     yield Number("transactions that were due", load.due or 0, 1e13)
     yield Number("late seconds", load.late_seconds, 1e7)
     for kind in load.kinds.values():

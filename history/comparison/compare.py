@@ -18,6 +18,7 @@ from history.comparison.options import CompareOptions, Instructions
 from history.comparison.pairs import WORK_METRICS, Failure, StepPairs, pair_steps
 from history.comparison.remedies import remedy
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
+from history.comparison.rounds.onset import Onset, onsets
 from history.comparison.verdict import TRAITS, Verdict
 from history.comparison.warnings import comparison_warnings, warnings_of_lookup
 from history.errors import ComparisonError
@@ -26,7 +27,7 @@ from history.store.reader import Reader
 from history.store.records import Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
 from suites.metric import Role
-from suites.metric_names import OVER_LIMIT, OVERLOADED, PRIMARY, PROVED_ROWS, SECONDS, SLOWEST
+from suites.metric_names import IN_ROUNDS, OVER_LIMIT, OVERLOADED, PRIMARY, PROVED_ROWS
 from suites.metrics import EVENTS, METRICS, beside_verdict
 
 NAMED_FUNCTIONS = 3
@@ -151,6 +152,7 @@ def _compare_in_session(
                 kinds=_kinds(history, session, measured, (base, contender), options),
                 same_rows=same_rows(measured, (base, contender)),
                 builds=_builds(history, session, base, contender),
+                onsets=_onsets(history, session, measured, (str(base), str(contender)), intervals),
                 paired=tuple(chosen),
             ),
             intervals,
@@ -193,10 +195,32 @@ def _builds(history: Reader, session: Session, base: Version, contender: Version
     return tuple(build_differences(*known))
 
 
+def _onsets(
+    history: Reader, session: Session, runs: Sequence[Run], versions: tuple[str, str], intervals: Intervals
+) -> tuple[Onset, ...]:
+    """Return the changes within the rounds of the steps of these runs; their seconds are read where
+    needed."""
+    finished = {(run.step, run.version, run.repetition): run.id for run in runs if run.values}
+
+    def seconds(name: str) -> list[tuple[Sequence[float], Sequence[float]]]:
+        found = history.samples(session.id, name)
+        base, contender = (
+            {
+                number: found[run]
+                for (step, of, number), run in finished.items()
+                if step == name and of == version and run in found
+            }
+            for version in versions
+        )
+        return [(base[number], contender[number]) for number in sorted(base.keys() & contender.keys())]
+
+    return onsets(intervals, {run.step for run in runs}, seconds)
+
+
 def _metrics(options: CompareOptions, session: Session) -> Set[str]:
     """Return the metrics that a comparison within a session reads."""
     beside = {*beside_verdict(primary=session.primary), *imported_stand_ins().values(), PROVED_ROWS}
-    return {options.metric, PRIMARY, OVERLOADED, *WORK_METRICS, *EVENTS, SECONDS, SLOWEST, *beside}
+    return {options.metric, PRIMARY, OVERLOADED, *WORK_METRICS, *EVENTS, *IN_ROUNDS, *beside}
 
 
 def _failures(history: Reader, session: Session, steps: Sequence[StepPairs]) -> tuple[Failure, ...]:

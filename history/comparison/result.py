@@ -18,6 +18,7 @@ from history.comparison.explanation import (
 from history.comparison.finding import Finding
 from history.comparison.options import CompareOptions
 from history.comparison.pairs import Failure, StepPairs
+from history.comparison.rounds.onset import Onset
 from history.comparison.verdict import (
     Gap,
     Judged,
@@ -243,6 +244,9 @@ class ContenderComparison:
     """By step: the rows that both hold alike after the transactions of a counted pass and a crash."""
     builds: tuple[str, ...] = ()
     """How base and contender were compiled differently, where one of them is an install prefix."""
+
+    onsets: tuple[Onset, ...] = ()
+    """The changes of throughput that certainly began within the rounds of a step."""
 
     paired: tuple[StepPairs, ...] = ()
     """The paired values of the steps; empty over nights."""

@@ -7,13 +7,22 @@ from round to round. All counts are therefore divided by the dispersion (McCulla
 Linear Models, section 4.5).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from history.stats.distributions import binomial_tail
+from history.stats.distributions import binomial_tail, student_tail
+from history.stats.estimators import mean, variance
+from history.stats.noise_model import Noise
+from history.stats.repeated_intervals import moderated
 
 ROUND_SCATTER = 0.2
 """The least coefficient of variation of the rate from round to round, which few rounds cannot show."""
+
+
+RATIO_SCATTER = Noise(sd=0.3, df=8.0)
+"""How far log ratios of two equal builds' counts are expected to move from round to round: those of
+transactions beyond the 99.9th percentile in recorded rounds (docs/decisions/0075-tails-and-onset.md)."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,27 @@ def chance_of_more(events: Events, others: Events, ratio: float = 1.0) -> float:
     share = ratio * events.exposure / (ratio * events.exposure + others.exposure)
     scale = dispersion((events, others))
     return binomial_tail(events.total / scale, others.total / scale, share)
+
+
+def chance_by_scatter(events: Events, others: Events) -> float:
+    """Return the probability of so much higher rates, if log ratios of rounds scatter around none.
+
+    It is Student's t test of the paired rounds, whose variance is moderated by RATIO_SCATTER (Smyth 2004),
+    and needs no model of the counts: what came in one round of several, in groups or with a disturbance, is
+    no evidence. Half an event is added to each count (Haldane, Annals of Human Genetics 20, 1956). Raises
+    ValueError without a round.
+    """
+    sides = [zip(side.counts, side.exposures, strict=True) for side in (events, others)]
+    logs = [
+        math.log((count + 0.5) / exposure * other_exposure / (other + 0.5))
+        for (count, exposure), (other, other_exposure) in zip(*sides, strict=True)
+        if exposure > 0 and other_exposure > 0
+    ]
+    if not logs:
+        raise ValueError("events need a round with an exposure on both sides")
+    own = variance(logs) if len(logs) > 1 else 0.0
+    spread, df = moderated(own, len(logs) - 1, RATIO_SCATTER)
+    return student_tail(mean(logs) / math.sqrt(spread / len(logs)), df)
 
 
 def dispersion(sides: Sequence[Events]) -> float:

@@ -146,6 +146,11 @@ class Reader:
         with self._database.reading() as connection:
             return session_reads.runs_of(connection, session_id, versions, metrics)
 
+    def samples(self, session_id: int, step: str) -> Mapping[int, Sequence[float]]:
+        """Return the throughput of each second of the runs of a step in a session, by run's id."""
+        with self._database.reading() as connection:
+            return session_reads.samples_of(connection, session_id, step)
+
     def kinds(
         self, session_id: int, versions: Sequence[Version]
     ) -> Mapping[int, Mapping[str, Mapping[str, float]]]:

@@ -32,6 +32,7 @@ from history.store.schema import (
     nights,
     profiles,
     runs,
+    samples,
     sessions,
 )
 from history.timestamps import from_text, to_text
@@ -134,6 +135,24 @@ def kinds_of(
     found: defaultdict[int, defaultdict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for run_id, kind, metric, value in plain_rows(connection, query):
         found[run_id][kind][metric] = value
+    return found
+
+
+def samples_of(
+    connection: Connection, session_id: int, step: str | None = None
+) -> Mapping[int, Sequence[float]]:
+    """Return the throughput of each second of the runs of a session, or of one of its steps, by run's id."""
+    query = (
+        select(samples.c.run_id, samples.c.qps)
+        .join_from(samples, runs, samples.c.run_id == runs.c.id)
+        .where(runs.c.session_id == session_id)
+        .order_by(samples.c.run_id, samples.c.second)
+    )
+    if step is not None:
+        query = query.where(runs.c.step == step)
+    found: defaultdict[int, list[float]] = defaultdict(list)
+    for run_id, rate in plain_rows(connection, query):
+        found[run_id].append(rate)
     return found
 
 

@@ -13,8 +13,8 @@ from history.errors import ComparisonError, stored_object, stored_version
 from history.rendering.notes import basis
 from history.store.reader import Reader
 from history.store.records import DroppedRound, Run, Session, SessionStatus
-from history.store.schema import builds, configurations, gaps, points, runs, samples, series
-from history.store.session_reads import runs_of, session_of
+from history.store.schema import builds, configurations, gaps, points, runs, series
+from history.store.session_reads import runs_of, samples_of, session_of
 from report.values.catalog import Catalog, SessionEntry
 from report.values.comparisons import Comparisons
 from suites.metric import Metric
@@ -88,9 +88,7 @@ def read_session(comparisons: Comparisons, catalog: Catalog, entry: SessionEntry
     with history.database.reading() as connection:
         session = session_of(connection, entry.id)
         found = runs_of(connection, entry.id, ()) if entry.runs else ()
-        per_second: defaultdict[int, list[float]] = defaultdict(list)
-        for run_id, rate in connection.execute(_seconds_of(entry.id)):
-            per_second[run_id].append(rate)
+        per_second = samples_of(connection, entry.id)
         setups = _setups(connection.execute(_setups_of(entry.id)).all()) if entry.runs else ()
         values, lacking = _night(connection, entry)
     comparison, why = _compared(comparisons, entry, found)
@@ -167,15 +165,6 @@ def _differentials(entry: SessionEntry, rounds: Mapping[str, Rounds]) -> Mapping
         return {}
     base, *contenders = ordered
     return {contender: differential(rounds[base], rounds[contender]) for contender in contenders}
-
-
-def _seconds_of(session_id: int) -> Any:
-    return (
-        select(samples.c.run_id, samples.c.qps)
-        .join_from(samples, runs, samples.c.run_id == runs.c.id)
-        .where(runs.c.session_id == session_id)
-        .order_by(samples.c.run_id, samples.c.second)
-    )
 
 
 def _setups_of(session_id: int) -> Any:

@@ -61,13 +61,19 @@ class KindTally:
         """Return the latency in milliseconds as that of a Load; empty without a transaction."""
         if not self.done:
             return {}
-        places = sorted(self.buckets)
-        # The middle of a bucket, and never more than the longest that was seen.
-        values = [min(BUCKET_WIDTH ** (place + 0.5) / 1000, self.longest_ms) for place in places]
-        percentiles = histogram_percentiles(values, [self.buckets[place] for place in places])
+        histogram = self.histogram()
+        percentiles = histogram_percentiles([*histogram], [*histogram.values()])
         seconds = [longest for longest in self.longest if longest]
         second = {"second": statistics.median(seconds)} if seconds else {}
         return {"mean": self.sum_ms / self.done, "max": self.longest_ms, **second, **percentiles}
+
+    def histogram(self) -> Mapping[float, int]:
+        """Return the transactions by latency in milliseconds, in ascending order."""
+        counts: Counter[float] = Counter()
+        for place in sorted(self.buckets):
+            # The middle of a bucket, and never more than the longest that was seen.
+            counts[min(BUCKET_WIDTH ** (place + 0.5) / 1000, self.longest_ms)] += self.buckets[place]
+        return counts
 
     def load(self) -> KindLoad:
         """Return the result. Raises LoadError if a transaction is in no bucket, or in one that is none."""

@@ -146,6 +146,9 @@ class Load:
     """The slowest transaction that ended in each second of work, in ms; empty if it is not known."""
     restarted: bool = False
     """Whether it is of several runs, in each of which clients connected anew before the observer began."""
+    histogram: Mapping[float, int] = field(default_factory=dict)
+    """The finished transactions by latency in ms, rounded to the middle of a bucket, in any order; empty
+    unless that of each is known."""
     progress: tuple[tuple[float, float], ...] = ()
     """Seconds of the monotonic clock, and the queries finished by then, warm-up included, both ascending;
     empty if the work of a load is fixed in advance."""

@@ -54,6 +54,8 @@ def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
         yield f"latency {name}", latency, MAX_MILLISECONDS
     for longest in load.longest_ms:
         yield "slowest transaction of a second", longest, MAX_MILLISECONDS
+    yield "a latency in the histogram", max(load.histogram, default=0.0), MAX_MILLISECONDS
+    yield "transactions in the histogram", sum(load.histogram.values()), MAX_TRANSACTIONS
     for cause, failed in load.failed.items():
         yield f"transactions that failed by {cause}", failed, MAX_TRANSACTIONS
     yield "late seconds", load.late_seconds, MAX_SECONDS

@@ -222,7 +222,7 @@ class Sysbench:
                 load = self.run(addresses[place], step, work, observers[place])
             # sysbench's histogram ends where an index build may only begin.
             latencies = dict.fromkeys(load.latency_ms, load.seconds * 1000)
-            loads[place] = replace(load, per_second=(), latency_ms=latencies)
+            loads[place] = replace(load, per_second=(), latency_ms=latencies, histogram={})
         return [loads[place] for place in range(len(addresses))]
 
     def statements(self, address: Address, step: Step) -> Sequence[str]:

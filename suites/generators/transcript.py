@@ -111,12 +111,12 @@ class SysbenchTranscript:
         for tally in self.kinds.values():
             total.add(tally)
         kinds = {name: tally.load() for name, tally in self.kinds.items()}
-        latency_ms = load.latency_ms if self.due is None else total.latency_ms()
+        if self.due is not None:
+            load = replace(load, latency_ms=total.latency_ms(), histogram=total.histogram())
         return replace(
             load,
             kinds=kinds,
             errors=total.retried.total(),
-            latency_ms=latency_ms,
             longest_ms=total.longest,
             due=self.due,
             late_seconds=self.late_ms / 1000,
@@ -137,6 +137,7 @@ class SysbenchTranscript:
             # The last report covers an incomplete second, or the linger.
             per_second=tuple(self.per_second[: max(1, int(seconds + 0.01))]),
             latency_ms=self._latency_ms(),
+            histogram=self._histogram(),
             watched_queries=queries,
             watched_seconds=seconds,
         )
@@ -164,11 +165,15 @@ class SysbenchTranscript:
             errors=int(self.summary.get("ignored errors", 0)),
             per_second=tuple(rate * queries for rate in rates_of(by_place)),
             latency_ms=self._latency_ms(),
+            histogram=self._histogram(),
             watched_queries=self.summary["queries"] if self.queries is None else watched * queries,
             watched_seconds=max(part.ended for part in self.slices) - min(part.began for part in self.slices),
             longest_ms=tuple(longest_of(by_place, self.longest_ms)),
             progress=progress_of([*_by_place(self.warm_up), *by_place], queries),
         )
+
+    def _histogram(self) -> dict[float, int]:
+        return dict(zip(self.latencies_ms, self.counts, strict=True))
 
     def _latency_ms(self) -> dict[str, float]:
         percentiles = histogram_percentiles(self.latencies_ms, self.counts)

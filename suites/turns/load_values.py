@@ -7,7 +7,16 @@ import numpy as np
 
 from suites.generators.load import KindLoad, Load, rate_of
 from suites.metric import QPS
-from suites.metric_names import FAILED, STALL_LIMITS, STALL_LIMITS_MS
+from suites.metric_names import (
+    FAILED,
+    FIRST_THIRD,
+    LAST_THIRD,
+    STALL_LIMITS,
+    STALL_LIMITS_MS,
+    TAIL_LIMITS,
+    TAIL_LIMITS_US,
+    TAIL_SHARE,
+)
 
 LATENCY = {
     "mean": "latency_mean_ms",
@@ -36,11 +45,13 @@ def load_values(load: Load) -> Mapping[str, float]:
     values |= {FAILURE_METRICS[cause]: float(count) for cause, count in load.failed.items()}
     if load.longest_ms:
         values |= _stalled_seconds(load.longest_ms)
+        values["latency_max_second"] = 1.0 + load.longest_ms.index(max(load.longest_ms))
+    values |= slow_transactions(load.histogram)
     if load.kinds:
         values |= _retries([*load.kinds.values()])
     if load.due is not None:
         values |= {"late_seconds": load.late_seconds, "overload": float(bool(overload(load)))}
-    return values | _background_values(load) | spread(load.per_second)
+    return values | _background_values(load) | spread(load.per_second) | thirds(load.per_second)
 
 
 def _background_values(load: Load) -> dict[str, float]:
@@ -65,6 +76,23 @@ def _stalled_seconds(longest_ms: Sequence[float]) -> dict[str, float]:
     """Return in how many seconds the slowest transaction was beyond each limit, as metrics."""
     limits = zip(STALL_LIMITS, STALL_LIMITS_MS, strict=True)
     return {name: float(sum(longest > limit for longest in longest_ms)) for name, limit in limits}
+
+
+def slow_transactions(histogram: Mapping[float, int]) -> dict[str, float]:
+    """Return how many transactions took longer than each limit of TAIL_LIMITS, as metrics.
+
+    They are from the lowest limit that at most TAIL_SHARE of them exceed up to the first that none does; {}
+    without a histogram.
+    """
+    most = TAIL_SHARE * sum(histogram.values())
+    values: dict[str, float] = {}
+    for name, limit in zip(TAIL_LIMITS, TAIL_LIMITS_US, strict=True) if histogram else ():
+        beyond = sum(count for latency, count in histogram.items() if latency * 1000 > limit)
+        if beyond <= most:
+            values[name] = float(beyond)
+        if not beyond:
+            break
+    return values
 
 
 RETRY_METRICS = {
@@ -118,6 +146,15 @@ def overload(load: Load) -> list[str]:
         if done < MIN_ACHIEVED * due:
             reasons.append(f"overloaded: {done} of {due} {name}s that were due")
     return reasons
+
+
+def thirds(per_second: Sequence[float]) -> dict[str, float]:
+    """Return throughput in the first and the last third of at least three seconds as metrics, else {}."""
+    length = len(per_second) // 3
+    if not length:
+        return {}
+    ends = (per_second[:length], per_second[-length:])
+    return {name: statistics.mean(part) for name, part in zip((FIRST_THIRD, LAST_THIRD), ends, strict=True)}
 
 
 def spread(per_second: Sequence[float]) -> dict[str, float]:

@@ -5,8 +5,16 @@ from dataclasses import dataclass, replace
 
 from history.comparison.pairs import StepPairs
 from history.numbers import amount
-from history.stats.event_counts import Events, chance_of_more
-from suites.metric_names import CAUSES_OF_ERRORS, ERRORS, FAILED, SLOWEST, STALL_LIMITS
+from history.stats.event_counts import Events, chance_by_scatter, chance_of_more
+from suites.metric_names import (
+    CAUSES_OF_ERRORS,
+    ERRORS,
+    FAILED,
+    SLOWEST,
+    SLOWEST_SECOND,
+    STALL_LIMITS,
+    TAIL_LIMITS,
+)
 from suites.metrics import EVENTS, METRICS
 
 FALSE_FINDINGS = 0.0025
@@ -24,6 +32,23 @@ MAX_STALLED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
+class Slowest:
+    """The slowest transaction of a version in a step."""
+
+    milliseconds: float
+    second: float | None
+    """The second of its round in which it ended; None in older sessions."""
+
+    round: int
+
+    @property
+    def text(self) -> str:
+        """How long it took, and when: `262 ms in second 14 of round 2`."""
+        second = "" if self.second is None else f"second {self.second:.0f} of "
+        return f"{amount(self.milliseconds)} ms in {second}round {self.round}"
+
+
+@dataclass(frozen=True)
 class RareEvents:
     """The events of one metric in one step, of all rounds that both versions finished."""
 
@@ -33,8 +58,8 @@ class RareEvents:
     contender: Events
     level: float = FALSE_FINDINGS
     """The probability up to which a difference is decided: a share of FALSE_FINDINGS."""
-    slowest: tuple[float, float] | None = None
-    """The slowest transaction of base and contender in ms; None but for stalls."""
+    slowest: "tuple[Slowest, Slowest] | None" = None
+    """The slowest transaction of base and contender; None for errors, and where it is not known."""
 
     @property
     def text(self) -> str:
@@ -43,7 +68,7 @@ class RareEvents:
         base, new = ((round(side.total), round(side.exposure)) for side in (self.base, self.contender))
         text = f"{new[0]:,} of {new[1]:,} {metric.counted_in} {metric.event}, base {base[0]:,} of {base[1]:,}"
         if self.slowest is not None:
-            text += f"; the slowest took {amount(self.slowest[1])} ms, base {amount(self.slowest[0])} ms"
+            text += f"; the slowest took {self.slowest[1].text}, base {self.slowest[0].text}"
         return text if self.is_decided else f"{text}: too few to tell from chance"
 
     @property
@@ -58,7 +83,8 @@ class RareEvents:
 
     def _has_more(self, events: Events, others: Events) -> bool:
         larger = chance_of_more(events, others, SMALLEST_RATIO) <= RATIO_CHANCE
-        return larger and chance_of_more(events, others) <= self.level
+        by_chance = (chance_of_more, chance_by_scatter)
+        return larger and all(chance(events, others) <= self.level for chance in by_chance)
 
     @property
     def is_decided(self) -> bool:
@@ -84,7 +110,8 @@ def rare_events(paired: Sequence[StepPairs]) -> tuple[RareEvents, ...]:
 def _errors(step: StepPairs) -> Iterator[RareEvents]:
     """Yield the errors by cause, and all of them together only where no cause was recorded."""
     causes = [name for name in CAUSES_OF_ERRORS if step.rounds(name)]
-    others = [name for name in EVENTS if name not in (ERRORS, *CAUSES_OF_ERRORS, *STALL_LIMITS)]
+    slow = (*STALL_LIMITS, *TAIL_LIMITS)
+    others = [name for name in EVENTS if name not in (ERRORS, *CAUSES_OF_ERRORS, *slow)]
     for name in (*(causes or (ERRORS,)), *others):
         events = _events(step, name)
         if events is not None:
@@ -102,8 +129,7 @@ def _stalls(step: StepPairs) -> Iterator[RareEvents]:
             continue
         both = events.base.exposure + events.contender.exposure
         if events.base.total + events.contender.total <= MAX_STALLED_SHARE * both:
-            base, contender = step.values(SLOWEST)
-            yield replace(events, slowest=(max(base), max(contender)) if base else None)
+            yield replace(events, slowest=slowest_of(step))
         return
 
 
@@ -123,3 +149,17 @@ def _events(step: StepPairs, metric: str) -> RareEvents | None:
     )
     occurred = base.total + contender.total > 0 and min(base.exposure, contender.exposure) > 0
     return RareEvents(step.step, metric, base, contender) if occurred else None
+
+
+def slowest_of(step: StepPairs) -> tuple[Slowest, Slowest] | None:
+    """Return the slowest transaction of base and contender, of the rounds in which both know it; None
+    without."""
+    pairs = [pair for pair in step.pairs if SLOWEST in pair.base and SLOWEST in pair.contender]
+    if not pairs:
+        return None
+    sides = [[(pair.base, pair.number) for pair in pairs], [(pair.contender, pair.number) for pair in pairs]]
+    base, contender = (
+        Slowest(values[SLOWEST], values.get(SLOWEST_SECOND), number)
+        for values, number in (max(side, key=lambda entry: entry[0][SLOWEST]) for side in sides)
+    )
+    return base, contender

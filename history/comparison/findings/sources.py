@@ -8,10 +8,12 @@ from history.comparison.finding import Bearing, Finding
 from history.comparison.findings.moved_metrics import SOURCE, moved_metrics
 from history.comparison.findings.plans import changed_plans
 from history.comparison.findings.rare_events import rare_events
+from history.comparison.findings.tails import told_tails
 from history.comparison.intervals import Intervals
 from history.comparison.result import ContenderComparison
+from suites.metric_names import LAST_THIRD
 
-FAILURES, EVENTS, METRICS, PLANS = "failures", "events", SOURCE, "plans"
+FAILURES, EVENTS, METRICS, ONSET, PLANS = "failures", "events", SOURCE, "onset", "plans"
 """The names of sources."""
 
 Source = Callable[[ContenderComparison, Intervals], Iterable[Finding]]
@@ -25,11 +27,17 @@ def _failures(contender: ContenderComparison, _intervals: Intervals) -> Iterator
 
 
 def _events(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
-    for events in rare_events(contender.paired):
+    for events in (*rare_events(contender.paired), *told_tails(contender.paired)):
         if events.is_decided or events.is_only_one_sided:
             bearing = Bearing.WORSE if events.is_worse else Bearing.BETTER
             bearing = bearing if events.is_decided else Bearing.TOLD
             yield Finding(EVENTS, events.step, events.metric, bearing, events.text)
+
+
+def _onset(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
+    for onset in contender.onsets:
+        bearing = Bearing.WORSE if onset.is_worse else Bearing.TOLD
+        yield Finding(ONSET, onset.step, LAST_THIRD, bearing, onset.text)
 
 
 def _plans(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
@@ -41,6 +49,7 @@ SOURCES: Mapping[str, Source] = {
     FAILURES: _failures,
     EVENTS: _events,
     METRICS: moved_metrics,
+    ONSET: _onset,
     PLANS: _plans,
 }
 """Source -> the function that yields its findings, in the order in which they are told.

@@ -3,6 +3,7 @@
 import re
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from build.build import Build
@@ -21,7 +22,7 @@ from suites.generators.load import (
 )
 from suites.generators.pgbench import counted, loading
 from suites.generators.pgbench.command import PgbenchCommand
-from suites.generators.pgbench.transcript import PgbenchTranscript, logged_transactions
+from suites.generators.pgbench.transcript import PgbenchTranscript, histogram_of, logged_transactions
 from suites.generators.placement import placement
 from suites.generators.programs import OVERTIME_SECONDS, lines_of
 from suites.generators.separate_runs.slices import run_each_slice
@@ -105,7 +106,9 @@ class Pgbench:
                         else:
                             observer.end(pid)
             arrivals = None if step.rate is None else step.rate * whole_seconds(work)
-            return transcript.load(step.queries, logged_transactions(Path(folder)), arrivals)
+            logged = logged_transactions(Path(folder))
+            load = transcript.load(step.queries, logged, arrivals)
+            return replace(load, histogram=histogram_of(logged)) if sampled == 1 else load
 
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]

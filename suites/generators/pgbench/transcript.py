@@ -1,12 +1,14 @@
 """What pgbench prints and logs of its work, parsed line by line."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from suites.generators.kinds import BUCKET_WIDTH
 from suites.generators.load import COUNT, NUMBER, PERCENTILES, Load, LoadError
 from suites.generators.plausibility import require_plausible
 from suites.generators.separate_runs.slices import least_due
@@ -98,6 +100,14 @@ def logged_transactions(folder: Path) -> NDArray[np.float64]:
             if len(words) > 4 and _LATENCY.fullmatch(words[2]) and _LATENCY.fullmatch(words[4]):
                 logged.append((float(words[2]), float(words[4])))
     return np.array(logged, dtype=np.float64).reshape(-1, 2)
+
+
+def histogram_of(logged: NDArray[np.float64]) -> Mapping[float, int]:
+    """Return Load.histogram of logged transactions, if all were logged: in buckets that differ by 2 %."""
+    buckets = np.floor(np.log(np.maximum(logged[:, 0], 1.0)) / np.log(BUCKET_WIDTH))
+    places, counts = np.unique(buckets, return_counts=True)
+    middles = np.exp((places + 0.5) * np.log(BUCKET_WIDTH)) / 1000
+    return dict(zip(middles.tolist(), counts.tolist(), strict=True))
 
 
 def _longest_ms(logged: NDArray[np.float64]) -> tuple[float, ...]:

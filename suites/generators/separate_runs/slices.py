@@ -59,8 +59,10 @@ def sum_of(loads: Sequence[Load]) -> Load:
     Percentiles are means over the runs.
     """
     failed: Counter[str] = Counter()
+    histogram: Counter[float] = Counter()
     for load in loads:
         failed.update(load.failed)  # unlike a sum, this keeps the causes that did not occur
+        histogram.update(load.histogram)
     names = set.intersection(*(set(load.latency_ms) for load in loads))
     mean = {name: sum(load.latency_ms[name] for load in loads) / len(loads) for name in names}
     if "max" in names:
@@ -72,6 +74,7 @@ def sum_of(loads: Sequence[Load]) -> Load:
         errors=sum(load.errors for load in loads),
         failed=dict(failed),
         longest_ms=tuple(longest for load in loads for longest in load.longest_ms),
+        histogram=histogram if all(load.histogram for load in loads) else {},
         per_second=tuple(rate for load in loads for rate in load.per_second[1:] or load.per_second),
         latency_ms=mean,
         watched_queries=sum(load.watched_queries for load in loads),

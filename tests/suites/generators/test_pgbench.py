@@ -15,7 +15,7 @@ from build.version import Engine
 from suites.definition import load_suite
 from suites.generators.load import LoadError, WorkLimit
 from suites.generators.pgbench.client import Pgbench
-from suites.generators.pgbench.transcript import PgbenchTranscript, logged_transactions
+from suites.generators.pgbench.transcript import PgbenchTranscript, histogram_of, logged_transactions
 from suites.server import Address
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.golden import lines, require_golden
@@ -148,6 +148,14 @@ def test_percentiles_come_from_the_log_in_milliseconds() -> None:
     assert latency["p999"] == pytest.approx(0.999001)
     assert latency["max"] == 1.0
     assert load.longest_ms == (0.999, 1.0)
+
+
+def test_the_histogram_of_a_log_counts_each_transaction() -> None:
+    latencies = np.array([(latency, 7) for latency in (0, 1, 250, 250, 20_000)], dtype=np.float64)
+    histogram = histogram_of(latencies)
+    assert [*histogram.values()] == [2, 2, 1]
+    assert [*histogram] == pytest.approx([0.001, 0.25, 20.0], rel=0.011)
+    assert histogram_of(latencies[:0]) == {}
 
 
 # --- the command line

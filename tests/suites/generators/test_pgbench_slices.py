@@ -136,6 +136,13 @@ def test_a_run_that_fails_is_blamed_on_its_server(run: int, place: int) -> None:
     assert caught.value.place == place
 
 
+def test_histograms_of_slices_are_one_if_all_are_known() -> None:
+    load = Load(10, 10.0, 1.0, 3, (10.0,), {"mean": 1.0}, 10.0, 1.0)
+    parts = [replace(load, histogram=histogram) for histogram in ({1.0: 7, 2.0: 3}, {2.0: 9, 30.0: 1})]
+    assert sum_of(parts).histogram == {1.0: 7, 2.0: 12, 30.0: 1}
+    assert sum_of([*parts, load]).histogram == {}
+
+
 def test_causes_of_failures_that_did_not_occur_are_counted_too() -> None:
     """A cause is compared only where both versions have it, so that none of it is a count as well."""
     load = Load(10, 10.0, 1.0, 3, (10.0,), {"mean": 1.0}, 10.0, 1.0, longest_ms=(7.0,))

@@ -1,5 +1,7 @@
 """The arithmetic of one step: its work, throughput, and the spread of that. No server."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from suites.generators.load import Load
 from suites.keys.step import Step
 from suites.metrics import METRICS
 from suites.sizing import max_transactions
-from suites.turns.load_values import load_values, spread
+from suites.turns.load_values import load_values, slow_transactions, spread, thirds
 from tests.suites.servers import small
 
 LOAD = Load(
@@ -57,6 +59,33 @@ def test_values_of_a_load() -> None:
     assert values["latency_p50_ms"] == 3
     assert values["latency_p99_ms"] == 9
     assert values["qps_cv"] == pytest.approx(0.28284, abs=1e-5)
+
+
+def test_transactions_are_counted_beyond_the_limits_that_few_exceed() -> None:
+    """Below the lowest limit more than a twentieth is beyond, above the highest none."""
+    assert slow_transactions({0.15: 900, 0.3: 60, 0.7: 35, 22.0: 4, 300.0: 1}) == {
+        "transactions_beyond_500_us": 40,
+        **{f"transactions_beyond_{limit}_ms": 5 for limit in (1, 2, 5, 10, 20)},
+        **{f"transactions_beyond_{limit}_ms": 1 for limit in (50, 100, 200)},
+        "transactions_beyond_500_ms": 0,
+    }
+    assert slow_transactions({0.05: 9}) == {"transactions_beyond_100_us": 0}, "known, and none"
+    assert slow_transactions({}) == {}
+    assert slow_transactions({9000.0: 5}) == {}, "all of them are beyond the highest limit"
+
+
+def test_the_second_of_the_slowest_transaction() -> None:
+    values = load_values(replace(LOAD, longest_ms=(9.0, 262.0, 8.0), histogram={3.0: 499, 262.0: 1}))
+    assert values["latency_max_second"] == 2
+    assert values["transactions_beyond_200_ms"] == 1
+    assert "latency_max_second" not in load_values(LOAD)
+
+
+def test_thirds_are_the_first_and_the_last_seconds() -> None:
+    rates = [10.0, 12.0, 99.0, 99.0, 99.0, 6.0, 8.0]
+    assert thirds(rates) == {"qps_first_third": 11, "qps_last_third": 7}
+    assert thirds([3.0, 2.0, 1.0]) == {"qps_first_third": 3, "qps_last_third": 1}
+    assert thirds([3.0, 2.0]) == {}
 
 
 def test_spread_of_a_known_run() -> None:

@@ -121,7 +121,7 @@ def test_a_wait_every_few_seconds_is_a_regression(tmp_path: Path) -> None:
     )
     assert told(found) == [
         "update: 14 of 30 seconds had a transaction of more than 200 ms, base 0 of 30; "
-        "the slowest took 262 ms, base 24 ms"
+        "the slowest took 262 ms in round 1, base 24 ms in round 1"
     ]
     assert exit_code(found) == 1
 

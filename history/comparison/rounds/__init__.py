@@ -1,0 +1,1 @@
+"""What happens within the rounds of a comparison."""
