@@ -12,7 +12,6 @@ import os
 import re
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from benchmarks.output.figures import Figure, report
 from benchmarks.output.intervals import ratio_interval
 from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.loaded_server import loaded_server
+from benchmarks.real_builds.scratch_home import link_home, tidemark
 from build.home import ROOT, Home, locate
 from build.make import provide
 from build.programs import environment
@@ -147,37 +147,20 @@ def slices_figures(home: Home) -> Iterable[Figure]:
 
 @contextmanager
 def _empty_home(home: Home) -> Iterator[Path]:
-    """Yield a folder with the user's files and an empty home, to which builds and tools of `home` are linked.
-
-    Builds are linked one by one: what is compiled in it, is compiled from nothing the next time, too.
-    """
+    """Yield a folder with the user's files and an empty home, to which the builds of `home` are linked."""
     with tempfile.TemporaryDirectory(prefix="own-", dir=home.path) as name:
         folder = Path(name)
         folder.chmod(0o755)  # the user of the servers enters it
-        empty = Home(folder / "home")
-        empty.builds.mkdir(parents=True)
-        for build in home.builds.glob("[!.]*"):
-            (empty.builds / build.name).symlink_to(build)
-        for there, here in ((home.tools, empty.tools), (home.sources, empty.sources)):
-            if there.exists():
-                here.symlink_to(there)
+        link_home(home, Home(folder / "home"), keeps_builds=False)
         for file in FILES.iterdir():
             (folder / file.name).write_bytes(file.read_bytes())
         yield folder
 
 
 def _tidemark(folder: Path, *words: str) -> tuple[float, int, str]:
-    """Run a command as its user does, in the folder of the files; return minutes, exit code and output.
-
-    Its progress goes to standard error, as always.
-    """
-    variables = {**os.environ, "TIDEMARK_HOME": str(folder / "home")}
-    command = [str(ROOT / "tidemark"), *words]
-    began = time.monotonic()
-    done = subprocess.run(command, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True, check=False)
-    minutes = (time.monotonic() - began) / 60
-    print(done.stdout, flush=True)
-    return minutes, done.returncode, done.stdout
+    """Run a command in the folder of the files; return minutes, exit code and output."""
+    ran = tidemark(words, Home(folder / "home"), folder)
+    return ran.minutes, ran.exit_code, ran.printed
 
 
 PARTS: Mapping[str, Callable[[Home], Iterable[Figure]]] = {

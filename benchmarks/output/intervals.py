@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from history.stats.distributions import student_quantile
+from history.stats.distributions import binomial_tail, student_quantile
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, variance
 
 
@@ -37,3 +37,24 @@ def simultaneous_confidence(confidence: float, comparisons: int) -> float:
     the steps of one session are not independent (NIST/SEMATECH e-Handbook 7.4.7.3).
     """
     return 1 - (1 - confidence) / comparisons
+
+
+def upper_bound(count: int, trials: int, confidence: float) -> float:
+    """Return the largest share of trials that `count` of them leave possible with `confidence` (0 to 1).
+
+    It is the one-sided bound of Clopper and Pearson (1934): the share at which as few as `count` have the
+    probability 1 - confidence; 1 if all of them count. Raises ValueError unless 0 <= count <= trials, and
+    for no trials.
+    """
+    if trials < 1 or not 0 <= count <= trials:
+        raise ValueError(f"{count} of {trials} is no share")
+    if count == trials:
+        return 1.0
+    low, high = count / trials, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if binomial_tail(count + 1, trials - count - 1, middle) < confidence:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from build.errors import TidemarkError
+from runners.commands import bench
 
 BENCHES = (
     "analytics",
@@ -15,6 +16,7 @@ BENCHES = (
     "detection",
     "exact",
     "fleet",
+    "kinds",
     "overhead",
     "own",
     "robustness",
@@ -26,21 +28,21 @@ CONFIGURATION = Path("docs/configuration.md").resolve()
 
 
 @pytest.mark.parametrize("words", ["imagined", ""])
-@pytest.mark.parametrize("bench", BENCHES)
+@pytest.mark.parametrize("name", BENCHES)
 def test_a_word_that_is_no_part_is_refused(
-    bench: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
     monkeypatch.setenv("TIDEMARK_BENCH_PARTS", words)
-    with pytest.raises(TidemarkError, match=f"^bench {bench} has no part") as refused:
-        import_module(f"benchmarks.{bench}").main()
+    with pytest.raises(TidemarkError, match=f"^bench {name} has no part") as refused:
+        import_module(f"benchmarks.{name}").main()
     row = next(line for line in CONFIGURATION.read_text().splitlines() if "`TIDEMARK_BENCH_PARTS`" in line)
-    described = re.search(rf"`{bench}`: (.*?)(?:\. `| \|)", row)
+    described = re.search(rf"`{name}`: (.*?)(?:\. `| \|)", row)
     assert described is not None
     for part in refused.value.hint.removeprefix("the parts are: ").split(", "):
         assert f"`{part}`" in described.group(1)
 
 
 def test_all_that_have_parts_are_tried() -> None:
-    having = {file.stem for file in Path("benchmarks").glob("*.py") if "chosen_parts(" in file.read_text()}
+    having = {name for name in bench.names() if "chosen_parts(" in bench.files()[name].read_text()}
     assert having == set(BENCHES)

@@ -143,7 +143,7 @@ def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.Mo
         kind, *others = arguments.what
         assert kind == "import" or all(map(parse_version, others[1:] if kind == "export" else arguments.what))
     elif arguments.command == "bench":
-        assert (ROOT / "benchmarks" / arguments.name).with_suffix(".py").is_file()
+        assert arguments.name in bench.names()
 
 
 HELPS = re.findall(r"^<!-- output of: (.+) -->$", CLI.read_text(encoding="utf-8"), re.MULTILINE)

@@ -1,0 +1,46 @@
+"""Kinds of regression that are planted, one each, and that the default commands have to tell.
+
+`$TIDEMARK_BENCH_PARTS` selects kinds of kinds.toml by their names, `equal`, `clean` and `time`. A kind is
+tried as its user would, in a home of its own with the builds of this one: the exit code, and what is said in
+JSON and in what people read, must name the resource. What one commit of Tidemark has told is kept, so that an
+interrupted run goes on; `again` measures it anew. `equal` records sessions of equal builds until there are
+40, and `clean` says how often they, and sessions drawn from their rounds, have a false finding. `time`
+compares the minutes of a session with those before anything of this was measured.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from benchmarks.kinds.attempts import kind_figures
+from benchmarks.kinds.catalogue import kinds
+from benchmarks.kinds.drawn_sessions import clean_figures
+from benchmarks.kinds.equal_sessions import equal_figures
+from benchmarks.kinds.session_minutes import time_figures
+from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
+from build.home import Home, locate
+
+OTHERS: Mapping[str, Callable[[Home], Iterable[Figure]]] = {
+    "equal": equal_figures,
+    "clean": clean_figures,
+    "time": time_figures,
+}
+"""Part that is no kind -> function that yields its figures with their targets."""
+
+AGAIN = "again"
+
+
+def main() -> int:
+    """Print the figures with their targets; return 0 if all are met, else 1."""
+    known = {kind.name: kind for kind in kinds()}
+    words = chosen_parts("kinds", (*known, *OTHERS), modifiers=(AGAIN,))
+    home = locate()
+    figures: list[Figure] = []
+    for word in words:
+        if word in known:
+            figures += kind_figures(known[word], home, again=AGAIN in words)
+        elif word in OTHERS:
+            figures += OTHERS[word](home)
+    code = report(figures)
+    missed = [figure.name for figure in figures if not figure.met]
+    print(f"missed: {'; '.join(missed) or 'none'}")
+    return code

@@ -1,0 +1,85 @@
+"""Sessions of equal builds, recorded into a history that stays, until there are enough to draw from."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from sqlalchemy import select
+
+from benchmarks.output.figures import Figure
+from build.build import Build
+from build.home import Home
+from build.make import provide
+from build.version import Version, parse_version
+from history.open import open_store
+from history.store.reader import Reader
+from history.store.records import Session, SessionStatus
+from history.store.schema import sessions
+from history.store.session_lookup import Name, SessionFilter
+from runners.console import Lines
+from runners.measuring.request import Exact, Request
+from runners.measuring.session import run_session
+from suites.definition import load_suite
+from suites.processes import run
+
+BASE = parse_version("postgres@18.6")
+NAMES = (BASE, *(replace(BASE, variant=variant) for variant in ("b", "c", "d", "e")))
+"""One build under five names: a base and four contenders."""
+
+SUITE, PROFILE = "write-heavy", "smoke"
+STEPS = ("update-index", "read-write-10", "insert")
+SESSIONS = 40
+
+
+def history_of_equals(home: Home) -> Path:
+    """Return the history of the sessions of equal builds."""
+    return home.path / "kinds" / "equal" / "history.db"
+
+
+def equal_sessions(history: Reader) -> list[Session]:
+    """Return the finished sessions of equal builds, the first one first."""
+    finished = select(sessions.c.uid).where(sessions.c.status == SessionStatus.FINISHED)
+    with history.database.reading() as connection:
+        uids = connection.scalars(finished.order_by(sessions.c.id)).all()
+    names = list(map(Name, NAMES))
+    found = (history.latest_of(names, SessionFilter(uid=uid)) for uid in uids)
+    return [match[0] for match in found if match is not None]
+
+
+def equal_figures(home: Home) -> Iterator[Figure]:
+    """Record sessions until there are enough; each call goes on where an interrupted one ended."""
+    history = history_of_equals(home)
+    history.parent.mkdir(parents=True, exist_ok=True)
+    suite, shown = load_suite(SUITE), Lines()
+    request = Request(
+        NAMES,
+        suite,
+        PROFILE,
+        suite.select(STEPS),
+        suite.profile(PROFILE).repetitions,
+        exact=Exact.BESIDE,
+    )
+    given = _equal_builds(history.parent, provide(BASE, home, shown))
+    with open_store(history) as store:
+        while (recorded := len(equal_sessions(store))) < SESSIONS:
+            shown.note(f"equal builds: session {recorded + 1} of {SESSIONS}")
+            outcome = run_session(request, home, store, shown, given)
+            if not outcome.whole:
+                note = "; ".join(outcome.failures)
+                yield Figure("equal builds: failures", len(outcome.failures), "", at_most=0, note=note)
+                return
+    yield Figure("equal builds: recorded sessions", recorded, "", at_least=SESSIONS)
+
+
+def _equal_builds(folder: Path, build: Build) -> dict[Version, Build]:
+    """Return the build under all names but its own, each a copy of its files in a folder of its own."""
+    given = {}
+    for name in NAMES[1:]:
+        copy = folder / str(name.variant) / build.prefix.name
+        if not copy.is_dir():
+            shutil.rmtree(copy.parent, ignore_errors=True)
+            copy.parent.mkdir()
+            run(["cp", "--archive", build.prefix, copy], what=f"copying {build.prefix.name}")
+        given[name] = replace(build, version=name, prefix=copy)
+    return given

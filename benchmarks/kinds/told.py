@@ -1,0 +1,63 @@
+"""What a comparison told for the worse: in JSON, and in the text that people read."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.kinds.catalogue import Attempt
+from history.comparison.finding import Bearing
+from history.comparison.verdict import Verdict
+
+WORSE = 1
+"""The exit code of compare and try for a step that is worse."""
+
+MARKS = re.compile(r"[\s\\|*`\u200b-\u200d]+")
+"""What a table, Markdown or the end of a line puts between words, and what Markdown puts into words that it
+would make links of."""
+
+
+@dataclass(frozen=True)
+class ToldDifference:
+    """A difference for the worse that a comparison told."""
+
+    step: str
+    metric: str
+    """The metric; empty for what has none, such as a failure."""
+
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The difference in one line: what `told` of kinds.toml is searched in."""
+        return f"{self.step}: {self.metric or 'no metric'}: {self.text}"
+
+    def is_printed(self, printed: str) -> bool:
+        """Whether people read it too, whatever table or list it is in."""
+        plain = MARKS.sub("", printed)
+        return MARKS.sub("", self.text) in plain and MARKS.sub("", self.step) in plain
+
+
+def told_worse(comparison: Mapping[str, Any]) -> Iterator[ToldDifference]:
+    """Yield the regressions and the findings for the worse of a comparison in JSON."""
+    for contender in comparison["contenders"]:
+        for step in contender["steps"]:
+            if step["verdict"] == Verdict.REGRESSION:
+                yield ToldDifference(step["step"], comparison["metric"], str(Verdict.REGRESSION))
+            for finding in step["findings"]:
+                if finding["bearing"] == Bearing.WORSE:
+                    yield ToldDifference(step["step"], finding["metric"], finding["text"])
+
+
+def missed(attempt: Attempt, exit_code: int, printed: str, told: Sequence[ToldDifference]) -> str:
+    """Return what an attempt lacks; empty if it told its kind, or why the kind cannot be seen."""
+    pattern = re.compile(attempt.expected, re.IGNORECASE)
+    if not attempt.is_seen:
+        return "" if pattern.search(printed) else f"no reason that matches '{attempt.expected}'"
+    right = [difference for difference in told if pattern.search(difference.line)]
+    if not right:
+        others = "; ".join(difference.line for difference in told)
+        return f"not told: exit code {exit_code}" + (f", but {others}" if others else "")
+    if not any(difference.is_printed(printed) for difference in right):
+        return f"only in JSON: {right[0].line}"
+    return "" if exit_code == WORSE else f"told, and exit code {exit_code}: {right[0].line}"
