@@ -20,7 +20,7 @@ from benchmarks.output.figures import Figure, report
 from benchmarks.output.intervals import ratio_interval
 from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.loaded_server import loaded_server
-from benchmarks.real_builds.scratch_home import link_home, tidemark
+from benchmarks.surroundings.scratch_home import link_home, tidemark
 from build.home import ROOT, Home, locate
 from build.make import provide
 from build.programs import environment

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.kinds.catalogue import FOLDER, Attempt, AttemptCommand, PlantedKind
 from benchmarks.kinds.told import ToldDifference, missed, told_worse
 from benchmarks.output.figures import Figure
-from benchmarks.real_builds.scratch_home import CommandRun, link_home, tidemark
+from benchmarks.surroundings.scratch_home import CommandRun, link_home, tidemark
 from build.home import Home
 from runners.own_version import own_version
 from suites.metric_names import INSTRUCTIONS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.output.figures import Figure
 from benchmarks.output.intervals import ratio_interval
-from benchmarks.real_builds.scratch_home import CommandRun, link_home, tidemark
+from benchmarks.surroundings.scratch_home import CommandRun, link_home, tidemark
 from build.home import ROOT, Home
 from build.make import provide
 from build.version import parse_version

@@ -24,7 +24,7 @@ from benchmarks.kinds.drawn_sessions import DrawnHistory, drawn_runs, false_told
 from benchmarks.kinds.equal_sessions import NAMES, equal_sessions
 from benchmarks.kinds.told import ToldDifference, missed, told_worse
 from benchmarks.output.intervals import upper_bound
-from benchmarks.real_builds.scratch_home import CommandRun
+from benchmarks.surroundings.scratch_home import CommandRun
 from build.home import Home
 from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
