@@ -128,6 +128,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="a table of each kind of transactions",
     )
+    add("--plans", action="store_true", help="the whole plans of the steps whose plan changed")
     add("--format", choices=FORMATS, default="terminal", help=shown)
     add("--git", metavar="SOURCE", help=GIT_HELP)
     add("--history", metavar="PATH", help="default: history.db in Tidemark's output folder")
@@ -188,7 +189,8 @@ def _last_line(history: "Reader", comparison: Comparison, arguments: argparse.Na
 
 
 def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:
-    chosen, tables = arguments.format, {"costs": arguments.costs, "kinds": arguments.kinds}
+    chosen = arguments.format
+    tables = {"costs": arguments.costs, "kinds": arguments.kinds, "plans": arguments.plans}
     if chosen == "terminal":
         render_terminal(comparison, standard_output(), **tables)
     elif chosen == "markdown":

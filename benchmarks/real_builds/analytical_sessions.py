@@ -14,9 +14,10 @@ from build.home import Home
 from build.progress import Progress
 from build.version import Version
 from history.comparison.compare import compare
-from history.comparison.findings.plans import DECIDED, changed_plans
+from history.comparison.findings.plans import changed_plans
 from history.comparison.options import CompareOptions
 from history.comparison.result import ContenderComparison
+from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.series.variants import TWIN
 from history.store.records import PLANS, Run, RunStatus
@@ -27,6 +28,7 @@ from runners.measuring.variants import Variant
 from suites.definition import load_suite
 from suites.generators.load import Generator
 from suites.generators.queries.sessions import SESSIONS
+from suites.plans.trees import difference
 from suites.server import Address
 
 SUITE = load_suite("tpch")
@@ -98,7 +100,8 @@ def _planted_figures(
         (contender,) = compare(store, BASE, (other,), CompareOptions()).contenders
     different = _different(contender, other)
     flagged = {plan.step for plan in changed_plans(contender) if plan.base and plan.contender}
-    judged = {step.step for step in contender.steps if step.judged.verdict in DECIDED}
+    decided = (Verdict.REGRESSION, Verdict.IMPROVEMENT)
+    judged = {step.step for step in contender.steps if step.judged.verdict in decided}
     yield Figure(f"{what}: queries with another plan", len(different), "", at_least=1, note=_names(different))
     missed = different - flagged
     yield Figure(
@@ -119,7 +122,7 @@ def _different(contender: ContenderComparison, other: Version) -> set[str]:
     plans = contender.session.options[PLANS]
     assert isinstance(plans, dict)
     old, new = plans[str(BASE)], plans[str(other)]
-    return {step for step in old if old[step] != new[step]}
+    return {step for step in old if difference(old[step], new[step]) is not None}
 
 
 def _names(steps: set[str]) -> str:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from build.version import Engine
+from history.comparison.query_time import CPU_COSTS, QueryTime
 from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from suites.metric import Role
 from suites.metrics import METRICS, beside_verdict
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from history.comparison.profile_diff import FunctionChange
 
 MIN_SHARE = 0.5
-"""The share of the growth of the server's CPU time per query with which a function explains a regression.
+"""The share of a change of throughput with which CPU time explains it, and that of the growth of the server's
+CPU time per query with which a function explains a regression.
 
 Also that of the change of client time with which a wait explains one, or an improvement."""
 
@@ -65,7 +67,7 @@ class Explanation(StrEnum):
     """Whether a change of throughput is explained."""
 
     COST = "cost"
-    """A cost moved the way that explains it."""
+    """A cost moved the way that explains it, and far enough where its size is known."""
 
     PROFILE = "profile"
     """No cost is known to have moved so, but the profile names a function that takes more time per query."""
@@ -77,6 +79,10 @@ class Explanation(StrEnum):
     UNDECIDED = "undecided"
     """No cost is known to have moved so, and of a cost or a function it is not known whether it did."""
 
+    PARTLY = "partly"
+    """Costs moved the way that explains it, but CPU time explains less than MIN_SHARE of it: the rest is
+    waiting."""
+
     NONE = "none"
     """All recorded costs stayed the same or moved the other way, and no function and no wait is named."""
 
@@ -86,25 +92,34 @@ def explanation(
     beside: Sequence[Judged],
     gained: Sequence["FunctionChange"],
     waits: Sequence["FunctionChange"] = (),
+    time: QueryTime | None = None,
 ) -> Explanation | None:
     """Whether a change of throughput is explained, by `explained_by`'s `costs`, the profile and the waits.
 
     `gained` are the functions that gained most CPU time per query, `waits` those events in which queries
-    wait longer, or shorter, as the change has it. None when there is nothing to explain.
+    wait longer, or shorter, as the change has it. `time` says how far CPU time explains the change; None where
+    its size is not known. None when there is nothing to explain.
     """
     if costs is None:
         return None
-    if costs:
+    if costs and (time is None or time.explained_share >= MIN_SHARE):
         return Explanation.COST
-    named = explaining_functions(gained)
+    unknown = {
+        judged.metric
+        for judged in beside
+        if is_cost(judged.metric) and judged.pairs and judged.change is MetricChange.UNKNOWN
+    }
+    if time is not None and costs:
+        unknown &= CPU_COSTS.keys()  # no other cost has a size
+    # Where CPU time is known not to explain it, no part of it does.
+    named = explaining_functions(gained) if time is None or unknown else ()
     if any(function.own_interval is None or function.is_certain for function in named):
         return Explanation.PROFILE
     if any(wait.is_certain and (wait.own_share or 0.0) >= MIN_SHARE for wait in waits):
         return Explanation.WAIT
-    undecided = any(
-        is_cost(judged.metric) and judged.pairs and judged.change is MetricChange.UNKNOWN for judged in beside
-    )
-    return Explanation.UNDECIDED if undecided or named else Explanation.NONE
+    if unknown or named:
+        return Explanation.UNDECIDED
+    return Explanation.PARTLY if costs else Explanation.NONE
 
 
 def explaining_functions(gained: Sequence["FunctionChange"]) -> tuple["FunctionChange", ...]:

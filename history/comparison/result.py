@@ -19,6 +19,7 @@ from history.comparison.finding import Finding
 from history.comparison.options import CompareOptions
 from history.comparison.pairs import Failure, StepPairs
 from history.comparison.rounds.onset import Onset
+from history.comparison.query_time import QueryTime, query_time
 from history.comparison.verdict import (
     Gap,
     Judged,
@@ -70,6 +71,12 @@ class StepComparison:
 
     group: str = ""
     """The group of steps that it belongs to; empty without one."""
+
+    clients: int | None = None
+    """The clients of each version, each of which waits for its answers; None if that is not known."""
+
+    cores: int = 0
+    """The cores of the machine; 0 if they are not known."""
 
     trend: tuple[float | None, ...] = ()
     """The ratio of the judged metric in the last nights up to this one; None in a gap."""
@@ -143,15 +150,20 @@ class StepComparison:
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether throughput changed, and neither a cost nor the profile explains it or may explain it."""
-        return self.explanation is Explanation.NONE
+        """Whether throughput changed, and neither costs nor the profile explain most of it, or may do so."""
+        return self.explanation in (Explanation.NONE, Explanation.PARTLY)
+
+    @property
+    def query_time(self) -> QueryTime | None:
+        """How much longer a query takes, and how far CPU time explains it; None where that is not known."""
+        return query_time(self.metrics, self.clients, self.cores)
 
     @property
     def explanation(self) -> Explanation | None:
         """Whether the verdict is explained; None where there is nothing to be explained, or no cost."""
         names = frozenset() if self.client_time is None else self.client_time.waits
         waits = [event for event in self.moved_events if event.name in names]
-        return explanation(self.explained_by, self.beside, self.gained, waits)
+        return explanation(self.explained_by, self.beside, self.gained, waits, self.query_time)
 
     @property
     def moved_events(self) -> "tuple[FunctionChange, ...]":
@@ -263,15 +275,17 @@ class ContenderComparison:
 
     @cached_property
     def unrecorded(self) -> frozenset[str]:
-        """The metrics without a column, because no pair has them; instructions alone in most sessions."""
+        """The metrics without a column, because no pair of any step has them."""
         beside = [ratio for step in self.steps for ratio in step.beside]
         recorded = {ratio.metric for ratio in beside if ratio.pairs}
-        only = self.session.only_counted or self.session.is_imported
-        return frozenset(
-            ratio.metric
-            for ratio in beside
-            if ratio.metric not in recorded and (only or is_exact(ratio.metric))
-        )
+        return frozenset({ratio.metric for ratio in beside} - recorded)
+
+    @cached_property
+    def unmoved(self) -> frozenset[str]:
+        """The metrics beside the verdict that are the same in every step that has them, but instructions."""
+        beside = [judged for step in self.steps for judged in step.beside if judged.pairs]
+        moved = {judged.metric for judged in beside if judged.change is not MetricChange.SAME}
+        return frozenset({judged.metric for judged in beside} - moved - {INSTRUCTIONS})
 
     @cached_property
     def has_trends(self) -> bool:

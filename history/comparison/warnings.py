@@ -14,6 +14,9 @@ from history.store.records import DroppedRound, Run, Session, SessionStatus
 DISTURBED_PREFIX = "disturbed: "
 """The prefix of a run's warning about the disturbance of its round."""
 
+MAX_STEPS = 3
+"""The steps whose rounds a warning lists."""
+
 _FIGURE = re.compile(r"\d+(?:\.\d+)?")
 _DETAIL = re.compile(r" \(limit [^)]*\)|:.*")
 
@@ -95,13 +98,19 @@ def _of_disturbed_rounds(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def warnings_of_runs(runs: Sequence[Run]) -> Iterator[str]:
-    """What is to be known of single rounds, one line for each, but for what disturbed them."""
+    """What is to be known of single rounds of each version, but for what disturbed them.
+
+    Texts that differ only in figures are one line, with the steps and rounds.
+    """
+    kinds: defaultdict[tuple[str, str], list[Disturbed]] = defaultdict(list)
     for run in runs:
         for text in run.warnings:
             if not text.startswith(DISTURBED_PREFIX):
                 # An older Tidemark stored the whole output of other programs in further lines.
                 first, _, _ = text.partition("\n")
-                yield f"{run.version}, {run.step}, round {run.repetition}: {first}"
+                kinds[run.version, _FIGURE.sub("#", first)].append(Disturbed(run.step, run.repetition, first))
+    for (version, _), rounds in kinds.items():
+        yield f"{version}, {steps_and_rounds(rounds)}: {_merged([same.reason for same in rounds])}"
 
 
 def disturbed_rounds(runs: Iterable[Run]) -> list[Disturbed]:
@@ -133,11 +142,15 @@ def by_reason(disturbed: Iterable[Disturbed]) -> dict[str, list[Disturbed]]:
 
 
 def steps_and_rounds(disturbed: Sequence[Disturbed]) -> str:
-    """Return the steps with their rounds, such as `insert 1, 3-5; delete 2`."""
+    """Return the steps with their rounds, such as `insert 1, 3-5; delete 2`, at most MAX_STEPS of them."""
     rounds: defaultdict[str, set[int]] = defaultdict(set)
     for round_ in disturbed:
         rounds[round_.step].add(round_.round)
-    return "; ".join(f"{step} {ranges(numbers)}" for step, numbers in rounds.items())
+    named = [f"{step} {ranges(numbers)}" for step, numbers in rounds.items()]
+    more = len(named) - MAX_STEPS
+    return "; ".join(named[:MAX_STEPS]) + (
+        f"; {counted(more, 'more step', 'more steps')}" if more > 0 else ""
+    )
 
 
 def ranges(rounds: Iterable[int]) -> str:

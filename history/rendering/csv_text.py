@@ -59,6 +59,7 @@ def _explained(step: StepComparison) -> str | None:
         Explanation.UNDECIDED: str(Explanation.UNDECIDED),
         Explanation.PROFILE: str(Explanation.PROFILE),
         Explanation.WAIT: str(Explanation.WAIT),
+        Explanation.PARTLY: str(Explanation.PARTLY),
     }
     if step.explanation in without_costs:
         return without_costs[step.explanation]

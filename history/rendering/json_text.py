@@ -3,9 +3,10 @@
 from typing import Any
 
 from history.comparison.beside.curves import Curve, curves, shapes
+from history.comparison.beside.domain import domain_of
 from history.comparison.beside.overhead import Overhead, overheads
 from history.comparison.compare import exit_code
-from history.comparison.findings.plans import changed_plans
+from history.comparison.findings.plans import ChangedPlan, changed_plans
 from history.comparison.kinds import KindComparison
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
@@ -55,7 +56,8 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
             "cores": session.machine.cores,
         },
         "steps": [_step(step) for step in contender.steps],
-        "changed_plans": [vars(plan) for plan in changed_plans(contender)],
+        "domain": _domain(contender),
+        "changed_plans": [_plan(plan) for plan in changed_plans(contender)],
         **({"kinds": [_kind(kind) for kind in contender.kinds]} if contender.kinds else {}),
         "curves": [_curve(curve) for curve in curves(contender)],
         "overheads": [_overhead(overhead) for overhead in overheads(contender)],
@@ -76,6 +78,32 @@ def _failure(failure: Failure) -> dict[str, Any]:
 def _overhead(overhead: Overhead) -> dict[str, Any]:
     bounds = {"low": rounded(overhead.low), "high": rounded(overhead.high)}
     return {"step": overhead.step, "value": rounded(overhead.value), **bounds}
+
+
+def _domain(contender: ContenderComparison) -> dict[str, Any] | None:
+    found = domain_of(contender)
+    if found is None:
+        return None
+    known = {name: value for name, value in vars(found).items() if name != "clients"}
+    return {**known, "clients": [*found.clients], "not_seen": [*found.unseen], "text": found.text}
+
+
+def _query_time(step: StepComparison) -> dict[str, Any] | None:
+    """Return by what fractions of its time in the base a query takes longer, and what explains them."""
+    time = step.query_time
+    if time is None or step.explained_by is None:
+        return None
+    explained = {metric: rounded(part) for metric, (_, part) in time.explained.items()}
+    return {"longer": rounded(time.longer), "explained": explained, "rest": rounded(time.rest)}
+
+
+def _plan(plan: ChangedPlan) -> dict[str, Any]:
+    return {
+        "step": plan.step,
+        "text": plan.text,
+        "seconds": None if plan.seconds is None else [*map(rounded, plan.seconds)],
+        **dict(zip(("base", "contender"), (text for _, text in plan.sides), strict=True)),
+    }
 
 
 def _curve(curve: Curve) -> dict[str, Any]:
@@ -112,6 +140,7 @@ def _step(step: StepComparison) -> dict[str, Any]:
         "pairs": judged.pairs,
         "interval": _interval(judged.interval),
         "explained_by": step.explained_by,
+        "query_time": _query_time(step),
         "variation": step.variation,
         "smallest_visible": rounded(step.smallest_visible),
         "base_drift": rounded(step.base_drift),

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from history.comparison.beside.curves import curves
 from history.comparison.beside.open_connections import connection_costs
+from history.comparison.findings.plans import changed_plans
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
-from history.escaping.markdown import Markdown, columns, joined, md, row
+from history.escaping.markdown import Markdown, columns, indented, joined, md, row
 from history.rendering.notes import notes
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
@@ -25,25 +26,34 @@ from history.rendering.table import (
     kind_rows,
     kinds_legends,
     legend,
+    outcome,
     rows,
     title,
 )
 
 
-def render_markdown(comparison: Comparison, *, costs: bool = False, kinds: bool = False) -> Markdown:
-    """Return tables and notes; `costs` adds a table of all costs of each step, `kinds` one of kinds."""
+def render_markdown(
+    comparison: Comparison, *, costs: bool = False, kinds: bool = False, plans: bool = False
+) -> Markdown:
+    """Return tables and notes.
+
+    `costs` adds a table of all costs of each step, `kinds` one of kinds, `plans` the whole plans of the steps
+    with another one.
+    """
     lines = (
         line
         for contender in comparison.contenders
-        for line in _lines(comparison, contender, costs=costs, kinds=kinds)
+        for line in _lines(comparison, contender, costs=costs, kinds=kinds, plans=plans)
     )
     return joined([*lines, ""])
 
 
 def _lines(
-    comparison: Comparison, contender: ContenderComparison, *, costs: bool, kinds: bool
+    comparison: Comparison, contender: ContenderComparison, *, costs: bool, kinds: bool, plans: bool
 ) -> Iterator[str]:
     yield md("### {}", title(comparison, contender))
+    yield ""
+    yield md("{}", outcome(contender))
     yield ""
     yield from _table(heads(contender), rows(contender))
     for curve in curves(contender):
@@ -58,12 +68,18 @@ def _lines(
         yield from _table(COSTS_HEADS, (row for step in contender.steps for row in costs_rows(step)))
     if kinds and contender.kinds:
         yield from _table(KIND_HEADS, kind_rows(contender.kinds))
-    legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
-    legends += [costs_legend(contender)] if costs else []
+    legends = [*legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
+    legends += costs_legend(contender) if costs else []
     legends += kinds_legends(contender, kinds)
-    for note in (*legends, *notes(comparison, contender)):
+    for note in notes(comparison, contender, legends):
         yield md("- {}", note)
     yield ""
+    for plan in changed_plans(contender) if plans else ():
+        for side, text in plan.sides:
+            yield md("{}, plan of {}:", plan.step, side)
+            yield ""
+            yield indented(text)
+            yield ""
 
 
 def _table(heads_: Sequence[str], body: Iterable[Row]) -> Iterator[str]:

@@ -1,16 +1,13 @@
 """A comparison as the body of an issue or a job summary: a sentence, what changed, and the rest collapsed."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from build.version import Version
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRAITS, Tone
-from history.counts import counted
 from history.escaping.markdown import Markdown, columns, cut, joined, md
-from history.numbers import bounds, two_decimals
 from history.rendering.markdown import table_row
-from history.rendering.notes import basis, findings_lines, unknown_lines
+from history.rendering.notes import basis, told
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     LEFT,
@@ -19,11 +16,11 @@ from history.rendering.table import (
     heads,
     legend,
     mean_rows,
+    outcome,
     rows,
     step_row,
     title,
 )
-from suites.metric import Better
 
 MAX_CHARACTERS = 65_000
 """The length of a summary at most. GitHub allows 65,536 in an issue; the rest is left for text around it."""
@@ -49,41 +46,7 @@ def sentence(
     comparison: Comparison, contender: ContenderComparison, names: Mapping[Version, str] = NO_NAMES
 ) -> str:
     """Return one sentence on a contender as plain text: how many steps have which verdict, the worst step."""
-    trades = sum(step.is_trade for step in contender.steps)
-    counts = Counter(step.judged.verdict for step in contender.steps if not step.is_trade)
-    parts = [
-        f"{counts[verdict]} {verdict if counts[verdict] == 1 else traits.plural}"
-        for verdict, traits in TRAITS.items()
-    ]
-    if trades:
-        parts.insert(0, counted(trades, "trade"))
-    if counts[None]:
-        parts.append(f"{counts[None]} without a verdict")
-    worst = _worst(contender.steps)
-    tail = f"; worst: {worst.step} {_ratio_text(worst)}" if worst is not None else ""
-    worse = [found for step in contender.steps for found in step.findings if found.is_worse]
-    tail += f"; {counted(len(worse), 'finding')} that is worse" if len(worse) == 1 else ""
-    tail += f"; {len(worse)} findings that are worse" if len(worse) > 1 else ""
-    return f"{title(comparison, contender, names)}: {', '.join(parts)}{tail}."
-
-
-def _ratio_text(step: StepComparison) -> str:
-    return f"{two_decimals(step.judged.value)} ({bounds(step.judged.interval)})"
-
-
-def _worst(steps: Sequence[StepComparison]) -> StepComparison | None:
-    """The worst regression; without one the step furthest on the bad side that is inconclusive."""
-    severe = [verdict for verdict, traits in TRAITS.items() if traits.severity]
-    for verdict in sorted(severe, key=lambda verdict: -TRAITS[verdict].severity):
-        candidates = [step for step in steps if step.judged.verdict is verdict and step.judged.value]
-        if candidates:
-            return min(candidates, key=_goodness)
-    return None
-
-
-def _goodness(step: StepComparison) -> float:
-    sign = 1 if step.judged.better is Better.HIGHER else -1
-    return sign * (step.judged.value or 1)
+    return f"{title(comparison, contender, names)}: {outcome(contender)}"
 
 
 def _blocks(
@@ -95,13 +58,13 @@ def _blocks(
         yield _table(heads(contender), (step_row(contender, step) for step in shown))
     else:
         yield md("No step changed, and none is open beyond the threshold.\n")
-    told = [*findings_lines(contender), *unknown_lines(contender)]
-    if told:
-        yield joined([*(md("- {}", line) for line in told), ""])
+    said = told(contender)
+    if said:
+        yield joined([*(md("- {}", line) for line in said), ""])
     means = list(mean_rows(contender))
     yield md("Geometric means: {}.\n", ", ".join(f"{row[0].text} {row[3].text}" for row in means))
-    legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
-    lines = [*legends, *basis(comparison, contender)]
+    legends = [*legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
+    lines = basis(comparison, contender, legends)
     yield md(
         "<details><summary>All steps, and what the numbers rest on</summary>\n\n{}\n{}\n\n</details>\n",
         _table(heads(contender), rows(contender)),

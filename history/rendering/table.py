@@ -1,5 +1,6 @@
 """The tables shared by terminal and Markdown: column heads, and rows of cells with a tone."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from history.comparison.exact import is_exact
 from history.comparison.kinds import KindComparison
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone, verdict_of
+from history.counts import counted
 from history.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metric import Better, Metric, Role
@@ -60,43 +62,83 @@ def title(
     return f"{text}; configuration and durability ({durability}) are part of the comparison"
 
 
-def legend(contender: ContenderComparison) -> str:
-    """Return the explanation of the columns of the table of verdicts."""
-    shown = beside_verdict(contender.engines, contender.session.primary)
-    names = [name for name in shown if name not in contender.unrecorded]
-    columns = [METRICS[name] for name in names if head_of(name)]
-    return (
-        f"Ratios are contender (new) over base. {_explained(columns, Better.LOWER, 'less is better')}"
-        f"{_explained(columns, Better.HIGHER, 'more is better')}"
-        "+ more, - less, by the rules of a verdict; ? marks a verdict that no cost explains."
-    )
+def outcome(contender: ContenderComparison) -> str:
+    """Return a sentence on a contender: how many steps have which verdict, the worst step, the findings."""
+    trades = sum(step.is_trade for step in contender.steps)
+    counts = Counter(step.judged.verdict for step in contender.steps if not step.is_trade)
+    parts = [
+        f"{counts[verdict]} {verdict if counts[verdict] == 1 else traits.plural}"
+        for verdict, traits in TRAITS.items()
+    ]
+    if trades:
+        parts.insert(0, counted(trades, "trade"))
+    if counts[None]:
+        parts.append(f"{counts[None]} without a verdict")
+    worst = _worst(contender.steps)
+    tail = f"; worst: {worst.step} {_ratio_text(worst)}" if worst is not None else ""
+    worse = [found for step in contender.steps for found in step.findings if found.is_worse]
+    tail += f"; {counted(len(worse), 'finding')} that is worse" if len(worse) == 1 else ""
+    tail += f"; {len(worse)} findings that are worse" if len(worse) > 1 else ""
+    return f"{', '.join(parts)}{tail}."
 
 
-def _explained(columns: Sequence[Metric], better: Better, suffix: str) -> str:
-    """Return a sentence on the columns of one direction, costs first, and a space; empty without columns."""
-    metrics = [metric for metric in columns if metric.better is better]
-    costs = ", ".join(metric.legend for metric in metrics if metric.role is Role.COST)
-    others = [metric.legend for metric in metrics if metric.role is not Role.COST]
-    parts = [f"Per query: {costs}", *others] if costs else others
-    return f"{'; '.join(parts)}: {suffix}. " if parts else ""
+def _ratio_text(step: StepComparison) -> str:
+    return f"{two_decimals(step.judged.value)} ({bounds(step.judged.interval)})"
 
 
-def costs_legend(contender: ContenderComparison) -> str:
+def _worst(steps: Sequence[StepComparison]) -> StepComparison | None:
+    """The worst regression; without one the step furthest on the bad side that is inconclusive."""
+    severe = [verdict for verdict, traits in TRAITS.items() if traits.severity]
+    for verdict in sorted(severe, key=lambda verdict: -TRAITS[verdict].severity):
+        candidates = [step for step in steps if step.judged.verdict is verdict and step.judged.value]
+        if candidates:
+            return min(candidates, key=_goodness)
+    return None
+
+
+def _goodness(step: StepComparison) -> float:
+    sign = 1 if step.judged.better is Better.HIGHER else -1
+    return sign * (step.judged.value or 1)
+
+
+DIRECTIONS = ((Better.LOWER, "less is better"), (Better.HIGHER, "more is better"))
+
+LEGEND = "Ratios are new over base: + more, - less, for certain; ? a change that costs do not explain."
+
+
+def legend(contender: ContenderComparison) -> list[str]:
+    """Return the explanation of the columns of the table of verdicts, and which metrics have none."""
+    beside = beside_verdict(contender.engines, contender.session.primary)
+    named = [METRICS[name] for name in beside if head_of(name)]
+    columns = [row for row in named if row.name not in contender.unrecorded | contender.unmoved]
+    same = ", ".join(row.column for row in named if row.name in contender.unmoved)
+    return [LEGEND, *_explained(columns), *([f"The same in every step: {same}."] if same else [])]
+
+
+def _explained(columns: Sequence[Metric]) -> Iterator[str]:
+    """Yield a sentence on the costs of a query, and one on the other columns."""
+    for better, words in DIRECTIONS:
+        metrics = [metric for metric in columns if metric.better is better]
+        costs = ", ".join(metric.legend for metric in metrics if metric.role is Role.COST)
+        others = "; ".join(metric.legend for metric in metrics if metric.role is not Role.COST)
+        sentences = [*([f"Per query: {costs}."] if costs else []), *([f"{others}."] if others else [])]
+        yield from sentences[:-1]
+        yield from (f"{last} {words[0].upper()}{words[1:]}." for last in sentences[-1:])
+
+
+def costs_legend(contender: ContenderComparison) -> list[str]:
     """Return the explanation of the table of costs, for metrics without a column in the first table."""
     shown = beside_verdict(contender.engines, contender.session.primary)
     metrics = [METRICS[name] for name in shown if not head_of(name)]
-    words = {Better.HIGHER: ", more is better", Better.LOWER: ", less is better", Better.NEITHER: ""}
-    return " ".join(
-        (
-            "Second table: means of the paired rounds, geometric where there is a ratio; there is none when "
-            "a value is zero.",
-            *(
-                f"{metric.label}: {metric.legend}{words[metric.better]}."
-                for metric in metrics
-                if metric.legend
-            ),
-        )
-    )
+    words = {**dict(DIRECTIONS), Better.NEITHER: ""}
+    return [
+        "Second table: means of the paired rounds, geometric where no value is zero and there is a ratio.",
+        *(
+            f"{metric.label}: {metric.legend}{', ' if words[metric.better] else ''}{words[metric.better]}."
+            for metric in metrics
+            if metric.legend
+        ),
+    ]
 
 
 def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> list[str]:
@@ -108,10 +150,15 @@ def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> lis
 
 
 def left_out(contender: ContenderComparison, width: int) -> tuple[str, ...]:
-    """Return the metrics to leave out so that the table of verdicts fits `width` columns."""
+    """Return the metrics to leave out so that the table of verdicts fits `width` columns.
+
+    Those that moved in no step go first.
+    """
     widths = _widths(contender)
+    moved = {judged.metric for step in contender.steps for judged in step.beside if _has_moved(judged)}
     shown = [METRICS[ratio.metric] for ratio in _shown(contender, contender.steps[0])]
-    giving_way = sorted((metric for metric in shown if metric.gives_way), key=lambda metric: metric.gives_way)
+    giving_way = [metric for metric in shown if metric.gives_way]
+    giving_way.sort(key=lambda metric: (metric.name in moved, metric.gives_way))
     candidates = [metric.name for metric in giving_way]
     needed = sum(widths.values()) + len(widths) - 1
     for count, metric in enumerate(candidates):
@@ -119,6 +166,10 @@ def left_out(contender: ContenderComparison, width: int) -> tuple[str, ...]:
             return tuple(candidates[:count])
         needed -= widths[head_of(metric)] + 1
     return tuple(candidates)
+
+
+def _has_moved(judged: Judged) -> bool:
+    return judged.change in (MetricChange.MORE, MetricChange.LESS)
 
 
 def _widths(contender: ContenderComparison) -> dict[str, int]:
@@ -246,7 +297,7 @@ def _shown(
     contender: ContenderComparison, step: StepComparison, left_out: Collection[str] = ()
 ) -> list[Judged]:
     """Return the metrics with a column beside the judged one."""
-    hidden = {*left_out, *contender.unrecorded}
+    hidden = {*left_out, *contender.unrecorded, *contender.unmoved}
     return [ratio for ratio in step.beside if head_of(ratio.metric) and ratio.metric not in hidden]
 
 
@@ -288,9 +339,8 @@ KIND_HEADS = (
 KINDS_LEFT = ("step", "kind", "verdict")
 
 KINDS_LEGEND = (
-    "Kinds: transactions committed per second, with the latency of the contender (new) and its ratio to the "
-    "base, max/s being the slowest in each second, the median of all seconds; retried and refused, of the "
-    "contender, per committed one. All their intervals hold together."
+    "Kinds: transactions committed per second, and the latency of the contender with its ratio to the base.",
+    "max/s: the slowest of each second, median of all; retried and refused: of the contender, per commit.",
 )
 
 
@@ -298,7 +348,7 @@ def kinds_legends(contender: ContenderComparison, asked: bool) -> list[str]:
     """Return the explanation of the table, or a note why it is not there although it was `asked` for."""
     if not asked:
         return []
-    return [KINDS_LEGEND if contender.kinds else "No kinds: the suite does not tell transactions apart."]
+    return [*KINDS_LEGEND] if contender.kinds else ["No kinds: the suite does not tell transactions apart."]
 
 
 def kind_rows(kinds: Sequence[KindComparison]) -> Iterator[Row]:

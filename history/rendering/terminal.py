@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from history.comparison.beside.curves import curves
 from history.comparison.beside.open_connections import connection_costs
+from history.comparison.findings.plans import changed_plans
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
-from history.rendering.notes import notes
+from history.rendering.notes import basis, told
 from history.rendering.plain_table import BOLD, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
@@ -30,6 +31,7 @@ from history.rendering.table import (
     left_out,
     legend,
     mean_rows,
+    outcome,
     step_row,
     title,
 )
@@ -44,40 +46,58 @@ _STYLES = {
 
 
 def render_terminal(
-    comparison: Comparison, screen: Screen, *, costs: bool = False, kinds: bool = False
+    comparison: Comparison,
+    screen: Screen,
+    *,
+    costs: bool = False,
+    kinds: bool = False,
+    plans: bool = False,
 ) -> None:
     """Print a table with notes per contender.
 
-    `costs` adds a table of all costs of each step, `kinds` one of the kinds of transactions.
+    `costs` adds a table of all costs of each step, `kinds` one of the kinds of transactions, `plans` the
+    whole plans of the steps with another one.
     """
     for contender in comparison.contenders:
         screen.line(title(comparison, contender), BOLD)
+        screen.line(outcome(contender))
         without = left_out(contender, screen.width)
         _verdicts(contender, without, screen)
         screen.line()
-        for curve in curves(contender):
-            screen.line(f"{curve.step}: {curve.unit} by clients", BOLD)
-            screen.table(CURVE_HEADS, [[_fields(row) for row in curve_rows(curve)]], LEFT)
-            screen.line()
-        if held := [connection_row(cost) for cost in connection_costs(contender)]:
-            screen.line(CONNECTION_TITLE, BOLD)
-            screen.table(CONNECTION_HEADS, [[_fields(row) for row in held]], LEFT)
-            screen.line()
-        if costs:
-            sections = [[_fields(row) for row in costs_rows(step)] for step in contender.steps]
-            screen.table(COSTS_HEADS, [section for section in sections if section], LEFT)
-            screen.line()
-        if kinds and contender.kinds:
-            screen.table(KIND_HEADS, [[_fields(row) for row in kind_rows(contender.kinds)]], KINDS_LEFT)
-            screen.line()
-        legends = [legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
-        legends += [costs_legend(contender)] if costs else []
+        _further_tables(contender, screen, costs=costs, kinds=kinds)
+        legends = [*legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
+        legends += costs_legend(contender) if costs else []
         legends += kinds_legends(contender, kinds)
         if without:
             names = ", ".join(map(head_of, without))
-            legends.append(f"Columns that do not fit: {names}; use --costs or a wider terminal.")
-        for note in (*legends, *notes(comparison, contender)):
-            screen.line(note)
+            legends.append(f"Columns that do not fit: {names}; --costs has all metrics.")
+        for paragraph in (told(contender), basis(comparison, contender, legends)):
+            for line in paragraph:
+                screen.line(line)
+            screen.line()
+        for plan in changed_plans(contender) if plans else ():
+            for side, text in plan.sides:
+                screen.line(f"{plan.step}, plan of {side}", BOLD)
+                screen.lines(text.splitlines())
+                screen.line()
+
+
+def _further_tables(contender: ContenderComparison, screen: Screen, *, costs: bool, kinds: bool) -> None:
+    """Print the tables below that of verdicts, with what the session has of them."""
+    for curve in curves(contender):
+        screen.line(f"{curve.step}: {curve.unit} by clients", BOLD)
+        screen.table(CURVE_HEADS, [[_fields(row) for row in curve_rows(curve)]], LEFT)
+        screen.line()
+    if held := [connection_row(cost) for cost in connection_costs(contender)]:
+        screen.line(CONNECTION_TITLE, BOLD)
+        screen.table(CONNECTION_HEADS, [[_fields(row) for row in held]], LEFT)
+        screen.line()
+    if costs:
+        sections = [[_fields(row) for row in costs_rows(step)] for step in contender.steps]
+        screen.table(COSTS_HEADS, [section for section in sections if section], LEFT)
+        screen.line()
+    if kinds and contender.kinds:
+        screen.table(KIND_HEADS, [[_fields(row) for row in kind_rows(contender.kinds)]], KINDS_LEFT)
         screen.line()
 
 

@@ -16,7 +16,7 @@ from report.markup.frame import Page
 from report.markup.metrics import described
 from report.markup.parts import bullets, commands, facts, legend, section, tone_of
 from report.pages.session import plain_sentence
-from report.pages.verdicts import findings, verdict_table
+from report.pages.verdicts import findings, plans, verdict_table
 
 
 def comparison_page(comparison: Comparison) -> Page:
@@ -74,6 +74,7 @@ def _contender(comparison: Comparison, compared: ContenderComparison, heading: s
         ),
         verdict_table(compared, lambda step: ""),
         findings(compared, str),
+        plans(compared, str),
         interval_figure(
             rows,
             f"{described(compared.steps[0].judged.row)}: {compared.contender} over {compared.base}, "

@@ -15,7 +15,7 @@ from report.markup.formats import amount, moment, typeset
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_parts
 from report.markup.parts import bullets, commands, facts, legend, note, numbers, numeric, section, table
-from report.pages.verdicts import debt, findings, table_beside, verdict_table
+from report.pages.verdicts import debt, findings, plans, table_beside, verdict_table
 from report.values.catalog import SessionKind
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
@@ -149,6 +149,7 @@ def _contender(
         f"{contender.contender} against {contender.base}",
         verdict_table(contender, address),
         findings(contender, clearance.text),
+        plans(contender, clearance.text),
         debt(contender, resets, address),
         h.details(open=bool(contender.warnings))[
             h.summary["What the numbers rest on, and warnings"],

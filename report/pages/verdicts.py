@@ -5,6 +5,8 @@ from collections.abc import Callable, Container, Iterator, Sequence
 import htpy as h
 from markupsafe import Markup
 
+from history.comparison.beside.domain import domain_of
+from history.comparison.findings.plans import changed_plans
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, verdict_of
 from history.rendering.notes import findings_lines, unknown_lines
@@ -108,11 +110,14 @@ def table_beside(contender: ContenderComparison, metric: str) -> h.Node:
 
 
 def findings(contender: ContenderComparison, cleared: Callable[[str], str]) -> h.Node:
-    """Return what is certain beside the verdicts, and what is unknown; `cleared` hides names of boxes."""
+    """Return what is certain beside the verdicts, what is unknown, and the domain; `cleared` hides names of
+    boxes."""
     lines = [*findings_lines(contender), *unknown_lines(contender)]
-    if not lines:
-        return None
-    return section("Beside the verdicts", bullets(typeset(cleared(line)) for line in lines))
+    domain = domain_of(contender)
+    return [
+        section("Beside the verdicts", bullets(typeset(cleared(line)) for line in lines)) if lines else None,
+        h.p(".quiet")[typeset(domain.text)] if domain is not None else None,
+    ]
 
 
 def _plain_verdict(judged: Judged) -> str:
@@ -136,7 +141,7 @@ def _fingerprint(step: StepComparison) -> h.Node:
         ratio = next((by_name[name] for name in names if name in by_name and by_name[name].pairs), None)
         label = metric_name(names[0])
         marks.append(CostMark(label, ratio.value if ratio else None, _tone(ratio)))
-    why = "no cost explains the change of throughput: perhaps it waited" if step.is_unexplained else ""
+    why = "costs explain less than half of the change: perhaps it waited" if step.is_unexplained else ""
     return fingerprint(marks, why)
 
 
@@ -190,6 +195,23 @@ def _cost(ratio: Judged | None) -> Markup:
     unit = METRICS[ratio.metric].unit
     title = f"{metric_name(ratio.metric)}: {amount(ratio.base)} to {amount(ratio.contender)} {unit}"
     return cost_cell(ratio.metric, ratio.value, ratio.change, f"{title}, interval {bounds(ratio.interval)}")
+
+
+def plans(contender: ContenderComparison, cleared: Callable[[str], str]) -> h.Node:
+    """Return the whole plans of the steps whose plan changed; `cleared` says what of them may be shown."""
+    return [
+        h.details[
+            h.summary[f"Plans of {plan.step}"],
+            [
+                [
+                    h.h3[f"Plan of {side}"],
+                    h.pre(tabindex="0", role="group", aria_label=f"plan of {side}")[cleared(text)],
+                ]
+                for side, text in plan.sides
+            ],
+        ]
+        for plan in changed_plans(contender)
+    ]
 
 
 def _columns(contender: ContenderComparison) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from history.comparison.beside.domain import domain_of
 from history.comparison.finding import Finding
 from history.comparison.findings.moved_metrics import unknown_metrics
 from history.comparison.findings.sources import EVENTS, FAILURES
@@ -10,7 +11,7 @@ from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import MetricChange, Verdict
 from history.escaping.markdown import Markdown, joined, md, row
 from history.numbers import DASH
-from history.rendering.notes import findings_lines
+from history.rendering.notes import explained_lines, findings_lines
 from history.stats.estimators import Interval
 from runners.trying.changes import StepChange
 from runners.trying.sides import Sides
@@ -193,14 +194,25 @@ def markdown(answer: TryAnswer, page: str) -> Markdown:
     """Return the summary as Markdown, for a terminal and the summary of a job; `page` is the file to mail."""
     lines: list[str] = [md("## Try: {}", answer.sides.described), "", md("**{}**", answer.headline), ""]
     lines += [md("| {} | {} | {} |\n|:--|--:|--:|", *heads(answer)), *map(row, table(answer)), ""]
-    lines += [md("- {}", change.text) for change in answer.changes]
     for comparison in (answer.timed, answer.counted):
         for contender in comparison.contenders if comparison is not None else ():
             lines += [md("- {}", line) for line in findings_lines(contender)]
+    lines += [md("- {}", change.text) for change in answer.changes]
+    lines += [md("- {}", line) for step in answer.steps if step.timed for line in explained_lines(step.timed)]
+    lines += [md("- {}", line) for line in domains(answer)]
     lines += [md("- failed: {}", failure) for failure in answer.failures]
     lines += [md("- {}", line) for line in basis(answer)]
     lines += [md("- page to mail: {}", page), ""]
     return joined(lines)
+
+
+def domains(answer: TryAnswer) -> Iterator[str]:
+    """Yield on what the rounds were measured, or else counted, and what cannot be seen there."""
+    comparison = answer.timed or answer.counted
+    for contender in comparison.contenders if comparison is not None else ():
+        domain = domain_of(contender)
+        if domain is not None:
+            yield domain.text
 
 
 def heads(answer: TryAnswer) -> Sequence[str]:

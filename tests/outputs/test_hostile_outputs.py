@@ -45,7 +45,7 @@ STEP, BOX, OTHER = hostile(SLOWED), hostile("db1"), "postgres@18.6"
 
 SHOWN: dict[Path_, list[list[str]]] = {
     ("compare",): [
-        [BASE, OTHER, "--costs", "--kinds"],
+        [BASE, OTHER, "--costs", "--kinds", "--plans"],
         [BASE, OTHER, "--since", "2026-03-20", "--machine", BOX],
         [BASE, "postgres@9.6", "--session", hostile("x")],
     ],

@@ -3,39 +3,62 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from history.comparison.result import ContenderComparison
-from history.comparison.verdict import Verdict
-from history.store.records import LIMIT_SECONDS, PLANS
+from history.comparison.beside.clients import clients_of
+from history.comparison.result import ContenderComparison, StepComparison
+from history.numbers import amount
+from history.store.records import PLANS, Session
 from suites.keys.levels import plain_name
-from suites.plans.trees import difference
-
-DECIDED = (Verdict.REGRESSION, Verdict.IMPROVEMENT)
+from suites.metric_names import PRIMARY
+from suites.plans.trees import PlanDifference, difference
 
 
 @dataclass(frozen=True)
 class ChangedPlan:
-    """The plans of one step that differ."""
+    """The plans of one step that differ by more than estimates."""
 
     step: str
     base: str
     contender: str
+    difference: PlanDifference
+    seconds: tuple[float, float] | None
+    """The time of a query in base and contender; None where it was not measured."""
+
+    @property
+    def sides(self) -> tuple[tuple[str, str], ...]:
+        """The name of each side, and its plan."""
+        return ("base", self.base), ("new", self.contender)
+
+    @property
+    def text(self) -> str:
+        """The first step of the plan that differs, and the time of a query, in one line."""
+        text = f"another plan: {self.difference.text}"
+        if self.seconds is None:
+            return text
+        unit, factor = ("s", 1.0) if max(self.seconds) >= 1 else ("ms", 1000.0)
+        base, contender = (amount(float(f"{seconds * factor:.3g}")) for seconds in self.seconds)
+        return f"{text}; {base} -> {contender} {unit}"
 
 
 def changed_plans(contender: ContenderComparison) -> Iterator[ChangedPlan]:
-    """Yield the steps whose plan changed, within one session and engine.
-
-    They are those with a verdict of a change, and in a session of long queries all, with those that were
-    over their limit and have no ratio.
-    """
+    """Yield the steps whose plan changed, within one session and engine, whatever their verdict."""
     plans = contender.session.options.get(PLANS)
     if contender.nights is not None or len(contender.engines) > 1 or not isinstance(plans, dict):
         return
     old, new = (plans.get(str(version)) for version in (contender.base, contender.contender))
     if not isinstance(old, dict) or not isinstance(new, dict):
         return
-    long_queries = LIMIT_SECONDS in contender.session.options
     for step in contender.steps:
-        if long_queries or step.judged.verdict in DECIDED:
-            base, other = (side.get(plain_name(step.step)) for side in (old, new))
-            if isinstance(base, str) and isinstance(other, str) and difference(base, other):
-                yield ChangedPlan(step.step, base, other)
+        base, other = (side.get(plain_name(step.step)) for side in (old, new))
+        if not (isinstance(base, str) and isinstance(other, str)):
+            continue
+        found = difference(base, other)
+        if found is not None:
+            yield ChangedPlan(step.step, base, other, found, _seconds(contender.session, step))
+
+
+def _seconds(session: Session, step: StepComparison) -> tuple[float, float] | None:
+    """Return the time of a query on both sides: clients over throughput."""
+    rate, clients = step.by(PRIMARY), clients_of(session, step.step)
+    if rate is None or not (rate.base and rate.contender and clients):
+        return None
+    return clients / rate.base, clients / rate.contender

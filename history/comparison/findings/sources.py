@@ -42,7 +42,7 @@ def _onset(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Fi
 
 def _plans(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
     for plan in changed_plans(contender):
-        yield Finding(PLANS, plan.step, "", Bearing.TOLD, "the plan changed")
+        yield Finding(PLANS, plan.step, "", Bearing.TOLD, plan.text)
 
 
 SOURCES: Mapping[str, Source] = {

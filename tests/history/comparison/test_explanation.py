@@ -8,6 +8,7 @@ from history.comparison.explanation import Explanation, Variation, explained_by,
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.profile_diff import Cost, FunctionChange
+from history.comparison.query_time import QueryTime
 from history.comparison.verdict import (
     Gap,
     Judged,
@@ -175,6 +176,26 @@ def test_the_profile_is_evidence_and_an_undecided_cost_is_not_the_same(
 ) -> None:
     beside = [went(metric, change) for metric, change in zip(COSTS, costs, strict=False)]
     assert explanation(explained_by("qps", REGRESSION, beside), beside, gained) is found
+
+
+@pytest.mark.parametrize(
+    ("costs", "part", "gained", "found"),
+    [
+        ({CPU: MORE}, 0.32, [], Explanation.COST),
+        ({CPU: MORE}, 0.03, [], Explanation.PARTLY),
+        ({CPU: SAME, WAL: MORE}, 0.0, [], Explanation.PARTLY),  # bytes have no size in time
+        ({CPU: UNKNOWN, WAL: MORE}, 0.0, [], Explanation.UNDECIDED),
+        ({CPU: MORE, READ: UNKNOWN}, 0.03, [], Explanation.PARTLY),
+        ({CPU: SAME}, 0.0, [function(5, 1.2, 1)], Explanation.NONE),  # CPU time stayed the same
+        ({CPU: UNKNOWN}, 0.0, [function(5, 1.2, 1)], Explanation.PROFILE),
+    ],
+)
+def test_a_cost_explains_as_far_as_it_goes(
+    costs: dict[str, MetricChange], part: float, gained: list[FunctionChange], found: Explanation
+) -> None:
+    beside = [went(metric, change) for metric, change in costs.items()]
+    time = QueryTime(0.41, {CPU: (0.04, part)} if part else {})
+    assert explanation(explained_by("qps", REGRESSION, beside), beside, gained, time=time) is found
 
 
 def test_nothing_to_explain_needs_no_explanation() -> None:

@@ -71,7 +71,7 @@ def test_people_read_how_many_layouts_it_rests_on(store: Store) -> None:
     comparison = compared(store, LAID_OUT)
     said = "\n".join(notes(comparison, comparison.contenders[0]))
     assert "12 rounds in 3 layouts a side" in said
-    assert "hold together and for other layouts than these 3 of each side, with 98 % confidence" in said
+    assert "98 % confidence together, by metric, for other layouts too" in said
     assert "calibrate" not in said, "a calibration says nothing of layouts"
     assert json.loads(render_json(comparison))["contenders"][0]["session"]["layouts"] == 3
 

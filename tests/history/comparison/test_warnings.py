@@ -62,5 +62,5 @@ def test_the_output_of_a_program_in_an_old_warning_is_not_repeated() -> None:
     )
     run = Run(0, "postgres@18.6", "", "insert", 1, 4, 0, RunStatus.FINISHED, None, {}, (text,))
     assert list(warnings_of_runs([run])) == [
-        "postgres@18.6, insert, round 4: no profile: inferno cannot fold the samples"
+        "postgres@18.6, insert 4: no profile: inferno cannot fold the samples"
     ]

@@ -237,7 +237,7 @@ def test_the_threshold_over_nights_is_that_of_counts(
 ) -> None:
     words = [BASE, BRANCH, "--history", str(judged), "--suite", suite_of(INSTRUCTIONS)]
     program.main([*words, "--since", "2026-03-01", "--metric", INSTRUCTIONS])
-    assert "threshold 0.5 %" in " ".join(capsys.readouterr().out.split())
+    assert "Threshold 0.5 %" in " ".join(capsys.readouterr().out.split())
 
 
 def test_every_link_to_a_metric_leads_somewhere(pages: Path) -> None:

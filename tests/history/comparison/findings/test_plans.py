@@ -7,7 +7,6 @@ import pytest
 
 import compare as program
 from history.open import open_store
-from history.store.records import LIMIT_SECONDS
 from suites.plans.trees import normalized
 from tests.history.handmade import record_steps, session_start
 
@@ -15,51 +14,41 @@ BASE, NEW = "postgres@17.11", "postgres@18.6"
 BITMAP, INDEX = "Bitmap Heap Scan on t\n  ->  Bitmap Index Scan on k", "Index Scan using k on t"
 
 
-def compared(path: Path, new_qps: float, limit: float | None = None, /, **new_plans: str) -> None:
+def compared(path: Path, new_qps: float, /, *options: str, **new_plans: str) -> None:
     steps = {"point": {BASE: [100.0] * 3, NEW: [new_qps] * 3}, "scan@8": {BASE: [100.0] * 3, NEW: [80.0] * 3}}
-    start = replace(
-        session_start(), options={"versions": [BASE, NEW], **({LIMIT_SECONDS: limit} if limit else {})}
-    )
+    start = replace(session_start(), options={"versions": [BASE, NEW], "threads": 8})
     with open_store(path) as store:
         session = record_steps(store, start, steps, status=None)
         store.record_plans(session, BASE, {"point": BITMAP, "scan": "Seq Scan on t"})
         store.record_plans(session, NEW, {"point": BITMAP, "scan": "Seq Scan on t", **new_plans})
-    program.main([BASE, NEW, "--history", str(path), "--format", "markdown"])
+    program.main([BASE, NEW, "--history", str(path), "--format", "markdown", *options])
 
 
-@pytest.mark.parametrize(
-    ("qps", "plans", "said"),
-    [
-        (80.0, {"point": INDEX}, True),
-        (130.0, {"point": INDEX}, True),
-        (100.0, {"point": INDEX}, False),
-        (80.0, {}, False),
-    ],
-)
-def test_a_verdict_with_another_plan_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], qps: float, plans: dict[str, str], said: bool
+@pytest.mark.parametrize("qps", [80.0, 100.0, 130.0])
+def test_another_plan_is_a_line_whatever_the_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], qps: float
 ) -> None:
-    compared(tmp_path / "h.db", qps, **plans)
-    lines = [
-        line for line in capsys.readouterr().out.splitlines() if line.startswith("- point") and "plan" in line
-    ]
-    both = [
-        "- point: the plan changed",
-        "- point, plan of base: Bitmap Heap Scan on t; -> Bitmap Index Scan on k",
-        "- point, plan of new: Index Scan using k on t",
-    ]
-    assert lines == (both if said else [])
+    compared(tmp_path / "h.db", qps, point=INDEX)
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if "another plan" in line]
+    change = "Index Scan using k on t instead of Bitmap Heap Scan on t"
+    assert line == f"- point: another plan: {change}; 80 -> {8000 / qps:.3g} ms"
+    assert "Whole plans of the steps with another one: --plans." in out
+    assert "Bitmap Index Scan" not in out
 
 
-def test_long_queries_show_both_plans_beside_every_ratio(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    compared(tmp_path / "h.db", 100.0, 10.0, point=INDEX)
-    lines = [
-        line for line in capsys.readouterr().out.splitlines() if line.startswith("- point") and "plan" in line
-    ]
-    assert lines[0] == "- point: the plan changed"
-    assert len(lines) == 3
+def test_the_same_plan_is_no_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compared(tmp_path / "h.db", 80.0, point=BITMAP.replace(" on t", " on t (rows=9)"))
+    out = capsys.readouterr().out
+    assert "another plan" not in out
+    assert "--plans" not in out
+
+
+def test_whole_plans_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compared(tmp_path / "h.db", 100.0, "--plans", point=INDEX)
+    out = capsys.readouterr().out
+    assert "point, plan of base:\n\n    Bitmap Heap Scan on t\n      ->  Bitmap Index Scan on k\n" in out
+    assert "point, plan of new:\n\n    Index Scan using k on t\n" in out
 
 
 @pytest.mark.parametrize(
@@ -97,8 +86,8 @@ def test_a_failure_is_no_limit_because_of_its_words(
 
 def test_a_level_has_the_plan_of_its_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     compared(tmp_path / "h.db", 100.0, scan=INDEX)
-    said = capsys.readouterr().out
-    assert "- scan@8, plan of base: Seq Scan on t\n- scan@8, plan of new: Index Scan" in said
+    line = "- scan@8: another plan: Index Scan using k on t instead of Seq Scan on t"
+    assert line in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

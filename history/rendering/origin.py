@@ -1,0 +1,125 @@
+"""Where the numbers of a table come from: session or nights, intervals, thresholds, calibration."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from history.comparison.exact import MAX_PASSES, exact_rule, is_exact
+from history.comparison.result import Comparison, ContenderComparison, Nights
+from history.counts import counted
+from history.stats.repeated_intervals import VISIBLE_PROBABILITY
+from suites.metric import Better, Role
+
+MAX_DAYS = 5
+"""The nights that are listed for one kind of gap."""
+
+
+def origin_lines(comparison: Comparison, contender: ContenderComparison) -> list[str]:
+    """Return where the numbers come from, and how wide their intervals are."""
+    session, machine = contender.session, contender.session.machine
+    place = f"Measured on {machine.hostname}, {machine.processor}."
+    if contender.nights is None:
+        return [
+            f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: "
+            f"{session.suite}, {session.profile}, {_planned(contender)}.",
+            place,
+            *_intervals(comparison, contender),
+            *_visible(contender),
+        ]
+    return [
+        f"{_span(contender.nights)}: {session.suite}, {contender.nights.configuration}.",
+        place,
+        "One pair for each night: the geometric means of its rounds; intervals are over nights.",
+        *_intervals(comparison, contender),
+        *_version_changes(contender.nights),
+        *_night_gaps(contender.nights),
+    ]
+
+
+def _span(nights: Nights) -> str:
+    first, last = nights.started_at[0], nights.started_at[-1]
+    past = f", {counted(nights.past, 'past commit')} among them at their dates" if nights.past else ""
+    return f"{counted(len(nights.started_at), 'night')}, {first:%Y-%m-%d} to {last:%Y-%m-%d}{past}"
+
+
+def _version_changes(nights: Nights) -> Iterator[str]:
+    """List the versions of base and contender, if there were several over the nights."""
+    for side, versions in (("base", nights.bases), ("new", nights.contenders)):
+        if len(versions) > 1:
+            counts = ", ".join(f"{name} ({counted(count, 'night')})" for name, count in versions.items())
+            yield f"{side} was {counts}"
+
+
+def _night_gaps(nights: Nights) -> Iterator[str]:
+    """List the gaps, one line for each reason, branch and set of nights, with their steps."""
+    steps: dict[tuple[str, str, tuple[datetime, ...]], list[str]] = {}
+    for gap in nights.gaps:
+        steps.setdefault((gap.branch, gap.reason, gap.nights), []).append(gap.step or "all steps")
+    for (branch, reason, moments), names in steps.items():
+        days = [f"{time:%Y-%m-%d}" for time in moments]
+        more = f" and {len(days) - MAX_DAYS} more" if len(days) > MAX_DAYS else ""
+        days_and_reason = f"{', '.join(days[:MAX_DAYS])}{more}: {' '.join(reason.split())}"
+        yield f"no value: {', '.join(names)}, {branch}, {days_and_reason}"
+
+
+def _planned(contender: ContenderComparison) -> str:
+    if contender.session.only_counted:
+        return counted(contender.session.counted_passes, "pass")
+    layouts = f" in {contender.session.layouts} layouts a side" if contender.session.layouts else ""
+    if contender.looks is None:
+        return counted(contender.session.repetitions, "round") + layouts
+    return f"{contender.looks[0]} to {contender.looks[1]} rounds until decided{layouts}"
+
+
+def _intervals(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
+    """Return the notes on the confidence of the intervals, over how many steps and looks."""
+    threshold = f"threshold {_threshold(comparison, contender)}"
+    if contender.nights is None and contender.steps and is_exact(contender.steps[0].judged.metric):
+        rule, passes = exact_rule(contender.engines), counted(contender.session.counted_passes, "pass")
+        what = "Instructions of the client's backend in user code, by callgrind"
+        yield f"{what}: {passes} of fixed work a step."
+        yield (
+            f"Intervals: smallest to largest ratio of a pass, and {100 * rule.allowance:g} % beyond; up to "
+            f"{MAX_PASSES} passes in doubt; {threshold}."
+        )
+        return
+    rounds = sorted({step.judged.pairs for step in contender.steps if step.judged.interval})
+    unit = "rounds" if contender.nights is None else "nights"
+    each = f", {rounds[0]} to {rounds[-1]} {unit}" if len(rounds) > 1 else ""
+    each = f", {rounds[0]} {unit} each" if len(rounds) == 1 else each
+    looks = "" if contender.looks is None else ", at all looks"
+    held = ", for other layouts too" if contender.nights is None and contender.session.layouts else ""
+    yield (
+        f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps{each}{looks}: "
+        f"{comparison.options.confidence_percent:g} % confidence together, by metric{held}."
+    )
+    yield f"T{threshold[1:]}{_of_exact(contender)}."
+
+
+def _threshold(comparison: Comparison, contender: ContenderComparison) -> str:
+    """Return the threshold by which the steps were judged; without a step, that which was asked for."""
+    asked = comparison.options.threshold_percent
+    return f"{100 * contender.steps[0].judged.threshold if contender.steps else asked:g} %"
+
+
+def _of_exact(contender: ContenderComparison) -> str:
+    """Return the threshold of exact instructions where they stand beside the verdict; empty elsewhere."""
+    exact = next((step.exact for step in contender.steps if step.exact), None)
+    return f", of exact instructions {100 * exact.threshold:g} %" if exact else ""
+
+
+def _visible(contender: ContenderComparison) -> Iterator[str]:
+    """Explain the column `sees` and name its calibration, or say how to calibrate."""
+    session = contender.session
+    judged = contender.steps[0].judged if contender.steps else None
+    if judged is None or is_exact(judged.metric) or session.layouts:
+        return
+    if contender.has_visible:
+        worse = "slow-down" if judged.row.role is Role.THROUGHPUT else "worsening"
+        by = {noise.session: f"{noise.started_at:%Y-%m-%d}" for noise in contender.calibrations}
+        named = ", ".join(f"{uid} of {day}" for uid, day in by.items())
+        rounds = "its rounds" if contender.looks is None else f"{contender.looks[1]} rounds"
+        chance = f"{VISIBLE_PROBABILITY:.0%}".replace("%", " %")
+        yield f"sees: the {worse} that {rounds} flag with {chance} probability; calibration {named}."
+    elif judged.better is not Better.NEITHER and not session.is_imported:
+        words = f"--suite {session.suite} --profile {session.profile} {contender.base.plain}"
+        yield f"Not calibrated: ./tidemark calibrate {words}"
