@@ -97,7 +97,7 @@ def explanation(
     """Whether a change of throughput is explained, by `explained_by`'s `costs`, the profile and the waits.
 
     `gained` are the functions that gained most CPU time per query, `waits` those events in which queries
-    wait longer, or shorter, as the change has it. `time` says how far CPU time explains the change; None where
+    wait longer, or shorter, as the change has it. `time` says how far CPU time explains the change; None if
     its size is not known. None when there is nothing to explain.
     """
     if costs is None:
