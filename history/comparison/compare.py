@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from build.version import Engine, Version
 from history.comparison.beside.build_differences import build_differences
+from history.comparison.beside.remedies import remedy
 from history.comparison.beside.work_done import same_rows
 from history.comparison.exact import is_exact
 from history.comparison.explanation import imported_stand_ins
@@ -16,7 +17,6 @@ from history.comparison.kinds import KindComparison, compare_kinds
 from history.comparison.nights.recent_nights import trends
 from history.comparison.options import CompareOptions, Instructions
 from history.comparison.pairs import WORK_METRICS, Failure, StepPairs, pair_steps
-from history.comparison.remedies import remedy
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.rounds.onset import Onset, onsets
 from history.comparison.verdict import TRAITS, Verdict

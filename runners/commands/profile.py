@@ -9,8 +9,8 @@ from build.files import make_folder
 from build.home import locate_for_writing
 from build.sources.source import as_recorded
 from build.version import Version
+from history.comparison.beside.remedies import remedy
 from history.comparison.profile_diff import Differential, Rounds, costs, differential, total
-from history.comparison.remedies import remedy
 from history.errors import ComparisonError
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader
