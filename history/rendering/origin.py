@@ -84,12 +84,12 @@ def _intervals(comparison: Comparison, contender: ContenderComparison) -> Iterat
         return
     rounds = sorted({step.judged.pairs for step in contender.steps if step.judged.interval})
     unit = "rounds" if contender.nights is None else "nights"
-    each = f", {rounds[0]} to {rounds[-1]} {unit}" if len(rounds) > 1 else ""
-    each = f", {rounds[0]} {unit} each" if len(rounds) == 1 else each
+    of_rounds = f", {rounds[0]} to {rounds[-1]} {unit}" if len(rounds) > 1 else ""
+    of_rounds = f", {rounds[0]} {unit} each" if len(rounds) == 1 else of_rounds
     looks = "" if contender.looks is None else ", at all looks"
     held = ", for other layouts too" if contender.nights is None and contender.session.layouts else ""
     yield (
-        f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps{each}{looks}: "
+        f"Intervals of {contender.judged_steps} of {len(contender.steps)} steps{of_rounds}{looks}: "
         f"{comparison.options.confidence_percent:g} % confidence together, by metric{held}."
     )
     yield f"T{threshold[1:]}{_of_exact(contender)}."
