@@ -18,8 +18,8 @@ from history.comparison.explanation import (
 from history.comparison.finding import Finding
 from history.comparison.options import CompareOptions
 from history.comparison.pairs import Failure, StepPairs
-from history.comparison.rounds.onset import Onset
 from history.comparison.query_time import QueryTime, query_time
+from history.comparison.rounds.onset import Onset
 from history.comparison.verdict import (
     Gap,
     Judged,

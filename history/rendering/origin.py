@@ -74,7 +74,10 @@ def _intervals(comparison: Comparison, contender: ContenderComparison) -> Iterat
     """Return the notes on the confidence of the intervals, over how many steps and looks."""
     threshold = f"threshold {_threshold(comparison, contender)}"
     if contender.nights is None and contender.steps and is_exact(contender.steps[0].judged.metric):
-        rule, passes = exact_rule(contender.engines), counted(contender.session.counted_passes, "pass")
+        rule, passes = (
+            exact_rule(metric, contender.engines),
+            counted(contender.session.counted_passes, "pass"),
+        )
         what = "Instructions of the client's backend in user code, by callgrind"
         yield f"{what}: {passes} of fixed work a step."
         yield (
