@@ -73,11 +73,14 @@ def _planned(contender: ContenderComparison) -> str:
 def _intervals(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
     """Return the notes on the confidence of the intervals, over how many steps and looks."""
     threshold = f"threshold {_threshold(comparison, contender)}"
-    if contender.nights is None and contender.steps and is_exact(contender.steps[0].judged.metric):
-        rule, passes = (
-            exact_rule(metric, contender.engines),
-            counted(contender.session.counted_passes, "pass"),
-        )
+    metric = contender.steps[0].judged.metric if contender.steps else PRIMARY
+    if contender.nights is None and is_exact(metric):
+        rule = exact_rule(metric, contender.engines)
+        if metric != INSTRUCTIONS:
+            beyond = f"{100 * rule.allowance:g} % beyond"
+            yield f"Counted for the same transactions of one client, {beyond}; {threshold}."
+            return
+        passes = counted(contender.session.counted_passes, "pass")
         what = "Instructions of the client's backend in user code, by callgrind"
         yield f"{what}: {passes} of fixed work a step."
         yield (
