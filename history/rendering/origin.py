@@ -8,6 +8,7 @@ from history.comparison.result import Comparison, ContenderComparison, Nights
 from history.counts import counted
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
 from suites.metric import Better, Role
+from suites.metric_names import INSTRUCTIONS, PRIMARY
 
 MAX_DAYS = 5
 """The nights that are listed for one kind of gap."""
