@@ -167,7 +167,7 @@ class Metric:
     """What its events are, after their number and what they were counted in: `failed`."""
 
     least: float = 0.0
-    """The smallest value that it can have, in its unit: none of them can be negative."""
+    """The smallest value that it can have, in its unit: below zero only where something can shrink."""
 
     most: float = 1e18
     """The largest plausible value, in its unit. Unless a row says less, what no machine counts up to."""

@@ -94,6 +94,14 @@ VARIATION = "qps_cv"
 IN_ROUNDS = (SECONDS, VARIATION, FIRST_THIRD, LAST_THIRD, SLOWEST, SLOWEST_SECOND)
 """What is compared within rounds, beside events: thirds, and when the slowest transaction ended."""
 
+MEMORY_GROWTH = "memory_growth_bytes_per_op"
+"""The metric of memory that a server takes and keeps, per query. It is about zero, or below."""
+
+SERVER_MEMORY = "server_memory_bytes"
+
+BUFFER_POOL = "buffer_pool_bytes"
+"""The metric of memory that pages in the buffer pool of InnoDB use, which is no part of the other two."""
+
 CONNECTION_KIB = "connection_kib"
 """The primary metric of held connections: a slope over levels."""
 CONNECTION_LOW, CONNECTION_HIGH = "connection_kib_low", "connection_kib_high"

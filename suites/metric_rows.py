@@ -11,6 +11,7 @@ from build.version import Engine
 from suites.metric import COUNTED, QPS, Better, Detection, Metric, Role
 from suites.metric_names import (
     BINLOG_BYTES,
+    BUFFER_POOL,
     CONNECTION_HIGH,
     CONNECTION_KIB,
     CONNECTION_LOW,
@@ -25,6 +26,7 @@ from suites.metric_names import (
     INSTRUCTIONS,
     LAST_THIRD,
     LOG_SYNCS,
+    MEMORY_GROWTH,
     OPERATION_TIME,
     OVERLOADED,
     PROVED_ROWS,
@@ -33,6 +35,7 @@ from suites.metric_names import (
     REFUSED,
     SECOND_LATENCY,
     SECONDS,
+    SERVER_MEMORY,
     SLOWEST,
     SLOWEST_SECOND,
     STALL_LIMITS_MS,
@@ -264,6 +267,18 @@ ROWS: tuple[Metric, ...] = (
            followed=True, label="flushes of the log per commit"),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
            "InnoDB pages written from the buffer pool per query", engines=_INNODB),
+
+    # It is about zero, so that it has no ratio: history/comparison/findings/memory_growth.py judges it.
+    Metric(MEMORY_GROWTH, "bytes/query", _LOWER, _CONTEXT,
+           "growth of the private memory of all server processes per query, in the second half of the work",
+           least=-1e12, most=1e12),
+    Metric(SERVER_MEMORY, "bytes", _LOWER, _CONTEXT,
+           "private memory of all server processes together in the second half of the work, without pages of"
+           " the buffer pool: the median",
+           followed=True, judged=True, threshold_percent=10, label="server memory",
+           short_name="server-memory"),
+    Metric(BUFFER_POOL, "bytes", _NEITHER, _CONTEXT,
+           "memory of the buffer pool that pages have used since the start of the server", engines=_INNODB),
 
     Metric(CONNECTION_KIB, _PER_CONNECTION, _LOWER, _CONNECTIONS,
            "memory of the server per open connection, with page tables, without shared memory",

@@ -27,7 +27,7 @@ from history.store.records import SessionStatus
 from runners.bisect.domain.question import metric_named, short_names
 from suites.generators.load import PERCENTILES
 from suites.metric import QPS, Better, Detection, Metric, Role
-from suites.metric_names import PRIMARIES, PRIMARY, STALL_LIMITS, TAIL_LIMITS
+from suites.metric_names import MEMORY_GROWTH, PRIMARIES, PRIMARY, STALL_LIMITS, TAIL_LIMITS
 from suites.metrics import (
     METRICS,
     beside_verdict,
@@ -82,7 +82,7 @@ def test_the_lists_of_the_rows() -> None:
     assert set(judged_metrics()) == {
         *("qps", "tps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
         *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes", "instructions_per_op"),
-        *("connection_kib", "operation_ms"),
+        *("server_memory_bytes", "connection_kib", "operation_ms"),
         *OF_FIXED_WORK,
     }
     assert judged_metrics(Detection.STEP) == ("instructions_per_op", *OF_FIXED_WORK)
@@ -94,7 +94,8 @@ def test_the_lists_of_the_rows() -> None:
         *OF_FIXED_WORK,
         *("latency_p99_ms", "qps_cv", "qps_p1_over_median", "debt_dead_tuples", "debt_history"),
         *("reset_seconds", "table_bytes", "index_bytes"),
-        *("background_share", "log_syncs_per_commit", "companion_lag_bytes", "statement_seconds"),
+        *("background_share", "log_syncs_per_commit", "server_memory_bytes", "companion_lag_bytes"),
+        "statement_seconds",
     )
     assert beside_verdict(primary="connection_kib") == (
         *("connection_kib", "connection_kib_low", "connection_kib_high", "connection_page_tables_kib"),
@@ -106,6 +107,7 @@ def test_the_lists_of_the_rows() -> None:
         "cs-per-op": "server_cs_per_op",
         "hardware-instructions-per-op": "server_instructions_per_op",
         "instructions-per-op": "instructions_per_op",
+        "server-memory": "server_memory_bytes",
         "wal-per-op": "wal_bytes_per_op",
         "written-per-op": "server_written_kb_per_op",
     }
@@ -148,10 +150,10 @@ def test_rows_are_whole() -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_the_bounds_of_a_metric(name: str) -> None:
     metric = METRICS[name]
-    assert metric.least == 0.0
+    assert metric.least == (-1e12 if name == MEMORY_GROWTH else 0.0)
     assert metric.is_plausible(0.0)
     assert metric.is_plausible(1.0)
-    for value in (-1e-9, 1e300, math.inf, -math.inf, math.nan):
+    for value in (metric.least - 1e-3, 1e300, math.inf, -math.inf, math.nan):
         assert not metric.is_plausible(value)
         assert name in metric.refusal(value)
 

@@ -27,7 +27,15 @@ from history.store.reader import Reader
 from history.store.records import Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
 from suites.metric import Role
-from suites.metric_names import IN_ROUNDS, OVER_LIMIT, OVERLOADED, PRIMARY, PROVED_ROWS
+from suites.metric_names import (
+    BUFFER_POOL,
+    IN_ROUNDS,
+    MEMORY_GROWTH,
+    OVER_LIMIT,
+    OVERLOADED,
+    PRIMARY,
+    PROVED_ROWS,
+)
 from suites.metrics import EVENTS, METRICS, beside_verdict
 
 NAMED_FUNCTIONS = 3
@@ -220,7 +228,8 @@ def _onsets(
 def _metrics(options: CompareOptions, session: Session) -> Set[str]:
     """Return the metrics that a comparison within a session reads."""
     beside = {*beside_verdict(primary=session.primary), *imported_stand_ins().values(), PROVED_ROWS}
-    return {options.metric, PRIMARY, OVERLOADED, *WORK_METRICS, *EVENTS, *IN_ROUNDS, *beside}
+    judged = {*EVENTS, *IN_ROUNDS, MEMORY_GROWTH, BUFFER_POOL}
+    return {options.metric, PRIMARY, OVERLOADED, *WORK_METRICS, *judged, *beside}
 
 
 def _failures(history: Reader, session: Session, steps: Sequence[StepPairs]) -> tuple[Failure, ...]:

@@ -13,6 +13,8 @@ from pathlib import Path
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 """The unit of CPU time in /proc: 100 on every current Linux."""
 
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
 KERNEL_THREAD = 0x00200000
 """PF_KTHREAD of include/linux/sched.h. In a container, pid 2 may be any process."""
 
@@ -153,6 +155,18 @@ def storage_bytes(pid: int, proc: Path = Path("/proc")) -> tuple[int, int]:
         counted = dict(line.split(": ") for line in _read(f"{proc}/{pid}/io").splitlines())
         return int(counted["read_bytes"]), int(counted["write_bytes"])
     return 0, 0
+
+
+def private_bytes(pid: int, proc: Path = Path("/proc")) -> int | None:
+    """Return the memory that a process shares with no file and no other process; None when it is gone.
+
+    That is RssAnon: all that it maps without pages of files and of shared memory, which are the
+    shared ones of proc_pid_statm(5).
+    """
+    with contextlib.suppress(OSError, ValueError):
+        resident, shared = map(_counted, _read(f"{proc}/{pid}/statm").split()[1:3])
+        return max(0, resident - shared) * PAGE_BYTES
+    return None
 
 
 def _listed(proc: Path) -> set[str]:

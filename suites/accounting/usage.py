@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from suites.accounting.proc import lists_children, storage_bytes, with_children
+from suites.accounting.proc import lists_children, private_bytes, storage_bytes, with_children
 from suites.processes import tree_of
 
 PROC = Path("/proc")
@@ -102,8 +102,8 @@ class TreeUsage:
         return []
 
 
-class TreeIo:
-    """Bytes that a process tree has read from storage and sent to it, which are cheap to read.
+class TreeReadings:
+    """Storage and memory of a process tree, which are cheap to read.
 
     They are read while the load runs: with psutil, which reads all processes, a core was busy for 2 % of it.
     """
@@ -113,12 +113,17 @@ class TreeIo:
         self._last = Usage()
         self._tree = with_children if lists_children() else tree_of
 
-    def read(self) -> Usage:
-        """Return the present bytes, and zero of everything else; as last read when the root is gone."""
+    def read(self) -> tuple[Usage, Mapping[int, int]]:
+        """Return the bytes read from storage and sent to it, and each process's private memory in bytes.
+
+        The Usage has zero of everything else, and is as last read when the root is gone.
+        """
+        tree = self._tree(self._pid)
         # A child between its end and its parent's wait is in neither, hence the maximum.
-        bytes_read, written = map(sum, zip(*map(storage_bytes, self._tree(self._pid)), strict=True))
+        bytes_read, written = map(sum, zip(*map(storage_bytes, tree), strict=True))
         self._last = Usage(read_bytes=bytes_read, written_bytes=written).at_least(self._last)
-        return self._last
+        memory = ((pid, private_bytes(pid)) for pid in tree)
+        return self._last, {pid: private for pid, private in memory if private is not None}
 
 
 def _used_by(process: psutil.Process) -> Usage:

@@ -7,7 +7,7 @@ A version that finishes fewer queries in its time divides as many of these by fe
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from build.errors import TidemarkError
 from suites.accounting.costs import COSTS
-from suites.accounting.usage import TreeIo
+from suites.accounting.usage import TreeReadings
 from suites.metrics import metrics_at_equal_work
 
 READINGS = 32
@@ -63,6 +63,9 @@ class TotalsReading:
 
     totals: Totals
 
+    private: Mapping[int, int] = field(default_factory=dict)
+    """The private memory of each process in bytes, by its id."""
+
 
 def curve_of(readings: Sequence[TotalsReading], progress: Sequence[tuple[float, float]]) -> WorkCurve | None:
     """Return the curve of a server from its readings and its Load.progress.
@@ -71,11 +74,7 @@ def curve_of(readings: Sequence[TotalsReading], progress: Sequence[tuple[float, 
     later is no part of it: a server that rests writes what it has put off, which one that works has not yet.
     None when fewer than MIN_READINGS were read while it worked.
     """
-    if not progress:
-        return None
-    moments, finished = zip(*progress, strict=True)
-    read = [(float(np.interp(reading.seconds, moments, finished)), reading.totals) for reading in readings]
-    by_queries = {done: totals for done, totals in read if done < finished[-1]}
+    by_queries = {done: reading.totals for done, reading in while_working(readings, progress)}
     queries = sorted(by_queries)
     if len(queries) <= MIN_READINGS or queries[0] > 0:
         return None
@@ -83,21 +82,32 @@ def curve_of(readings: Sequence[TotalsReading], progress: Sequence[tuple[float, 
     return WorkCurve(queries, {name: [by_queries[done][name] for done in queries] for name in names})
 
 
+def while_working(
+    readings: Sequence[TotalsReading], progress: Sequence[tuple[float, float]]
+) -> list[tuple[float, TotalsReading]]:
+    """Return the readings before the last query, each with the queries of Load.progress finished by then."""
+    if not progress:
+        return []
+    moments, finished = zip(*progress, strict=True)
+    read = [(float(np.interp(reading.seconds, moments, finished)), reading) for reading in readings]
+    return [(done, reading) for done, reading in read if done < finished[-1]]
+
+
 class TotalsReader:
-    """Reads the totals of one server that are compared at equal work."""
+    """Reads the totals of one server that are compared at equal work, and its memory."""
 
     def __init__(self, pid: int, counters: Callable[[], Totals]) -> None:
         """`pid` is the root of the server's process tree; `counters` returns what the server counts."""
-        self._io = TreeIo(pid)
+        self._tree = TreeReadings(pid)
         self._counters = counters
 
     def read(self) -> TotalsReading:
-        """Return the totals as they are. Raises TidemarkError."""
-        used = self._io.read()
+        """Return the totals and the memory as they are. Raises TidemarkError."""
+        used, private = self._tree.read()
         costs = {name: cost(used) for name, cost in COSTS["server"].items()}
         began = time.monotonic()
         counted = self._counters()
-        return TotalsReading((began + time.monotonic()) / 2, {**costs, **counted})
+        return TotalsReading((began + time.monotonic()) / 2, {**costs, **counted}, private)
 
 
 class ReadMeanwhile:

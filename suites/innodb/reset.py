@@ -1,6 +1,5 @@
 """The reset after a step: wait until InnoDB has purged old row versions and flushed its dirty pages."""
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 import pymysql
 from pymysql.connections import Connection
 
+from suites.innodb.monitor import monitor
 from suites.server import ResetError
 
 Cursor = pymysql.cursors.Cursor
@@ -45,7 +45,7 @@ def reset(
     """
     started = time.monotonic()
     metrics = {"reset_history_before": history(connection), "reset_dirty_pages_before": _dirty(connection)}
-    redo_before = log_sequence_number(connection)
+    redo_before = monitor(connection).log_sequence_number
     with _driven(connection, driven):
         purged = _wait(lambda: history(connection) <= limits.history, limits.seconds)
         metrics["reset_purge_seconds"] = time.monotonic() - started
@@ -54,7 +54,7 @@ def reset(
         metrics["reset_flush_seconds"] = time.monotonic() - flushing
     metrics["reset_history_after"] = history(connection)
     metrics["reset_dirty_pages_after"] = _dirty(connection)
-    metrics["reset_wal_bytes"] = float(log_sequence_number(connection) - redo_before)
+    metrics["reset_wal_bytes"] = float(monitor(connection).log_sequence_number - redo_before)
     metrics |= _sizes(connection, database)
     # Nothing reads old files of the binary log, which would fill the disk during a long suite.
     _query(connection, "PURGE BINARY LOGS BEFORE NOW()")
@@ -80,14 +80,6 @@ def reset(
 def status(connection: "Connection[Cursor]", name: str) -> float:
     """Return the global status variable `name`."""
     return float(str(_query(connection, "SHOW GLOBAL STATUS LIKE %s", name)[0][1]))
-
-
-def log_sequence_number(connection: "Connection[Cursor]") -> int:
-    """Return the bytes of redo written since the creation of the data directory."""
-    text = str(_query(connection, "SHOW ENGINE INNODB STATUS")[0][2])
-    match = re.search(r"Log sequence number\s+(\d+)", text)
-    assert match is not None  # part of the LOG section since 5.0
-    return int(match[1])
 
 
 def history(connection: "Connection[Cursor]") -> float:

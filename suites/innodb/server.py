@@ -18,12 +18,14 @@ from suites.capabilities import require_auth
 from suites.innodb import log_volume, reset
 from suites.innodb.configuration import TCP_PORT, fill_in, require_accepted
 from suites.innodb.data_directory import require_own_data
+from suites.innodb.monitor import bytes_of_page, monitor
 from suites.innodb.waits import STATES_PER_SECOND, states_by
 from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer
+from suites.metric_names import BUFFER_POOL
 from suites.processes import (
     as_server_user,
     open_log,
@@ -258,14 +260,23 @@ class InnodbServer(LocalServer):
 
     @contextlib.contextmanager
     def open_counters(self) -> Iterator[Callable[[], Mapping[str, float]]]:
-        """Yield a function that returns the bytes of redo written, which is the log sequence number."""
-        what = "reading the log sequence number"
+        """Yield a function that returns the bytes of redo written, and the memory used of the buffer pool."""
+        what = "reading InnoDB's monitor"
         with self.request(what):
             connection = self.connect()
+            page_bytes = bytes_of_page(connection)
+        most_used = 0
 
         def read() -> Mapping[str, float]:
+            nonlocal most_used
             with self.request(what):
-                return {"wal_bytes_per_op": float(reset.log_sequence_number(connection))}
+                said = monitor(connection)
+            # The memory of a page that becomes free stays that of the process.
+            most_used = max(most_used, said.used_pages)
+            return {
+                "wal_bytes_per_op": float(said.log_sequence_number),
+                BUFFER_POOL: float(most_used * page_bytes),
+            }
 
         with contextlib.closing(connection):
             yield read
@@ -273,9 +284,11 @@ class InnodbServer(LocalServer):
     def counters(self) -> Mapping[str, float]:
         """Return the bytes of redo and of the binary log, and the pages flushed since the start."""
         with self.request("reading the counters"), self.connect() as connection:
-            flushed = reset.status(connection, "Innodb_buffer_pool_pages_flushed")
-        binlog = float(self._binlog_bytes())
-        return {**super().counters(), "pages_flushed_per_op": flushed, "binlog_bytes_per_op": binlog}
+            return {
+                "wal_bytes_per_op": float(monitor(connection).log_sequence_number),
+                "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
+                "binlog_bytes_per_op": float(self._binlog_bytes()),
+            }
 
     def _binlog_bytes(self) -> int:
         """Return the bytes of all files of the binary log, of which a session removes none; 0 without one."""
@@ -287,7 +300,7 @@ class InnodbServer(LocalServer):
 
         def sequence_number() -> int:
             with self.request(what), self.connect() as connection:
-                return reset.log_sequence_number(connection)
+                return monitor(connection).log_sequence_number
 
         sizes, begin = log_volume.binlog_sizes(self.data), sequence_number()
         return lambda: log_volume.written(self.data, sizes, sequence_number() - begin) if sizes else None

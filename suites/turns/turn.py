@@ -8,6 +8,7 @@ from typing import TypeVar
 from build.errors import TidemarkError
 from suites.accounting.costs import Meter
 from suites.accounting.counters import TreeCounter
+from suites.accounting.memory_growth import memory_values
 from suites.accounting.work_curve import TotalsReader, TotalsReading, WorkCurve, curve_of
 from suites.additions.held_transaction import held_transaction
 from suites.checking.data_checks import DataChecks
@@ -44,6 +45,7 @@ class Turn:
         self._waits: WaitObserver | None = None
         self.curve: WorkCurve | None = None
         self._place, self._step, self._committed = place, step, committed
+        self._memory: Mapping[str, float] = {}
         self._reset: Mapping[str, float] = {}
         self._checked: Mapping[str, float] = {}
         self._warnings: list[str] = []
@@ -73,8 +75,9 @@ class Turn:
         return self.meter if self._waits is None else ObserverPair(self.meter, self._waits)
 
     def end(self, readings: Sequence[TotalsReading], *, resets: bool) -> None:
-        """Make the curve of the load; read the counters, and what is left to clean up if it `resets`."""
+        """Make the curves of the load; read the counters, and what is left to clean up if it `resets`."""
         self.curve = curve_of(readings, self.load.progress)
+        self._memory = memory_values(readings, self.load.progress)
         self._after = self._ask(self.server.counters)
         self._debt = self._ask(self.server.debt) if resets else {}
 
@@ -99,7 +102,7 @@ class Turn:
         failed = [self._waits.failure] if self._waits is not None and self._waits.failure else []
         warnings = [*self.profiled.warnings, *failed, *self._warnings, *overload(self.load)]
         return Measurement(
-            {**self._costs(), **self._debt, **self._timed(), **self._reset, **self._checked},
+            {**self._costs(), **self._memory, **self._debt, **self._timed(), **self._reset, **self._checked},
             self.load.per_second,
             warnings,
             self.profiled.profile,

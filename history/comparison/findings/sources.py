@@ -5,15 +5,23 @@ from dataclasses import replace
 
 from history.comparison.beside.work_done import own_failures
 from history.comparison.finding import Bearing, Finding
+from history.comparison.findings.memory_growth import memory_growth
 from history.comparison.findings.moved_metrics import SOURCE, moved_metrics
 from history.comparison.findings.plans import changed_plans
 from history.comparison.findings.rare_events import rare_events
 from history.comparison.findings.tails import told_tails
 from history.comparison.intervals import Intervals
 from history.comparison.result import ContenderComparison
-from suites.metric_names import LAST_THIRD
+from suites.metric_names import LAST_THIRD, SERVER_MEMORY
 
-FAILURES, EVENTS, METRICS, ONSET, PLANS = "failures", "events", SOURCE, "onset", "plans"
+FAILURES, EVENTS, METRICS, MEMORY, ONSET, PLANS = (
+    "failures",
+    "events",
+    SOURCE,
+    "memory",
+    "onset",
+    "plans",
+)
 """The names of sources."""
 
 Source = Callable[[ContenderComparison, Intervals], Iterable[Finding]]
@@ -40,6 +48,12 @@ def _onset(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Fi
         yield Finding(ONSET, onset.step, LAST_THIRD, bearing, onset.text)
 
 
+def _memory(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
+    for growth in memory_growth(contender.paired):
+        bearing = Bearing.WORSE if growth.is_worse else Bearing.BETTER
+        yield Finding(MEMORY, growth.pairs.step, SERVER_MEMORY, bearing, growth.text)
+
+
 def _plans(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
     for plan in changed_plans(contender):
         yield Finding(PLANS, plan.step, "", Bearing.TOLD, plan.text)
@@ -49,6 +63,7 @@ SOURCES: Mapping[str, Source] = {
     FAILURES: _failures,
     EVENTS: _events,
     METRICS: moved_metrics,
+    MEMORY: _memory,
     ONSET: _onset,
     PLANS: _plans,
 }

@@ -14,6 +14,7 @@ from suites.accounting.proc import (
     KERNEL_THREAD,
     MachineTicks,
     machine_ticks,
+    private_bytes,
     process_ticks,
     processes,
     storage_bytes,
@@ -94,6 +95,9 @@ def test_a_server_and_its_storage_are_read_as_psutil_does() -> None:
         assert len(children) == 1
         io = process.io_counters()
         assert storage_bytes(root.pid) == (io.read_bytes, io.write_bytes)
+        memory = process.memory_info()
+        assert private_bytes(root.pid) == memory.rss - memory.shared > 1_000_000
         for ended in (*children, process):
             ended.kill()
     assert (with_children(root.pid), storage_bytes(root.pid)) == ([root.pid], (0, 0))
+    assert private_bytes(root.pid) is None

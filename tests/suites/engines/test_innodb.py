@@ -13,12 +13,14 @@ import pytest
 
 from build.build import Build
 from suites.accounting.costs import Meter
+from suites.accounting.work_curve import TotalsReader
 from suites.capabilities import knows_setting
 from suites.generators.load import LoadError, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.innodb.reset import ResetLimits
 from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
+from suites.metric_names import BUFFER_POOL
 from suites.server import ResetError, ServerError
 from tests.suites.innodb_servers import ROOM, SUITE, load, made, measure, running, step, value
 
@@ -78,6 +80,21 @@ def test_every_step_runs_and_does_what_it_says(loaded: InnodbServer, name: str) 
     assert measured.values["reset_purge_seconds"] >= 0
     assert measured.values["reset_flush_seconds"] >= 0
     assert measured.values["server_cpu_us_per_op"] > 0
+
+
+def test_pages_that_the_buffer_pool_takes_in_are_private_memory_that_is_counted_apart(
+    build: Build, server_folder: Path
+) -> None:
+    """A new server has most of its pool untouched; rows of 2 MB and more then use it."""
+    with running(build, server_folder) as server, server.open_counters() as counters:
+        reader = TotalsReader(server.pid, counters)
+        before = reader.read()
+        Sysbench(SUITE, ROOM).load(server.address)
+        after = reader.read()
+        pool = after.totals[BUFFER_POOL] - before.totals[BUFFER_POOL]
+        grown = after.private[server.pid] - before.private[server.pid]
+        assert list(after.private) == [server.pid]
+        assert 2_000_000 < pool < grown < pool + 100_000_000
 
 
 @contextmanager

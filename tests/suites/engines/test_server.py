@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from build.build import Build
+from suites.accounting.work_curve import TotalsReader
 from suites.capabilities import SettingError
 from suites.engines import require_settings
 from suites.keys.durability import Durability
@@ -142,6 +143,31 @@ def test_the_position_in_the_log_advances_with_writes(living: PostgresServer) ->
     before = living.counters()["wal_bytes_per_op"]
     ask(living, "SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000))")
     assert 100_000 <= living.counters()["wal_bytes_per_op"] - before < 200_000
+
+
+def test_private_memory_is_what_a_connection_keeps_and_not_the_buffers_that_it_reads(
+    living: PostgresServer,
+) -> None:
+    reader = TotalsReader(living.pid, dict)
+    with living.connect() as connection:
+        row = connection.execute("SELECT pg_backend_pid()").fetchone()
+        assert row is not None
+
+        def grown_by(*queries: str) -> int:
+            connection.execute("SELECT 1")
+            before = reader.read().private
+            for query in queries:
+                connection.execute(query)
+            after = reader.read().private
+            assert living.pid in before
+            return after[row[0]] - before[row[0]]
+
+        create = "CREATE TEMP TABLE read AS SELECT repeat('x', 100) AS x FROM generate_series(1, 20000)"
+        grown_by(create.replace(" TEMP", ""), "SELECT count(*) FROM read")
+        assert grown_by("SELECT count(*) FROM read") < 200_000, "2 MB of shared buffers"
+        kept = [f"PREPARE kept_{number} AS SELECT x FROM read WHERE x = '{number}'" for number in range(300)]
+        assert grown_by(*kept) > 300 * 2000
+        grown_by("DROP TABLE read")
 
 
 # --- start and stop
