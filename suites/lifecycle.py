@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -35,6 +36,15 @@ LONGEST_LINE = 200
 
 MAX_ERRORS = 20
 """The most different errors of a log that are remembered, the last ones."""
+
+START_POLL_SECONDS, START_POLL_SHARE = 0.002, 0.01
+"""How long to wait before a server that starts is looked at again, and the same as a share of what its start
+has taken: a start is known to one or two per cent."""
+
+
+def start_pause(began: float) -> float:
+    """Return how long to wait before a server is looked at again whose start began at a monotonic time."""
+    return max(START_POLL_SECONDS, START_POLL_SHARE * (time.monotonic() - began))
 
 
 class ServerLog:
@@ -111,6 +121,7 @@ class LocalServer:
         self.folder = folder
         self.data = folder / "data"
         self.loaded = folder / "loaded"
+        self._crashed = folder / "crashed"
         self.log = folder / LOG
         self.address = address
         self._bound_to: Collection[int] | None = sizes.bound_to
@@ -172,26 +183,40 @@ class LocalServer:
         shutil.rmtree(self.loaded, ignore_errors=True)
         self.data.rename(self.loaded)
 
-    def restore(self, *, is_timed: bool = True) -> None:
-        """End the server, and replace its data directory by a copy of the kept one.
+    def restore(self, *, is_timed: bool = True, crash: str | None = None) -> None:
+        """End the server, and replace its data directory by a copy of the kept one, or of that of a `crash`.
 
         If the file system supports reflinks, the copy shares its blocks with the original. It is flushed to
         disk if what follows `is_timed`, during which the kernel would otherwise write it.
         """
         self.abandon()
         shutil.rmtree(self.data, ignore_errors=True)
-        command: list[str | Path] = ["cp", "--archive", "--reflink=auto", self.loaded, self.data]
-        # As the user whose files they are: root would write through a link that this user puts there.
-        what = f"copying the loaded data of {self.build.version}"
-        run(as_server_user(command), what=what, seconds=COPY_SECONDS)
+        kept = self.loaded if crash is None else self._crashed / crash
+        self._copy(kept, self.data, "copying the loaded data")
         if is_timed:
             os.sync()
 
+    def keep_crash(self, name: str) -> None:
+        """Keep a copy of the data directory of a server that has crashed, for `restore`.
+
+        Raises ProcessError.
+        """
+        make: list[str | Path] = ["mkdir", "--parents", self._crashed]
+        run(as_server_user(make), what=f"making a folder for {self.build.version}")
+        self._copy(self.data, self._crashed / name, "copying the data after the crash")
+
+    def forget_crash(self, name: str) -> None:
+        """Delete what `keep_crash` has kept."""
+        shutil.rmtree(self._crashed / name, ignore_errors=True)
+
     def _copy_in(self, data: Path) -> None:
         """Make a copy of `data` the data directory. Raises ProcessError."""
-        command: list[str | Path] = ["cp", "--archive", "--reflink=auto", data, self.data]
-        what = f"copying the kept data of {self.build.version}"
-        run(as_server_user(command), what=what, seconds=COPY_SECONDS)
+        self._copy(data, self.data, "copying the kept data")
+
+    def _copy(self, source: Path, target: Path, what: str) -> None:
+        # As the user whose files they are: root would write through a link that this user puts there.
+        command: list[str | Path] = ["cp", "--archive", "--reflink=auto", source, target]
+        run(as_server_user(command), what=f"{what} of {self.build.version}", seconds=COPY_SECONDS)
 
     def destroy(self) -> None:
         """End the server, and delete its folder."""

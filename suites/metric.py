@@ -106,6 +106,10 @@ class Metric:
     buys_speed: bool = False
     """Whether more of it may be the price of a faster step, such as CPU time: there it is no finding."""
 
+    grows_with_work: bool = False
+    """Whether a version that did more work in its round has more of it for that reason, as of what is to be
+    cleaned up: it has moved where it has done so both in all and per transaction."""
+
     beside_of: str = QPS
     """The primary metric of the suites in whose comparisons it is shown."""
 

@@ -14,8 +14,14 @@ INSTRUCTIONS = "instructions_per_op"
 COUNTED_TRANSACTIONS = "counted_transactions"
 """The metric with the transactions that a counted pass counts: as many in all passes of a session's step."""
 
+START, FIRST_ANSWER, CONNECT = "start_seconds", "first_answer_seconds", "connect_ms"
+"""The metrics of a start for a round, of its first answer, and of a client's connect after it."""
+
 RECOVERY = "recovery_seconds"
-"""The metric of a start after a crash at the end of a counted pass."""
+"""The metric of a start after a crash that followed the same transactions."""
+
+DEAD_ITEMS, DEAD_ITEMS_LEFT = "reset_dead_items", "reset_dead_items_left"
+"""The metrics of row versions that indexes referred to in vain: those that a vacuum met, and that it left."""
 
 PROVED_ROWS = "proved_rows"
 """The metric with the rows that a version holds as the base does, after the same transactions and a crash."""

@@ -155,10 +155,11 @@ class Server(Protocol):
     def create(self, data: Path | None = None) -> None:
         """Create the data directory, as a copy of `data` if that is given. Raises ServerError."""
 
-    def start(self, instrument: Instrument | None = None) -> None:
-        """Start the server, and wait until it accepts connections. Raises ServerError.
+    def start(self, instrument: Instrument | None = None) -> Mapping[str, float]:
+        """Start the server, wait until it accepts connections, and return what that took, as metrics.
 
-        Under an `instrument` it may run on any core, as nothing is timed.
+        Under an `instrument` it may run on any core, as nothing is timed, and nothing is returned. Raises
+        ServerError.
         """
 
     def stop(self) -> None:
@@ -170,8 +171,14 @@ class Server(Protocol):
     def keep(self) -> None:
         """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""
 
-    def restore(self, *, is_timed: bool = True) -> None:
-        """End the server, and replace its data directory by a copy of the kept one."""
+    def restore(self, *, is_timed: bool = True, crash: str | None = None) -> None:
+        """End the server, and replace its data directory by a copy of the kept one, or of that of a crash."""
+
+    def keep_crash(self, name: str) -> None:
+        """Keep a copy of the data directory of a server that has crashed and is down, for `restore`."""
+
+    def forget_crash(self, name: str) -> None:
+        """Delete what `keep_crash` has kept."""
 
     def destroy(self) -> None:
         """End the server, and delete its data directory."""

@@ -84,6 +84,8 @@ def test_the_lists_of_the_rows() -> None:
         *("wal_bytes_per_op", "reset_seconds", "table_bytes", "index_bytes", "instructions_per_op"),
         *("server_memory_bytes", "connection_kib", "operation_ms"),
         *OF_FIXED_WORK,
+        *("connection_kib", "operation_ms"),
+        *("reset_vacuum_seconds", "reset_wal_bytes"),
     }
     assert judged_metrics(Detection.STEP) == ("instructions_per_op", *OF_FIXED_WORK)
     assert {*judged_metrics(*Detection)} == {*judged_metrics()}
@@ -92,10 +94,12 @@ def test_the_lists_of_the_rows() -> None:
         *("server_written_kb_per_op", "wal_bytes_per_op", "binlog_bytes_per_op"),
         *("companion_cpu_us_per_op", "server_instructions_per_op", "instructions_per_op"),
         *OF_FIXED_WORK,
-        *("latency_p99_ms", "qps_cv", "qps_p1_over_median", "debt_dead_tuples", "debt_history"),
-        *("reset_seconds", "table_bytes", "index_bytes"),
-        *("background_share", "log_syncs_per_commit", "server_memory_bytes", "companion_lag_bytes"),
-        "statement_seconds",
+        *("latency_p99_ms", "qps_cv", "qps_p1_over_median", "recovery_seconds"),
+        *("debt_dead_tuples", "debt_history"),
+        *("reset_seconds", "reset_vacuum_seconds", "reset_wal_bytes", "reset_dead_items"),
+        *("table_bytes", "index_bytes"),
+        *("background_share", "start_seconds", "first_answer_seconds", "connect_ms"),
+        *("log_syncs_per_commit", "server_memory_bytes", "companion_lag_bytes", "statement_seconds"),
     )
     assert beside_verdict(primary="connection_kib") == (
         *("connection_kib", "connection_kib_low", "connection_kib_high", "connection_page_tables_kib"),

@@ -53,6 +53,16 @@ class Pair:
     unequal_work: bool = False
     """Whether metrics were left out that compare only at equal work, which was not recorded."""
 
+    def per_transaction(self, metric: str) -> "Pair":
+        """Return the pair with one metric alone, per transaction of each version if both counted them."""
+        base, contender = (
+            {metric: values[metric]} if metric in values else {} for values in (self.base, self.contender)
+        )
+        done = self.base.get(TRANSACTIONS), self.contender.get(TRANSACTIONS)
+        if base and contender and done[0] and done[1]:
+            base, contender = {metric: base[metric] / done[0]}, {metric: contender[metric] / done[1]}
+        return Pair(self.number, base, contender)
+
 
 @dataclass(frozen=True)
 class StepPairs:
@@ -99,6 +109,13 @@ class StepPairs:
             old, new = pair.base.get(metric), pair.contender.get(metric)
             if old is not None and new is not None:
                 yield pair.number, math.log(new / old) if min(old, new) > 0 else None
+
+    def per_transaction(self, metric: str) -> "StepPairs":
+        """Return the step with the values of one metric alone, divided by the transactions of both versions.
+
+        They are not divided in rounds in which transactions were not counted.
+        """
+        return StepPairs(self.step, tuple(pair.per_transaction(metric) for pair in self.pairs), self.failures)
 
     def ratios(self, metric: str, count: int) -> list[float | None]:
         """Return contender over base in each round or night from 1 to `count`; None without a ratio."""

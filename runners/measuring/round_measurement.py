@@ -3,7 +3,7 @@
 import contextlib
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from build.errors import TidemarkError
@@ -25,6 +25,7 @@ from suites.profiling.profiler import Profiling
 from suites.server import Server
 from suites.sizing import Sizes, fit_together, max_transactions, this_machine
 from suites.slices import Schedule, mirrored
+from suites.turns.connects import connect_values
 from suites.turns.failures import CensoredError, ServerDiedError
 from suites.turns.run import run_slices
 
@@ -109,8 +110,7 @@ class RoundMeasurement:
             members = [versions[place] for place in group]
             is_whole = False
             try:
-                for place, version in enumerate(members):
-                    _start_from_loaded_data(version, place, number, stays=stays)
+                started = self._started(members, number, stays=stays)
                 schedule = self._schedule(step, len(group), seed)
                 share = self._share(step, schedule, number)
                 measurements, group_reasons = self.on_running_servers(members, step, share)
@@ -125,8 +125,30 @@ class RoundMeasurement:
                     for version in members:
                         version.server.abandon()
             reasons += group_reasons
-            by_place |= dict(zip(group, measurements, strict=True))
+            whole = (
+                replace(measurement, values={**measurement.values, **took})
+                for measurement, took in zip(measurements, started, strict=True)
+            )
+            by_place |= dict(zip(group, whole, strict=True))
         return at_equal_work([by_place[place] for place in places]), tuple(reasons)
+
+    def _started(
+        self, versions: Sequence[MeasuredVersion], number: int, *, stays: bool
+    ) -> list[Mapping[str, float]]:
+        """Start servers from the loaded data; return what it took, and how long clients connect, as metrics.
+
+        In every other round the last one starts first: the others are up when a server starts. Nothing is
+        returned of a server that has stayed up. Raises ServerDiedError.
+        """
+        places = range(len(versions))
+        took = {
+            place: _start_from_loaded_data(versions[place], place, number, stays=stays)
+            for place in (places if number % 2 else reversed(places))
+        }
+        if OWN_ROUNDS.get(self.request.suite.generator) is not None or not all(took.values()):
+            return [took[place] for place in places]
+        connects = connect_values([version.server for version in versions])
+        return [{**took[place], **connects[place]} for place in places]
 
     def on_running_servers(
         self, versions: Sequence[MeasuredVersion], step: Step, share: Share, *, is_last: bool = True
@@ -203,8 +225,10 @@ def _place_of(error: ServerDiedError, group: Sequence[int]) -> int | None:
     return group[error.place]
 
 
-def _start_from_loaded_data(version: MeasuredVersion, place: int, number: int, *, stays: bool) -> None:
+def _start_from_loaded_data(
+    version: MeasuredVersion, place: int, number: int, *, stays: bool
+) -> Mapping[str, float]:
     try:
-        version.start_from_loaded_data(number, stays=stays)
+        return version.start_from_loaded_data(number, stays=stays)
     except TidemarkError as error:
         raise ServerDiedError(str(error), place) from error

@@ -71,15 +71,16 @@ class MeasuredVersion:
         """Return why it cannot run a step; None when it can."""
         return self.broken or self.excluded_steps.get(step)
 
-    def start_from_loaded_data(self, number: int, *, stays: bool = False) -> None:
-        """Start the server from the loaded data for a step of round `number`.
+    def start_from_loaded_data(self, number: int, *, stays: bool = False) -> Mapping[str, float]:
+        """Start the server from the loaded data for a step of round `number`; return what it took as metrics.
 
-        With `stays`, for a step that only reads, a server that such a step of the round has left up goes on.
-        With each round it starts anew: equal builds differ from one start to the next, which only further
-        starts average out. Raises PrefixError for an install prefix that has changed, which is `broken` then.
+        With `stays`, for a step that only reads, a server that such a step of the round has left up goes on,
+        and nothing is returned. With each round it starts anew: equal builds differ from one start to the
+        next, which only further starts average out. Raises PrefixError for an install prefix that has
+        changed, which is `broken` then.
         """
         if stays and self.started_in == number and self.server.death() is None:
-            return
+            return {}
         self.started_in = None
         try:
             require_unchanged(self.build)
@@ -90,8 +91,9 @@ class MeasuredVersion:
         self.committed.clear()
         if self.layouts:
             self.server.use(self.layouts[layout_of(number, len(self.layouts)) - 1])
-        self.server.start()
+        took = self.server.start()
         self.started_in = number
+        return took
 
     def load(
         self,

@@ -159,7 +159,7 @@ class AccompaniedServer(Server):
         """Not of a running server."""
         raise NotImplementedError
 
-    def start(self, instrument: Instrument | None = None) -> None:
+    def start(self, instrument: Instrument | None = None) -> Mapping[str, float]:
         """Not of a running server."""
         raise NotImplementedError
 
@@ -167,7 +167,15 @@ class AccompaniedServer(Server):
         """Not of a running server."""
         raise NotImplementedError
 
-    def restore(self, *, is_timed: bool = True) -> None:
+    def restore(self, *, is_timed: bool = True, crash: str | None = None) -> None:
+        """Not of a running server."""
+        raise NotImplementedError
+
+    def keep_crash(self, name: str) -> None:
+        """Not of a running server."""
+        raise NotImplementedError
+
+    def forget_crash(self, name: str) -> None:
         """Not of a running server."""
         raise NotImplementedError
 

@@ -13,7 +13,7 @@ from suites.server import ResetError
 
 Cursor = pymysql.cursors.Cursor
 
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.01
 
 DRIVEN: Mapping[str, str] = {
     # The order matters: the low-water mark may not exceed the limit.

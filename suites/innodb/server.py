@@ -24,8 +24,8 @@ from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
-from suites.lifecycle import LocalServer
-from suites.metric_names import BUFFER_POOL
+from suites.lifecycle import LocalServer, start_pause
+from suites.metric_names import BUFFER_POOL, FIRST_ANSWER, START
 from suites.processes import (
     as_server_user,
     open_log,
@@ -202,8 +202,8 @@ class InnodbServer(LocalServer):
                 f"{self.build.version} cannot create a data directory: {said}", where=str(self.folder)
             ) from error
 
-    def start(self, instrument: Instrument | None = None) -> None:
-        """Start the server, with crash recovery if necessary, and wait until it accepts connections."""
+    def start(self, instrument: Instrument | None = None) -> Mapping[str, float]:
+        """Start the server, wait until it has accepted a connection, and ask it something on another one."""
         require_own_data(self.data, self.build)
         open_log(self.log).close()
         self._log.begin()
@@ -213,22 +213,23 @@ class InnodbServer(LocalServer):
             settings = (f"--{name}={value}" for name, value in beside.items())
             command, bound_to = [*instrument.command, *command, *settings], None
         argv = as_server_user(command, dies_by="TERM")
+        began = time.monotonic()
         self._process = start(
             argv, subprocess.DEVNULL, bound_to=bound_to, stderr=subprocess.DEVNULL, cwd=self.folder
         )
         limit = START_SECONDS if instrument is None else SLOW_START_SECONDS
-        began = time.monotonic()
-        while True:
-            try:
-                self._connect("root", "").close()
-                break
-            except pymysql.err.OperationalError as error:
-                self._require_starting(error, began, limit)
-            time.sleep(0.05)
+        while not self._accepts_root(began, limit):
+            time.sleep(start_pause(began))
+        ready = time.monotonic()
         self._log.begin()
         # The loaded data, from which a server starts under an instrument, have the account.
-        if instrument is None:
-            self._create_account()
+        if instrument is not None:
+            return {}
+        with self._connect("root", "") as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            answered = time.monotonic()
+            self._create_account(cursor)
+        return {START: ready - began, FIRST_ANSWER: answered - ready}
 
     def connect(self) -> "Connection[pymysql.cursors.Cursor]":
         """Return a connection in autocommit mode. Raises ServerError if the server refuses it."""
@@ -353,12 +354,30 @@ class InnodbServer(LocalServer):
             unix_socket=socket, user=user, password=password, autocommit=True, connect_timeout=10
         )
 
-    def _require_starting(self, error: pymysql.err.OperationalError, began: float, limit: float) -> None:
+    def _accepts_root(self, began: float, limit: float) -> bool:
+        """Whether the server accepts a connection. Raises ServerError as `_require_starting` does.
+
+        Once it listens, it lets clients wait until it is ready for them, so that no attempt is too early.
+        """
+        error = None
+        if self.address.socket.exists():
+            try:
+                self._connect("root", "").close()
+            except pymysql.err.OperationalError as refusal:
+                error = refusal
+            else:
+                return True
+        self._require_starting(error, began, limit)
+        return False
+
+    def _require_starting(
+        self, error: pymysql.err.OperationalError | None, began: float, limit: float
+    ) -> None:
         """Raise ServerError if the server has ended, refuses the login, or has taken more than `limit` s."""
         ended = self.death()
         if ended is not None:
             raise ServerError(f"{self.build.version} did not start: {ended}", where=str(self.log)) from error
-        if error.args[0] == pymysql.constants.ER.ACCESS_DENIED_ERROR:
+        if error is not None and error.args[0] == pymysql.constants.ER.ACCESS_DENIED_ERROR:
             self.stop()
             raise ServerError(f"{self.build.version} refuses the login of root: {error.args[-1]}") from error
         if time.monotonic() > began + limit:
@@ -368,9 +387,8 @@ class InnodbServer(LocalServer):
                 where=str(self.log),
             ) from error
 
-    def _create_account(self) -> None:
-        with self._connect("root", "") as connection, connection.cursor() as cursor:
-            for host in ("localhost", *([CLIENT_HOST] if self.address.host else [])):
-                cursor.execute(self.account_statement(host))
-                cursor.execute(f"GRANT ALL ON *.* TO {NAME}@'{host}'")
-            cursor.execute(f"CREATE DATABASE IF NOT EXISTS {NAME}")
+    def _create_account(self, cursor: pymysql.cursors.Cursor) -> None:
+        for host in ("localhost", *([CLIENT_HOST] if self.address.host else [])):
+            cursor.execute(self.account_statement(host))
+            cursor.execute(f"GRANT ALL ON *.* TO {NAME}@'{host}'")
+        cursor.execute(f"CREATE DATABASE IF NOT EXISTS {NAME}")

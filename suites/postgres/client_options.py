@@ -14,14 +14,18 @@ def client_database(address: Address) -> str:
     libpq takes a string with an equals sign in place of a name. Encryption is never left to its default,
     which asks the server.
     """
-    words = {"dbname": address.database}
-    if address.password:
-        words["password"] = address.password
+    words = client_words(address)
+    if not words:
+        return address.database
+    return " ".join(f"{name}={value}" for name, value in {"dbname": address.database, **words}.items())
+
+
+def client_words(address: Address) -> dict[str, str]:
+    """Return what libpq is told of password and encryption; nothing for a socket without a password."""
+    words = {"password": address.password} if address.password else {}
     if address.host:
         words |= {"sslmode": "require" if address.tls else "disable", "gssencmode": "disable"}
-    if len(words) == 1:
-        return address.database
-    return " ".join(f"{name}={value}" for name, value in words.items())
+    return words
 
 
 def client_options(address: Address) -> list[str]:

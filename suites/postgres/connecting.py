@@ -18,21 +18,28 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 def connect(address: Address, database: str | None = None, **options: Any) -> Connection:
     """Return a connection in autocommit mode; `options` are further ones of psycopg.connect.
 
+    Raises psycopg.OperationalError.
+    """
+    told: dict[str, Any] = {**told_of(address, database), "autocommit": True}
+    return psycopg.connect(**{**told, **options})
+
+
+def told_of(address: Address, database: str | None = None) -> dict[str, str]:
+    """Return what libpq is told for a connection to an address.
+
     libpq takes what it is not told from variables such as PGOPTIONS, which a history on a server may need.
     Those that no argument overrides are kept out of the process altogether, as
-    build.programs.environment.kept_from_process says. Raises psycopg.OperationalError.
+    build.programs.environment.kept_from_process says.
     """
-    told: dict[str, Any] = {
+    return {
         **_defaults_of_variables(),
         "host": str(address.socket.parent),
-        "port": postgres_port(address.socket),
+        "port": str(postgres_port(address.socket)),
         "user": address.user,
         "dbname": database or address.database,
-        "connect_timeout": CONNECT_SECONDS,
-        "autocommit": True,
+        "connect_timeout": str(CONNECT_SECONDS),
         **({"password": address.password} if address.password else {}),
     }
-    return psycopg.connect(**{**told, **options})
 
 
 def _defaults_of_variables() -> dict[str, str]:

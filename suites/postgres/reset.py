@@ -1,13 +1,15 @@
 """The reset after a step: vacuum all tables, write all dirty pages, and verify the result."""
 
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
+from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT
 from suites.server import ResetError
 
 NAMEABLE_DEAD_SHARE = 0.001
@@ -42,6 +44,23 @@ UNION ALL
 SELECT format('replication slot %s', slot_name) FROM pg_replication_slots WHERE xmin IS NOT NULL"""
 
 
+_DEAD_ITEMS = re.compile(r"(had|have) (\d{1,15}) dead item identifiers")
+"""What a vacuum of Postgres 14 and newer says of row versions that indexes refer to in vain: `had` of those
+that it has removed, `have` of those that it left because it did not clean the indexes (heap_vacuum_rel)."""
+
+
+def dead_items(messages: Iterable[str]) -> dict[str, float]:
+    """Return the row versions that indexes referred to in vain, and those that are left, as metrics.
+
+    `messages` are those of vacuums with VERBOSE; before Postgres 14 they do not say it.
+    """
+    said = [(verb, int(number)) for text in messages for verb, number in _DEAD_ITEMS.findall(text)]
+    if not said:
+        return {}
+    left = sum(number for verb, number in said if verb == "have")
+    return {DEAD_ITEMS: float(sum(number for _, number in said)), DEAD_ITEMS_LEFT: float(left)}
+
+
 def reset(connect: Connect, workers: int) -> dict[str, float]:
     """VACUUM (ANALYZE, INDEX_CLEANUP ON, PARALLEL) all tables in parallel, CHECKPOINT, and verify.
 
@@ -54,7 +73,9 @@ def reset(connect: Connect, workers: int) -> dict[str, float]:
         dead_before, _ = _dead_and_live(connection)
         tables = [(str(schema), str(table)) for schema, table in connection.execute(TABLES)]
         _flush_commits(connection)
-        vacuum_seconds = _timed(lambda: vacuum_all(connect, tables, workers))
+        vacuum_began = time.monotonic()
+        messages = vacuum_all(connect, tables, workers)
+        vacuum_seconds = time.monotonic() - vacuum_began
         checkpoint_seconds = _timed(lambda: connection.execute("CHECKPOINT"))
         _wait_for_vacuums(connection)
         dead_after = _verify_no_dead(connection, tables)
@@ -66,6 +87,7 @@ def reset(connect: Connect, workers: int) -> dict[str, float]:
             "reset_wal_bytes": float(wal_position(connection) - wal_before),
             "reset_dead_tuples_before": float(dead_before),
             "reset_dead_tuples_after": float(dead_after),
+            **dead_items(messages),
             "table_bytes": float(row[0]),
             "index_bytes": float(row[1]),
             "reset_seconds": time.monotonic() - started,
@@ -96,15 +118,21 @@ def _timed(work: Callable[[], object]) -> float:
     return time.monotonic() - started
 
 
-def vacuum_all(connect: Connect, tables: Sequence[tuple[str, str]], workers: int) -> None:
-    """Vacuum the tables with one connection per table, up to `workers` tables at the same time."""
+def vacuum_all(connect: Connect, tables: Sequence[tuple[str, str]], workers: int) -> list[str]:
+    """Vacuum the tables with one connection per table, up to `workers` at the same time.
+
+    Return what the vacuums say.
+    """
     connections: list[Connection] = []
+
+    messages: list[str] = []
 
     def vacuum(name: tuple[str, str]) -> None:
         with connect() as own:
             connections.append(own)
+            own.add_notice_handler(lambda notice: messages.append(notice.message_primary or ""))
             own.execute(
-                sql.SQL("VACUUM (ANALYZE, INDEX_CLEANUP ON, PARALLEL {}) {}").format(
+                sql.SQL("VACUUM (VERBOSE, ANALYZE, INDEX_CLEANUP ON, PARALLEL {}) {}").format(
                     sql.Literal(workers), sql.Identifier(*name)
                 )
             )
@@ -118,6 +146,7 @@ def vacuum_all(connect: Connect, tables: Sequence[tuple[str, str]], workers: int
             for connection in connections:
                 connection.cancel_safe(timeout=5)
             raise
+    return messages
 
 
 def _dead_and_live(connection: Connection) -> tuple[int, int]:

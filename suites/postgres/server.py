@@ -17,7 +17,8 @@ from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
-from suites.lifecycle import LocalServer
+from suites.lifecycle import LocalServer, start_pause
+from suites.metric_names import FIRST_ANSWER, START
 from suites.postgres import log_volume, reset, shared_memory
 from suites.postgres.configuration import PORT, port_of, render
 from suites.postgres.connecting import Connection, connect
@@ -119,8 +120,8 @@ class PostgresServer(LocalServer):
             options.append(f"--pwfile={file}")
         run(as_server_user([*initdb, *options]), what=f"initdb of {self.build.version}", cwd=self.folder)
 
-    def start(self, instrument: Instrument | None = None) -> None:
-        """Start the postmaster and wait until it answers."""
+    def start(self, instrument: Instrument | None = None) -> Mapping[str, float]:
+        """Start the postmaster, wait until it accepts connections, and ask it something."""
         command: list[str | Path] = [self.build.program("postgres"), "-D", self.data]
         if instrument is not None:
             beside = instrument.settings_beside(self.chosen)
@@ -130,23 +131,29 @@ class PostgresServer(LocalServer):
         self._log.begin()
         with open_log(self.log) as log:
             argv = as_server_user(command)
+            began = time.monotonic()
             self._process = start(argv, log, bound_to=bound_to, stderr=subprocess.STDOUT, cwd=self.folder)
-        deadline = time.monotonic() + START_SECONDS
-        # Under an instrument each connection takes a second, also one that is refused.
-        while not (self._is_ready() and (instrument is not None or self._answers())):
+        while not self._is_ready():
             ended = self.death()
             if ended is not None:
                 raise ServerError(f"{self.build.version} did not start: {ended}", where=str(self.log))
-            if time.monotonic() > deadline:
+            if time.monotonic() > began + START_SECONDS:
                 self.stop()
                 raise ServerError(
                     f"{self.build.version} did not answer within {START_SECONDS} s: {tail_of(self.log)}",
                     where=str(self.log),
                 )
-            time.sleep(0.02)
-        self._log.begin()  # whoever connected too early is in it
-        if instrument is None:
-            self._create_database()
+            time.sleep(start_pause(began))
+        ready = time.monotonic()
+        self._log.begin()
+        if instrument is not None:
+            return {}
+        with self._request("creating the database"), self.connect("postgres") as connection:
+            row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [NAME]).fetchone()
+            answered = time.monotonic()
+            if row is None:
+                connection.execute(f"CREATE DATABASE {NAME}")
+        return {START: ready - began, FIRST_ANSWER: answered - ready}
 
     def connect(self, database: str = NAME) -> Connection:
         """Return a connection in autocommit mode. Raises ServerError if the server does not accept it."""
@@ -243,29 +250,16 @@ class PostgresServer(LocalServer):
                 f"{self.build.version}: {what} failed: {reason}", where=str(self.log)
             ) from error
 
-    def _create_database(self) -> None:
-        with self._request("creating the database"), self.connect("postgres") as connection:
-            row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [NAME]).fetchone()
-            if row is None:
-                connection.execute(f"CREATE DATABASE {NAME}")
-
     def _is_ready(self) -> bool:
-        """Whether the postmaster accepts connections, as the lock file says, which may be an older one's."""
+        """Whether the postmaster accepts connections, as the lock file says, which may be an older one's.
+
+        The postmaster writes so once it no longer refuses them (process_pm_child_exit in postmaster.c).
+        """
         try:
             lines = (self.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             return False
         return len(lines) > _STATUS and lines[0] == str(self.pid) and lines[_STATUS].strip() == "ready"
-
-    def _answers(self) -> bool:
-        """Return whether the postmaster accepts connections, which is some time after the socket exists."""
-        if not self.address.socket.exists():
-            return False
-        try:
-            self.connect("postgres").close()
-        except ServerError:
-            return False
-        return True
 
     def _end_cleanly(self, signals: Sequence[tuple[int, float]]) -> None:
         if self._process is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from history.comparison.exact import is_exact
 from history.comparison.finding import Bearing, Finding
 from history.comparison.intervals import Intervals
+from history.comparison.pairs import StepPairs
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Judged, MetricChange, Verdict, verdict_of
 from history.stats.estimators import Interval
@@ -34,11 +35,12 @@ def moved_metrics(contender: ContenderComparison, intervals: Intervals) -> Itera
     pairs = {step.step: step for step in intervals.steps}
     for step in contender.steps:
         for judged in _candidates(step):
-            if not _is_beyond(judged.interval, judged.threshold) or judged.change is MetricChange.UNKNOWN:
+            change = _beyond(judged.interval, judged.threshold)
+            if change is None or judged.change is MetricChange.UNKNOWN:
                 continue
             if not is_exact(judged.metric):
-                wider = strict.of(pairs[step.step], judged.metric)
-                if not _is_beyond(wider, judged.threshold):
+                wider = [strict.of(step_pairs, judged.metric) for step_pairs in _by(pairs[step.step], judged)]
+                if any(_beyond(interval, judged.threshold) is not change for interval in wider):
                     continue
             verdict = verdict_of(judged.change, judged.better)
             if verdict is Verdict.REGRESSION and judged.row.buys_speed and is_faster(step):
@@ -61,14 +63,26 @@ def _candidates(step: StepComparison) -> Iterator[Judged]:
             yield judged
 
 
-def _is_beyond(interval: Interval | None, threshold: float) -> bool:
-    return interval is not None and (interval.low > 1 + threshold or interval.high < 1 - threshold)
+def _by(step: StepPairs, judged: Judged) -> tuple[StepPairs, ...]:
+    """Return the pairs by which a metric must have moved: all, and per transaction if its row says so."""
+    return (step, step.per_transaction(judged.metric)) if judged.row.grows_with_work else (step,)
+
+
+def _beyond(interval: Interval | None, threshold: float) -> MetricChange | None:
+    """Return on which side the whole interval is beyond the threshold; None if it is not."""
+    if interval is not None and interval.low > 1 + threshold:
+        return MetricChange.MORE
+    return MetricChange.LESS if interval is not None and interval.high < 1 - threshold else None
 
 
 def moved_text(judged: Judged) -> str:
     """Return how a metric moved, with its interval: `WAL or redo +41.0 % (+38.2 to +44.1)`."""
-    text = f"{label_of(judged.metric)} {_percents(judged.value or 1)} %"
-    interval = judged.interval
+    return ratio_text(judged.metric, judged.value or 1, judged.interval)
+
+
+def ratio_text(metric: str, value: float, interval: Interval | None) -> str:
+    """Return how a metric moved by a ratio, with its interval if it has one."""
+    text = f"{label_of(metric)} {_percents(value)} %"
     return text if interval is None else f"{text} ({_percents(interval.low)} to {_percents(interval.high)})"
 
 

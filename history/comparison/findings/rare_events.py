@@ -15,7 +15,7 @@ from suites.metric_names import (
     STALL_LIMITS,
     TAIL_LIMITS,
 )
-from suites.metrics import EVENTS, METRICS
+from suites.metrics import EVENTS, METRICS, label_of
 
 FALSE_FINDINGS = 0.0025
 """How often equal builds may have a finding in any step: 1 % in a session of a base and four of them."""
@@ -66,7 +66,8 @@ class RareEvents:
         """What occurred on both sides, in one line."""
         metric = METRICS[self.metric]
         base, new = ((round(side.total), round(side.exposure)) for side in (self.base, self.contender))
-        text = f"{new[0]:,} of {new[1]:,} {metric.counted_in} {metric.event}, base {base[0]:,} of {base[1]:,}"
+        done = label_of(metric.counted_in)
+        text = f"{new[0]:,} of {new[1]:,} {done} {metric.event}, base {base[0]:,} of {base[1]:,}"
         if self.slowest is not None:
             text += f"; the slowest took {self.slowest[1].text}, base {self.slowest[0].text}"
         return text if self.is_decided else f"{text}: too few to tell from chance"

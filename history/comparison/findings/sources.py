@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from history.comparison.beside.work_done import own_failures
 from history.comparison.finding import Bearing, Finding
+from history.comparison.findings import starts
 from history.comparison.findings.memory_growth import memory_growth
 from history.comparison.findings.moved_metrics import SOURCE, moved_metrics
 from history.comparison.findings.plans import changed_plans
@@ -14,11 +15,12 @@ from history.comparison.intervals import Intervals
 from history.comparison.result import ContenderComparison
 from suites.metric_names import LAST_THIRD, SERVER_MEMORY
 
-FAILURES, EVENTS, METRICS, MEMORY, ONSET, PLANS = (
+FAILURES, EVENTS, METRICS, MEMORY, STARTS, ONSET, PLANS = (
     "failures",
     "events",
     SOURCE,
     "memory",
+    starts.SOURCE,
     "onset",
     "plans",
 )
@@ -54,6 +56,10 @@ def _memory(contender: ContenderComparison, _intervals: Intervals) -> Iterator[F
         yield Finding(MEMORY, growth.pairs.step, SERVER_MEMORY, bearing, growth.text)
 
 
+def _starts(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
+    yield from starts.moved_starts(contender)
+
+
 def _plans(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
     for plan in changed_plans(contender):
         yield Finding(PLANS, plan.step, "", Bearing.TOLD, plan.text)
@@ -65,6 +71,7 @@ SOURCES: Mapping[str, Source] = {
     METRICS: moved_metrics,
     MEMORY: _memory,
     ONSET: _onset,
+    STARTS: _starts,
     PLANS: _plans,
 }
 """Source -> the function that yields its findings, in the order in which they are told.

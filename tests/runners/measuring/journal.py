@@ -67,12 +67,13 @@ class FakeServer:
     def create(self, data: Path | None = None) -> None:
         self._say("create")
 
-    def start(self, instrument: Instrument | None = None) -> None:
+    def start(self, instrument: Instrument | None = None) -> Mapping[str, float]:
         self.starts += 1
         if self.starts > 1 and self.build.release in self.journal.never_starts_again:
             raise ServerError("it does not start")
         self.dead = False
         self._say("start")
+        return {}
 
     def stop(self) -> None:
         self._say("stop")
@@ -80,8 +81,14 @@ class FakeServer:
     def keep(self) -> None:
         self._say("keep")
 
-    def restore(self, *, is_timed: bool = True) -> None:
+    def restore(self, *, is_timed: bool = True, crash: str | None = None) -> None:
         self._say("restore")
+
+    def keep_crash(self, name: str) -> None:
+        self._say("keep crash of")
+
+    def forget_crash(self, name: str) -> None:
+        self._say("forget crash of")
 
     def abandon(self) -> None:
         self.dead = True

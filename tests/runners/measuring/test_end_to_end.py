@@ -32,7 +32,8 @@ ALWAYS = {
     *(f"latency_{name}_ms" for name in ("mean", "p50", "p95", "p99", "p999", "max")),
     *(name for name in METRICS if re.fullmatch(r"(server|client)_(cpu|cs|read|written)\w*_per_op", name)),
     *(f"reset_{name}" for name in ("seconds", "vacuum_seconds", "checkpoint_seconds", "wal_bytes")),
-    *("reset_dead_tuples_before", "reset_dead_tuples_after"),
+    *("reset_dead_tuples_before", "reset_dead_tuples_after", "reset_dead_items", "reset_dead_items_left"),
+    *("start_seconds", "first_answer_seconds", "connect_ms"),
 }
 """Metrics that every finished step of Postgres has."""
 

@@ -80,9 +80,9 @@ def loading(release: str) -> list[str]:
 
 def one_round(number: int, step: str) -> list[str]:
     both = ("17.11", "18.6")
-    cleaned = both if number % 2 else both[::-1]
-    begin = [f"{what} {release}" for release in both for what in ("restore", "start")]
-    end = [*(f"reset {release}" for release in cleaned), *(f"abandon {release}" for release in both)]
+    first = both if number % 2 else both[::-1]
+    begin = [f"{what} {release}" for release in first for what in ("restore", "start")]
+    end = [*(f"reset {release}" for release in first), *(f"abandon {release}" for release in both)]
     return [*begin, f"run 17.11 18.6 {step}", *end, *(f"record {active} {step} finished" for active in both)]
 
 

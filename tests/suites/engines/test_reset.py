@@ -12,6 +12,7 @@ from build.build import Build
 from suites import lifecycle
 from suites.generators.load import CountedLoad, CountedWork, Load, Observer, Share, WorkLimit
 from suites.keys.step import Step
+from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT
 from suites.metrics import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
@@ -56,6 +57,9 @@ def require_rest(server: PostgresServer) -> None:
     assert metrics.keys() <= METRICS.keys()
     assert metrics["reset_dead_tuples_before"] == ROWS
     assert metrics["reset_dead_tuples_after"] == 0 == dead_tuples(server)
+    if server.build.numbers[0] >= 14:
+        assert ROWS * 0.9 < metrics[DEAD_ITEMS] <= ROWS
+        assert metrics[DEAD_ITEMS_LEFT] == 0
     assert 0 < metrics["reset_wal_bytes"] <= server.counters()["wal_bytes_per_op"] - before
     parts = metrics["reset_vacuum_seconds"], metrics["reset_checkpoint_seconds"]
     assert min(parts) > 0
@@ -93,6 +97,27 @@ def test_dead_tuples_are_gone_in_older_versions(
     with running(request.getfixturevalue(version), server_folder) as server:
         make_debt(server)
         require_rest(server)
+
+
+def test_what_a_vacuum_says_of_dead_rows_is_read() -> None:
+    removed = (
+        "index scan needed: 94 pages from table (100.00% of total) had 5000 dead item identifiers removed"
+    )
+    left = "index scan bypassed: 1 pages from table (0.96% of total) have 12 dead item identifiers"
+    assert reset.dead_items([]) == reset.dead_items(['analyzing "public.debt"']) == {}
+    assert reset.dead_items([f"finished vacuuming\n{removed}\n", left]) == {
+        DEAD_ITEMS: 5012,
+        DEAD_ITEMS_LEFT: 12,
+    }
+
+
+def test_dead_rows_that_a_vacuum_leaves_in_the_indexes_are_counted(server: PostgresServer) -> None:
+    messages: list[str] = []
+    with server.connect() as connection:
+        connection.add_notice_handler(lambda notice: messages.append(notice.message_primary or ""))
+        connection.execute("VACUUM (VERBOSE, INDEX_CLEANUP OFF) debt")
+    found = reset.dead_items(messages)
+    assert found[DEAD_ITEMS_LEFT] == found[DEAD_ITEMS] > ROWS * 0.9
 
 
 def test_every_table_of_every_schema_is_vacuumed(server: PostgresServer) -> None:

@@ -16,6 +16,7 @@ from suites.accounting.work_curve import TotalsReader
 from suites.capabilities import SettingError
 from suites.engines import require_settings
 from suites.keys.durability import Durability
+from suites.metric_names import FIRST_ANSWER, START
 from suites.postgres.configuration import PORT
 from suites.postgres.server import PostgresServer
 from suites.processes import ProcessError, server_account
@@ -50,6 +51,18 @@ def living(
 
 
 # --- what it is like
+
+
+def test_a_start_says_how_long_it_took(server_folder: Path, postgres_18: Build) -> None:
+    with running(postgres_18, server_folder) as server:
+        for end in (server.stop, server.abandon):
+            end()
+            began = time.monotonic()
+            took = server.start()
+            elapsed = time.monotonic() - began
+            assert took.keys() == {START, FIRST_ANSWER}
+            assert min(took.values()) > 0
+            assert 0.8 * elapsed < sum(took.values()) <= elapsed, "all but closing the connection"
 
 
 def test_data_checksums_are_on(living: PostgresServer) -> None:

@@ -28,6 +28,7 @@ from suites.keys.durability import Durability
 from suites.layers.choice import layers_of
 from suites.postgres.client_options import client_database, client_place
 from suites.postgres.server import PostgresServer
+from suites.turns.connects import CONNECTS, connect_values
 from tests.suites import innodb_servers
 from tests.suites.servers import ask, small, value
 
@@ -73,7 +74,10 @@ def test_a_password_is_asked_for_over_tcp_and_the_socket(postgres_17: Build, ser
         stored = value(server, "SELECT rolpassword FROM pg_authid WHERE rolname = 'tidemark'")
         assert stored.startswith("SCRAM-SHA-256$")
         host, port = client_place(server.address)
-        assert logged(server, "host=127.0.0.1"), "clients came over TCP"
+        came = len(logged(server, "host=127.0.0.1"))
+        assert came, "clients came over TCP"
+        connect_values([server])
+        assert len(logged(server, "host=127.0.0.1")) == came + CONNECTS
         for place in (host, str(server.address.socket.parent)):
             with pytest.raises(psycopg.OperationalError, match="password"):
                 psycopg.connect(host=place, port=port, user="tidemark", dbname="tidemark", password="wrong")

@@ -48,14 +48,19 @@ class FakeServer:
         if what in self.fails:
             raise self.fails[what]
 
-    def start(self, instrument: Instrument | None = None) -> None:
-        self.create()
+    def start(self, instrument: Instrument | None = None) -> Mapping[str, float]:
+        raise AssertionError("a step neither starts servers nor ends them")
 
     def use(self, layout: Build) -> None:
         self.create()
 
-    def restore(self, *, is_timed: bool = True) -> None:
+    def restore(self, *, is_timed: bool = True, crash: str | None = None) -> None:
         self.create()
+
+    def keep_crash(self, name: str) -> None:
+        self.create()
+
+    forget_crash = keep_crash
 
     @property
     def loaded(self) -> Path:

@@ -66,6 +66,29 @@ def test_more_wal_is_worse(tmp_path: Path) -> None:
     assert exit_code(more) == 1
 
 
+@pytest.mark.parametrize(
+    ("qps", "vacuum", "found"),
+    [
+        (1.0, 4.0, "+300.0"),
+        (1.5, 1.5, None),  # as much more work
+        (0.6, 1.0, None),  # per transaction it is 67 % more: the table is as large
+        (1.5, 6.0, "+500.0"),
+        (0.6, 2.0, "+100.0"),
+        (1.0, 0.25, "-75.0"),
+    ],
+)
+def test_what_grows_with_work_has_moved_in_all_and_per_transaction(
+    tmp_path: Path, qps: float, vacuum: float, found: str | None
+) -> None:
+    seconds = [0.2, 0.201, 0.199]
+    base = {"transactions": [3000.0, 3001.0, 2999.0], "reset_vacuum_seconds": seconds}
+    faster = {name: [qps * value for value in values] for name, values in {**SAME, **base}.items()}
+    faster |= {name: values for name, values in SAME.items() if name != "qps"}
+    faster["reset_vacuum_seconds"] = [vacuum * value for value in seconds]
+    lines = [line for line in findings(compared(tmp_path, faster, base)) if "vacuum" in line]
+    assert [line.split()[3] for line in lines] == ([] if found is None else [found])
+
+
 def test_a_faster_step_that_left_out_work_is_a_trade(tmp_path: Path) -> None:
     """The clean-up of indexes was skipped: it was called an improvement."""
     trade = compared(tmp_path, {"qps": [1200.0, 1202.0, 1199.0], "index_bytes": [10.72e6, 10.72e6, 10.73e6]})

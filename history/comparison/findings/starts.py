@@ -1,0 +1,53 @@
+"""Starts, connects and recoveries: what a step has no part in is judged over all steps together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from history.comparison.finding import Bearing, Finding
+from history.comparison.findings.moved_metrics import ratio_text
+from history.comparison.result import ContenderComparison
+from history.stats.estimators import MINIMUM_REPETITIONS, Interval
+from history.stats.noise_model import Noise
+from history.stats.repeated_intervals import Design, sequential_interval
+from suites.metric_names import CONNECT, RECOVERY, START
+from suites.metrics import METRICS
+
+SOURCE = "starts"
+
+FALSE_FINDINGS = 0.0005
+"""How often a contender that equals the base may have a finding, good or bad.
+
+For the worse it is 0.1 % in a session of a base and four of them."""
+
+USUAL: Mapping[str, Noise] = {START: Noise(0.15, 4), CONNECT: Noise(0.05, 3), RECOVERY: Noise(0.1, 4)}
+"""The scatter that is expected of equal builds before any is seen, by metric.
+
+Three values hardly show their own. Where they scatter more than this, what is seen counts alone."""
+
+
+def pooled_interval(metric: str, logs: Sequence[float]) -> Interval | None:
+    """Return the interval of the ratio of one of these metrics, from the log ratios of all steps and rounds.
+
+    Steps follow each other. None with too few of them.
+    """
+    if len(logs) < MINIMUM_REPETITIONS:
+        return None
+    design = Design.fixed(len(logs), 1, 1 - FALSE_FINDINGS / len(USUAL))
+    return sequential_interval(logs, design, USUAL[metric])
+
+
+def moved_starts(contender: ContenderComparison) -> Iterator[Finding]:
+    """Yield a finding for each of these metrics that certainly moved by more than its threshold.
+
+    It is that of the first step that has the metric, and says of how many it is.
+    """
+    for metric in USUAL:
+        by_step = {step.step: logs for step in contender.paired if (logs := step.log_ratios(metric))}
+        interval = pooled_interval(metric, [log for logs in by_step.values() for log in logs])
+        limit = 1 + METRICS[metric].threshold(0.0)
+        if interval is None or (1 / limit <= interval.high and interval.low <= limit):
+            continue
+        bearing = Bearing.WORSE if interval.low > 1 else Bearing.BETTER
+        text = ratio_text(metric, interval.estimate, interval)
+        if len(by_step) > 1:
+            text += f", over {len(by_step)} steps"
+        yield Finding(SOURCE, next(iter(by_step)), metric, bearing, text)

@@ -1,0 +1,76 @@
+"""Starts and recoveries of all steps together: what is certain, and how often equal builds have a finding."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from build.version import parse_version
+from history.comparison.finding import Bearing
+from history.comparison.findings.starts import FALSE_FINDINGS, USUAL, moved_starts, pooled_interval
+from history.comparison.pairs import Pair, StepPairs
+from history.comparison.result import ContenderComparison
+from history.store.records import Session, SessionStatus
+from suites.metric_names import CONNECT, RECOVERY
+from suites.metrics import METRICS
+from tests.history.handmade import NIGHT, session_start
+
+SEED = 20261125
+
+
+def _pair(number: int, ratio: float) -> Pair:
+    return Pair(number, {RECOVERY: 0.5}, {RECOVERY: 0.5 * ratio})
+
+
+def contender(*ratios: Sequence[float]) -> ContenderComparison:
+    """A contender whose steps recovered so many times as long as the base, in each round."""
+    steps = [
+        StepPairs(f"step-{place}", tuple(_pair(*numbered) for numbered in enumerate(of_step, 1)), ())
+        for place, of_step in enumerate(ratios, 1)
+    ]
+    session = Session(
+        **vars(session_start()), id=1, status=SessionStatus.FINISHED, started_at=NIGHT, ended_at=None
+    )
+    base, new = map(parse_version, ("postgres@18.5", "postgres@18.6"))
+    return ContenderComparison(base, new, session, (), (), (), paired=tuple(steps))
+
+
+def test_three_times_as_long_is_certain_after_three_steps() -> None:
+    (found,) = moved_starts(contender((3.1,), (2.7,), (3.2,)))
+    assert (found.step, found.bearing) == ("step-1", Bearing.WORSE)
+    assert found.text.startswith("recovery after a crash +199.2 % (+")
+    assert found.text.endswith(", over 3 steps")
+
+
+def test_one_step_has_three_rounds() -> None:
+    (found,) = moved_starts(contender((0.33, 0.31, 0.35)))
+    assert found.bearing is Bearing.BETTER
+    assert found.text.endswith(")")
+
+
+@pytest.mark.parametrize("ratios", [((3.0,), (3.0,)), ((1.2,), (1.2,), (1.2,)), ((3.0,), (0.9,), (1.0,)), ()])
+def test_too_few_or_too_small_or_uneven_is_not(ratios: tuple[tuple[float, ...], ...]) -> None:
+    assert list(moved_starts(contender(*ratios))) == []
+
+
+def test_a_connect_that_takes_two_ms_longer_is_certain_in_one_step() -> None:
+    base, longer = [2.6, 2.7, 2.65], [4.7, 4.9, 4.6]
+    logs = [math.log(new / old) for old, new in zip(base, longer, strict=True)]
+    interval = pooled_interval(CONNECT, logs)
+    assert interval is not None
+    assert interval.low > 1 + METRICS[CONNECT].threshold(0)
+
+
+@pytest.mark.parametrize(("values", "scatter"), [(3, 0.05), (3, 0.1), (3, 0.25), (9, 0.4)])
+def test_equal_builds_have_no_finding(values: int, scatter: float) -> None:
+    """One contender in 4,000 may have one for the worse: a session of four of them, in a thousand."""
+    random = np.random.default_rng(SEED)
+    sessions, found = 10_000, 0
+    for metric in USUAL:
+        limit = 1 + METRICS[metric].threshold(0)
+        for logs in random.standard_t(4, (sessions, values)) * scatter / math.sqrt(2):
+            interval = pooled_interval(metric, logs.tolist())
+            assert interval is not None
+            found += interval.low > limit
+    assert found <= FALSE_FINDINGS / 2 * sessions
