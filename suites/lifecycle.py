@@ -121,7 +121,6 @@ class LocalServer:
         self.folder = folder
         self.data = folder / "data"
         self.loaded = folder / "loaded"
-        self._crashed = folder / "crashed"
         self.log = folder / LOG
         self.address = address
         self._bound_to: Collection[int] | None = sizes.bound_to
@@ -183,40 +182,24 @@ class LocalServer:
         shutil.rmtree(self.loaded, ignore_errors=True)
         self.data.rename(self.loaded)
 
-    def restore(self, *, is_timed: bool = True, crash: str | None = None) -> None:
-        """End the server, and replace its data directory by a copy of the kept one, or of that of a `crash`.
+    def restore(self, *, is_timed: bool = True) -> None:
+        """End the server, and replace its data directory by a copy of the kept one.
 
         If the file system supports reflinks, the copy shares its blocks with the original. It is flushed to
         disk if what follows `is_timed`, during which the kernel would otherwise write it.
         """
         self.abandon()
         shutil.rmtree(self.data, ignore_errors=True)
-        kept = self.loaded if crash is None else self._crashed / crash
-        self._copy(kept, self.data, "copying the loaded data")
+        self._copy_in(self.loaded)
         if is_timed:
             os.sync()
 
-    def keep_crash(self, name: str) -> None:
-        """Keep a copy of the data directory of a server that has crashed, for `restore`.
-
-        Raises ProcessError.
-        """
-        make: list[str | Path] = ["mkdir", "--parents", self._crashed]
-        run(as_server_user(make), what=f"making a folder for {self.build.version}")
-        self._copy(self.data, self._crashed / name, "copying the data after the crash")
-
-    def forget_crash(self, name: str) -> None:
-        """Delete what `keep_crash` has kept."""
-        shutil.rmtree(self._crashed / name, ignore_errors=True)
-
     def _copy_in(self, data: Path) -> None:
         """Make a copy of `data` the data directory. Raises ProcessError."""
-        self._copy(data, self.data, "copying the kept data")
-
-    def _copy(self, source: Path, target: Path, what: str) -> None:
         # As the user whose files they are: root would write through a link that this user puts there.
-        command: list[str | Path] = ["cp", "--archive", "--reflink=auto", source, target]
-        run(as_server_user(command), what=f"{what} of {self.build.version}", seconds=COPY_SECONDS)
+        command: list[str | Path] = ["cp", "--archive", "--reflink=auto", data, self.data]
+        what = f"copying the kept data of {self.build.version}"
+        run(as_server_user(command), what=what, seconds=COPY_SECONDS)
 
     def destroy(self) -> None:
         """End the server, and delete its folder."""

@@ -171,14 +171,8 @@ class Server(Protocol):
     def keep(self) -> None:
         """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""
 
-    def restore(self, *, is_timed: bool = True, crash: str | None = None) -> None:
-        """End the server, and replace its data directory by a copy of the kept one, or of that of a crash."""
-
-    def keep_crash(self, name: str) -> None:
-        """Keep a copy of the data directory of a server that has crashed and is down, for `restore`."""
-
-    def forget_crash(self, name: str) -> None:
-        """Delete what `keep_crash` has kept."""
+    def restore(self, *, is_timed: bool = True) -> None:
+        """End the server, and replace its data directory by a copy of the kept one."""
 
     def destroy(self) -> None:
         """End the server, and delete its data directory."""

@@ -167,15 +167,7 @@ class AccompaniedServer(Server):
         """Not of a running server."""
         raise NotImplementedError
 
-    def restore(self, *, is_timed: bool = True, crash: str | None = None) -> None:
-        """Not of a running server."""
-        raise NotImplementedError
-
-    def keep_crash(self, name: str) -> None:
-        """Not of a running server."""
-        raise NotImplementedError
-
-    def forget_crash(self, name: str) -> None:
+    def restore(self, *, is_timed: bool = True) -> None:
         """Not of a running server."""
         raise NotImplementedError
 

@@ -81,14 +81,8 @@ class FakeServer:
     def keep(self) -> None:
         self._say("keep")
 
-    def restore(self, *, is_timed: bool = True, crash: str | None = None) -> None:
+    def restore(self, *, is_timed: bool = True) -> None:
         self._say("restore")
-
-    def keep_crash(self, name: str) -> None:
-        self._say("keep crash of")
-
-    def forget_crash(self, name: str) -> None:
-        self._say("forget crash of")
 
     def abandon(self) -> None:
         self.dead = True

@@ -54,13 +54,8 @@ class FakeServer:
     def use(self, layout: Build) -> None:
         self.create()
 
-    def restore(self, *, is_timed: bool = True, crash: str | None = None) -> None:
+    def restore(self, *, is_timed: bool = True) -> None:
         self.create()
-
-    def keep_crash(self, name: str) -> None:
-        self.create()
-
-    forget_crash = keep_crash
 
     @property
     def loaded(self) -> Path:
