@@ -122,3 +122,7 @@ LOG_SYNCS = "log_syncs_per_commit"
 
 FIXED_WORK = (WAL_RECORDS, WAL_IMAGES, REDO_BYTES, BINLOG_BYTES, LOG_SYNCS)
 """The metrics of what a server writes and flushes for fixed transactions (suites/counting/fixed_work.py)."""
+
+SERVER_CPU, CLIENT_CPU = "server_cpu_us_per_op", "client_cpu_us_per_op"
+HARDWARE_INSTRUCTIONS = "server_instructions_per_op"
+"""The metrics of CPU time per query, and of the instructions in user code that rounds count."""

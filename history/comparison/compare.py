@@ -173,12 +173,15 @@ def _with_samples(
 ) -> list[StepComparison]:
     """Return the steps: those that regressed with the functions that gained most, and those whose throughput
     changed with what clients did."""
-    profiled = history.profiled_steps(session.id)
+    profiled, sampled = history.profiled_steps(session.id), history.sampled_steps(session.id)
     named = (
         _with_functions(history, session, step, base, contender) if step.step in profiled else step
         for step in steps
     )
-    return [_with_client_time(history, session, step, base, contender) for step in named]
+    return [
+        _with_client_time(history, session, step, base, contender) if step.step in sampled else step
+        for step in named
+    ]
 
 
 def _with_client_time(

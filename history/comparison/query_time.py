@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from history.comparison.verdict import Judged, MetricChange
-from suites.metric_names import INSTRUCTIONS, PRIMARY
+from suites.metric_names import CLIENT_CPU, HARDWARE_INSTRUCTIONS, INSTRUCTIONS, PRIMARY, SERVER_CPU
 
 CPU_COSTS: Mapping[str, tuple[str, ...]] = {
-    "server_cpu_us_per_op": ("server_cpu_us_per_op", INSTRUCTIONS, "server_instructions_per_op"),
-    "client_cpu_us_per_op": ("client_cpu_us_per_op",),
+    SERVER_CPU: (SERVER_CPU, INSTRUCTIONS, HARDWARE_INSTRUCTIONS),
+    CLIENT_CPU: (CLIENT_CPU,),
 }
 """CPU time per query -> the metrics that tell its growth, the first one that moved. Counts tell a growth that
 the noise of times hides."""

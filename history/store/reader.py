@@ -99,6 +99,11 @@ class Reader:
         with self._database.reading() as connection:
             return session_reads.profiled_steps(connection, session_id)
 
+    def sampled_steps(self, session_id: int) -> set[str]:
+        """Return the steps of a session in which it was sampled what clients do."""
+        with self._database.reading() as connection:
+            return session_reads.sampled_steps(connection, session_id)
+
     def latest_session(
         self,
         versions: Sequence[Version],

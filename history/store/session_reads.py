@@ -34,6 +34,7 @@ from history.store.schema import (
     runs,
     samples,
     sessions,
+    wait_profiles,
 )
 from history.timestamps import from_text, to_text
 from suites.metric_names import TPS
@@ -170,6 +171,12 @@ def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, .
 def profiled_steps(connection: Connection, session_id: int) -> set[str]:
     """Return the steps of a session that have CPU profiles."""
     query = select(runs.c.step).distinct().join_from(runs, profiles, profiles.c.run_id == runs.c.id)
+    return set(connection.execute(query.where(runs.c.session_id == session_id)).scalars())
+
+
+def sampled_steps(connection: Connection, session_id: int) -> set[str]:
+    """Return the steps of a session in which it was sampled what clients do."""
+    query = select(runs.c.step).distinct().join_from(runs, wait_profiles, wait_profiles.c.run_id == runs.c.id)
     return set(connection.execute(query.where(runs.c.session_id == session_id)).scalars())
 
 

@@ -14,10 +14,10 @@ session of a base and four contenders."""
 CONFIDENCE = 0.98
 """That of the intervals that are told of both versions."""
 
-LEAST_GROWTH = 20.0
+MIN_GROWTH = 20.0
 """The difference in bytes per query that is worth a person's time: a gigabyte in 50 million queries."""
 
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 """The share of the base's own growth that it is at least: a server that still fills its caches grows by what
 it puts there, of which a little more is no leak."""
 
@@ -70,8 +70,7 @@ class MemoryGrowth:
 
     def _is_more(self, grown: Sequence[float], others: Sequence[float]) -> bool:
         apart = [
-            more - less - max(LEAST_GROWTH, LEAST_SHARE * less)
-            for more, less in zip(grown, others, strict=True)
+            more - less - max(MIN_GROWTH, MIN_SHARE * less) for more, less in zip(grown, others, strict=True)
         ]
         return moderated(apart, self._expected, self.error).low > 0
 
