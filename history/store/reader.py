@@ -94,15 +94,10 @@ class Reader:
         with self._database.reading() as connection:
             return wait_profiles_of(connection, session_id, step, str(version))
 
-    def profiled_steps(self, session_id: int) -> set[str]:
-        """Return the steps of a session that have CPU profiles."""
+    def profiled_steps(self, session_id: int) -> tuple[set[str], set[str]]:
+        """Return the steps of a session that have CPU profiles, and those with what clients waited for."""
         with self._database.reading() as connection:
             return session_reads.profiled_steps(connection, session_id)
-
-    def sampled_steps(self, session_id: int) -> set[str]:
-        """Return the steps of a session in which it was sampled what clients do."""
-        with self._database.reading() as connection:
-            return session_reads.sampled_steps(connection, session_id)
 
     def latest_session(
         self,

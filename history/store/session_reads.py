@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy import Connection, RowMapping, func, literal, select, union_all
 
 from build.version import Version
 from history.errors import stored_list, stored_object, stored_options
@@ -168,16 +168,19 @@ def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, .
     )
 
 
-def profiled_steps(connection: Connection, session_id: int) -> set[str]:
-    """Return the steps of a session that have CPU profiles."""
-    query = select(runs.c.step).distinct().join_from(runs, profiles, profiles.c.run_id == runs.c.id)
-    return set(connection.execute(query.where(runs.c.session_id == session_id)).scalars())
-
-
-def sampled_steps(connection: Connection, session_id: int) -> set[str]:
-    """Return the steps of a session in which it was sampled what clients do."""
-    query = select(runs.c.step).distinct().join_from(runs, wait_profiles, wait_profiles.c.run_id == runs.c.id)
-    return set(connection.execute(query.where(runs.c.session_id == session_id)).scalars())
+def profiled_steps(connection: Connection, session_id: int) -> tuple[set[str], set[str]]:
+    """Return the steps of a session that have CPU profiles, and those with what clients waited for."""
+    found: tuple[set[str], set[str]] = (set(), set())
+    queries = [
+        select(literal(kind), runs.c.step)
+        .distinct()
+        .join_from(runs, table, table.c.run_id == runs.c.id)
+        .where(runs.c.session_id == session_id)
+        for kind, table in enumerate((profiles, wait_profiles))
+    ]
+    for kind, step in connection.execute(union_all(*queries)):
+        found[kind].add(step)
+    return found
 
 
 def latest_noise(

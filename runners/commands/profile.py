@@ -183,7 +183,7 @@ def _with_profile(store: Reader, session: Session, version: Version, arguments: 
     """Return the command that records the profile; for a step that there is not, the steps that have one."""
     how = COUNTED if arguments.exact else SAMPLED
     command = run_again(session, [str(version)], [arguments.step], how)[-1]
-    steps = ", ".join(sorted(store.profiled_steps(session.id))) or "none"
+    steps = ", ".join(sorted(store.profiled_steps(session.id)[0])) or "none"
     return command if command.startswith("./") else f"steps of this session with CPU profiles: {steps}"
 
 
