@@ -21,8 +21,8 @@ ROUND_SCATTER = 0.2
 
 
 RATIO_SCATTER = Noise(sd=0.3, df=8.0)
-"""How far log ratios of two equal builds' counts are expected to move from round to round: those of
-transactions beyond the 99.9th percentile in recorded rounds (docs/decisions/0075-tails-and-onset.md)."""
+"""How far log ratios of two equal builds' counts are expected to move from round to round, as simulated
+sessions whose rates move by 30 % do (docs/decisions/0075-tails-and-onset.md)."""
 
 
 @dataclass(frozen=True)

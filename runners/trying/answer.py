@@ -194,16 +194,25 @@ def markdown(answer: TryAnswer, page: str) -> Markdown:
     """Return the summary as Markdown, for a terminal and the summary of a job; `page` is the file to mail."""
     lines: list[str] = [md("## Try: {}", answer.sides.described), "", md("**{}**", answer.headline), ""]
     lines += [md("| {} | {} | {} |\n|:--|--:|--:|", *heads(answer)), *map(row, table(answer)), ""]
-    for comparison in (answer.timed, answer.counted):
-        for contender in comparison.contenders if comparison is not None else ():
-            lines += [md("- {}", line) for line in findings_lines(contender)]
+    sides = [contender for both in (answer.timed, answer.counted) if both for contender in both.contenders]
+    found = dict.fromkeys(line for contender in sides for line in findings_lines(contender))
+    lines += [md("- {}", line) for line in found]
     lines += [md("- {}", change.text) for change in answer.changes]
     lines += [md("- {}", line) for step in answer.steps if step.timed for line in explained_lines(step.timed)]
     lines += [md("- {}", line) for line in domains(answer)]
-    lines += [md("- failed: {}", failure) for failure in answer.failures]
+    lines += [md("- failed: {}", failure) for failure in _other_failures(answer)]
     lines += [md("- {}", line) for line in basis(answer)]
     lines += [md("- page to mail: {}", page), ""]
     return joined(lines)
+
+
+def _other_failures(answer: TryAnswer) -> Iterator[str]:
+    """Yield what failed in either session, once each, and not what the findings of the steps have told."""
+    told = [found.text for step in answer.steps for found in step.failures]
+    for failure in dict.fromkeys(answer.failures):
+        reason = " ".join(failure.split())
+        if not any(text.partition(" alone: ")[2] in reason for text in told):
+            yield failure
 
 
 def domains(answer: TryAnswer) -> Iterator[str]:

@@ -56,6 +56,28 @@ def test_an_open_step_is_told_with_its_time_and_a_command(
     assert f"{ROOT}/tidemark again " in goes_on
 
 
+def test_rounds_that_would_take_a_day_are_no_advice(store: Store) -> None:
+    contender = compared(store, [0.8, 1.3, 0.9, 1.2])
+    told = closing(contender, {"insert": 3600.0})
+    assert told.startswith("undecided in 1 of 1 step: with rounds as noisy as these for about ")
+    assert told.endswith("tidemark check")
+
+
+def test_a_verdict_that_is_decided_leaves_open_what_may_be_worse(store: Store) -> None:
+    session = store.start_session(session_start())
+    for number, wal in enumerate((380.0, 440.0, 405.0), start=1):
+        for version, bytes_ in ((OLD, 400.0), (NEW, wal)):
+            values = {"qps": 1000.0 + number / 10, "wal_bytes_per_op": bytes_}
+            store.record_run(session, run_record(values, version=version, repetition=number))
+    store.finish_session(session, SessionStatus.FINISHED)
+    base, new = parse_version(OLD), parse_version(NEW)
+    (contender,) = compare(store, base, (new,), CompareOptions()).contenders
+    told = closing(contender, {"insert": 30.0})
+    assert told.startswith(
+        "every verdict is decided; 1 step may be worse in something else; what each of them costs: "
+    )
+
+
 def test_a_decided_comparison_names_what_shows_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("TIDEMARK_HOME", raising=False)

@@ -20,6 +20,9 @@ HOME = "TIDEMARK_HOME"
 
 LOADING_MINUTES = 1
 
+MAX_HOURS = 12
+"""The longest that rounds are worth: beyond it, a quieter machine is what helps."""
+
 UNKNOWN_SECONDS = 30.0
 """What a round of a step takes for one version, where the history does not say."""
 
@@ -53,15 +56,19 @@ def closing(
         words = ["./tidemark", "profile", "diff", *pair, "--step", worse[0].step, *chosen]
         return f"regression in {counted(len(worse), 'step')}; the functions that cost more: {command(words)}"
     words = ["./compare.py", *pair, *chosen]
+    unknown = [step.step for step in contender.steps if step.unknown and step.step not in failed]
+    decided = "every step is decided"
+    if unknown:
+        decided = f"every verdict is decided; {counted(len(unknown), 'step')} may be worse in something else"
     if has_costs:
         page = command([*words, "--format", "html"])
-        return f"every step is decided; as a page to mail: {page} > comparison.html"
+        return f"{decided}; as a page to mail: {page} > comparison.html"
     costs = command([*words, "--costs"])
     if failed:
         return (
             f"{counted(len(failed), 'step')} failed on {contender.contender} alone; what others cost: {costs}"
         )
-    return f"every step is decided; what each of them costs: {costs}"
+    return f"{decided}; what each of them costs: {costs}"
 
 
 def _over_nights(
@@ -100,6 +107,11 @@ def _open(
         for name, rounds in feasible.items()
     )
     head = f"undecided in {len(still_open)} of {counted(len(contender.steps), 'step')}"
+    if total > MAX_HOURS * 3600:
+        noisy = command(["./tidemark", "check"])
+        return (
+            f"{head}: with rounds as noisy as these for about {in_words(total)}; what makes them so: {noisy}"
+        )
     hard = [name for name, rounds in needed.items() if most is not None and rounds > most]
     if hard:
         head += f" ({', '.join(hard)}: perhaps even after {most} rounds)"
