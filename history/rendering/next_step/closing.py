@@ -108,10 +108,8 @@ def _open(
     )
     head = f"undecided in {len(still_open)} of {counted(len(contender.steps), 'step')}"
     if total > MAX_HOURS * 3600:
-        noisy = command(["./tidemark", "check"])
-        return (
-            f"{head}: with rounds as noisy as these for about {in_words(total)}; what makes them so: {noisy}"
-        )
+        why = f"what makes them so: {command(['./tidemark', 'check'])}"
+        return f"{head}: with rounds as noisy as these for about {in_words(total)}; {why}"
     hard = [name for name, rounds in needed.items() if most is not None and rounds > most]
     if hard:
         head += f" ({', '.join(hard)}: perhaps even after {most} rounds)"
