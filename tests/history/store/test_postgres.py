@@ -62,7 +62,7 @@ def test_dropped_rounds_and_calibrations(store: Store, url: str, capsys: pytest.
     program.main([OLD, NEW, "--history", url])
     said = capsys.readouterr().out
     assert "sees" in said
-    assert "3 rounds were disturbed and measured again" in said
+    assert "measured again, 3 rounds: the host withheld 5%" in said
 
 
 def test_a_record_that_fails_leaves_nothing(store: Store) -> None:

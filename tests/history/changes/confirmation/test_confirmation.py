@@ -152,7 +152,7 @@ def test_gone_the_same_night_and_back_again(commits: Commits) -> None:
     assert (again.new, again.reopened, again.closed) == ((), (), ())
     assert [open_change.fingerprint for open_change in again.open] == [change.fingerprint]
     commits.more(1)
-    commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
+    commits.confirm(old=3, rounds=12, question=ConfirmationRequest.GONE, change=change.fingerprint)
     assert [gone.fingerprint for gone in commits.judge().closed] == [change.fingerprint]
     assert len(every_change(commits.store)) == 1
 
