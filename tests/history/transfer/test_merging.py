@@ -88,6 +88,8 @@ def test_everything_travels(folder: Path) -> None:
     )
     copied = "INSERT INTO counted_profiles SELECT run_id, queries, stacks, stacks FROM profiles LIMIT 1"
     execute(folder / "a.db", copied)
+    waits = "INSERT INTO wait_profiles SELECT run_id, frequency, queries, stacks FROM profiles LIMIT 1"
+    execute(folder / "a.db", waits)
     kind = "INSERT INTO kinds SELECT run_id, 'payment', metric, value FROM measurements LIMIT 1"
     execute(folder / "a.db", kind)
     known = "INSERT INTO acknowledgements SELECT id, found_at, 'acknowledged', 'ann', 'x', NULL FROM changes"
