@@ -89,4 +89,4 @@ def test_a_wait_of_one_round_alone_explains_nothing(tmp_path: Path) -> None:
     text = flat(terminal(comparison))
     assert "insert: waits LWLock:WALInsert +" in text
     assert ", not certain)" in text
-    assert "no sampled wait is most of it" in text
+    assert "no cost explains it; 33 % unexplained, waiting" in text
