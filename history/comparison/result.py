@@ -103,9 +103,11 @@ class StepComparison:
         """
         known = {found.metric for found in self.findings}
         is_faster = self.judged.verdict is Verdict.IMPROVEMENT
+        # Before there are enough rounds for a verdict, nothing beside it is known either.
+        is_begun = self.judged.gap is not Gap.TOO_FEW
         beside = (
             judged
-            for judged in self.beside
+            for judged in (self.beside if is_begun else ())
             if judged.row.judged and judged.pairs and judged.metric not in known and judged.may_be_worse
             if judged.metric != INSTRUCTIONS
         )

@@ -2,9 +2,10 @@
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, select
 
 from history.errors import DamagedTextError, stored_object
 from history.store.schema import counted_profiles, profiles, runs, wait_profiles
@@ -27,15 +28,11 @@ def profiles_of(
     """Return the profiles of a version on a step of a session, by round."""
     profile = profiles.c
     columns = (profile.event, profile.frequency, profile.queries, profile.lost, profile.stacks)
-    query = (
-        select(runs.c.repetition, *columns)
-        .join_from(profiles, runs, profile.run_id == runs.c.id)
-        .where(runs.c.session_id == session_id, runs.c.step == step, runs.c.version == version)
-        .order_by(runs.c.position, runs.c.id)
-    )
     return {
         repetition: StepProfile(event, frequency, queries, lost, unpacked(stacks))
-        for repetition, event, frequency, queries, lost, stacks in connection.execute(query)
+        for repetition, event, frequency, queries, lost, stacks in connection.execute(
+            _by_round(profiles, columns, session_id, step, version)
+        )
     }
 
 
@@ -43,18 +40,14 @@ def counted_profiles_of(
     connection: Connection, session_id: int, step: str, version: str
 ) -> Mapping[int, StepProfile]:
     """Return the counted instructions of a version on a step of a session by function, by round."""
-    counted = counted_profiles.c
-    query = (
-        select(runs.c.repetition, counted.queries, counted.stacks, counted.calls)
-        .join_from(counted_profiles, runs, counted.run_id == runs.c.id)
-        .where(runs.c.session_id == session_id, runs.c.step == step, runs.c.version == version)
-        .order_by(runs.c.position, runs.c.id)
-    )
+    columns = (counted_profiles.c.queries, counted_profiles.c.stacks, counted_profiles.c.calls)
     return {
         repetition: StepProfile(
             COUNTED_EVENT, COUNTED_FREQUENCY, queries, 0, unpacked(stacks), unpacked(calls)
         )
-        for repetition, queries, stacks, calls in connection.execute(query)
+        for repetition, queries, stacks, calls in connection.execute(
+            _by_round(counted_profiles, columns, session_id, step, version)
+        )
     }
 
 
@@ -62,17 +55,25 @@ def wait_profiles_of(
     connection: Connection, session_id: int, step: str, version: str
 ) -> Mapping[int, StepProfile]:
     """Return what the clients of a version did on a step of a session (suites.profiling.waits), by round."""
-    waits = wait_profiles.c
-    query = (
-        select(runs.c.repetition, waits.frequency, waits.queries, waits.stacks)
-        .join_from(wait_profiles, runs, waits.run_id == runs.c.id)
+    columns = (wait_profiles.c.frequency, wait_profiles.c.queries, wait_profiles.c.stacks)
+    return {
+        repetition: StepProfile(CLIENT_STATES, frequency, queries, 0, unpacked(stacks))
+        for repetition, frequency, queries, stacks in connection.execute(
+            _by_round(wait_profiles, columns, session_id, step, version)
+        )
+    }
+
+
+def _by_round(
+    table: FromClause, columns: Sequence[ColumnElement[Any]], session_id: int, step: str, version: str
+) -> Select[*tuple[Any, ...]]:
+    """Return the query of the round and `columns` of a kind of profiles of a version on a step, in order."""
+    return (
+        select(runs.c.repetition, *columns)
+        .join_from(table, runs, table.c.run_id == runs.c.id)
         .where(runs.c.session_id == session_id, runs.c.step == step, runs.c.version == version)
         .order_by(runs.c.position, runs.c.id)
     )
-    return {
-        repetition: StepProfile(CLIENT_STATES, frequency, queries, 0, unpacked(stacks))
-        for repetition, frequency, queries, stacks in connection.execute(query)
-    }
 
 
 def packed(stacks: Mapping[str, int]) -> bytes:

@@ -29,9 +29,6 @@ class CountedEngine:
     durable: tuple[str, ...]
     """Statements after which new connections commit durably."""
 
-    relaxed: tuple[str, ...]
-    """Statements after which their commits are relaxed again."""
-
     role: str
     """The role of the thread or process that works for the client, as CPU profiles call it."""
 
@@ -64,9 +61,7 @@ _INNODB_LOGS = r"/(?:ib_logfile|#ib_redo|binlog\.)[0-9]+$"
 
 _INNODB_DURABILITY = ("innodb_flush_log_at_trx_commit", "sync_binlog")
 
-_INNODB_DURABLE, _INNODB_RELAXED = (
-    tuple(f"SET GLOBAL {name} = {value}" for name in _INNODB_DURABILITY) for value in (1, 0)
-)
+_INNODB_DURABLE = tuple(f"SET GLOBAL {name} = 1" for name in _INNODB_DURABILITY)
 
 COUNTED = EngineRegistry(
     "rule for counting instructions",
@@ -80,7 +75,6 @@ COUNTED = EngineRegistry(
             programs=("pg_waldump",),
             durability=frozenset({"fsync", "synchronous_commit"}),
             durable=("ALTER DATABASE tidemark SET synchronous_commit = on",),
-            relaxed=("ALTER DATABASE tidemark RESET synchronous_commit",),
             role="client backend",
             # Reading from the client: whether its next message is there already decides if the backend waits.
             # Statistics are sent at most once a second. The WAL writer prepares pages of WAL in advance when
@@ -105,7 +99,6 @@ COUNTED = EngineRegistry(
             log_files=_INNODB_LOGS,
             durability=frozenset(_INNODB_DURABILITY),
             durable=_INNODB_DURABLE,
-            relaxed=_INNODB_RELAXED,
             role="client connection",
             waits=("vio_read(Vio*, unsigned char*, unsigned long)",),
             rest={"innodb_stats_auto_recalc": "OFF"},
@@ -122,7 +115,6 @@ COUNTED = EngineRegistry(
             log_files=_INNODB_LOGS,
             durability=frozenset(_INNODB_DURABILITY),
             durable=_INNODB_DURABLE,
-            relaxed=_INNODB_RELAXED,
             role="client connection",
             waits=("vio_read(st_vio*, unsigned char*, unsigned long)",),
             rest={"innodb_stats_auto_recalc": "OFF"},

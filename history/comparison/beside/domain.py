@@ -105,7 +105,10 @@ UNSEEN: tuple[Unseen, ...] = (
     Unseen("larger trees", lambda domain: 0 < (domain.index_levels or 0) < DEEP_LEVELS),
     Unseen("reading from disk", lambda domain: not domain.is_counted and domain.is_in_memory),
     Unseen("waiting for other clients", lambda domain: not domain.is_counted and domain.clients[-1:] == (1,)),
-    Unseen("the flush of commits", lambda domain: not domain.is_counted and not domain.is_durable),
+    Unseen(
+        "the time of flushes (relaxed durability)",
+        lambda domain: not domain.is_counted and not domain.is_durable,
+    ),
 )
 """What is not seen, in the order in which it is told."""
 

@@ -39,7 +39,7 @@ SMOKE = Domain(
             SMOKE,
             "On 97,200 rows (21 MB, indexes 2 levels deep), cached, 1 client, rounds of 3 s: not seen is what"
             " begins later, rare stalls, larger trees, reading from disk, waiting for other clients, the"
-            " flush of commits.",
+            " time of flushes (relaxed durability).",
         ),
         (
             replace(SMOKE, rows=400_000_000, bytes=92 * 10**9, index_levels=4, clients=(1, 64), seconds=60.0,
