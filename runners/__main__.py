@@ -1,5 +1,6 @@
 """`python -m runners`: the program that the launcher starts."""
 
+import contextlib
 import gc
 import os
 import sys
@@ -29,11 +30,18 @@ try:
     status = main()
 except KeyboardInterrupt:
     # While modules were being imported; main answers for all that comes after.
-    sys.exit(INTERRUPTED)
+    status = INTERRUPTED
 except Exception:
     # A bug ends with its traceback and exit code 2: Python's own code 1 would mean a regression.
     traceback.print_exc()
     status, is_short = TROUBLE, False
 if is_short:
     os._exit(status)  # main has flushed; tearing down all modules takes a tenth of a comparison
+if status == INTERRUPTED:
+    # Where the interruption passed through exec() of a text, as in the making of a dataclass, Python would
+    # end itself by SIGINT now, although it was answered (run_eval_code_obj of Python/pythonrun.c).
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 sys.exit(status)
