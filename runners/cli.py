@@ -28,7 +28,7 @@ PLAN = ROOT / "runners/nightly.toml"
 UNREAD = 141
 """The exit code of a program that SIGPIPE ended: 128 and its number."""
 
-ELSEWHERE = {"try": "runners.trying.command", "suite": "runners.own_workload.command"}
+ELSEWHERE = {"try": "runners.trying.entry", "suite": "runners.own_workload.command"}
 """The modules of commands with a folder of their own."""
 
 Command = Callable[[argparse.Namespace], int]

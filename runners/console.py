@@ -7,14 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from build.progress import Progress, ProgressTask
 from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown
 from history.escaping.streams import escape_output, unescaped
-from history.store.writer import Store
 from runners.interrupts import task_shown, told_by
 from runners.task_courses import TaskCourse
+
+if TYPE_CHECKING:
+    from history.store.writer import Store
 
 REFRESH_PER_SECOND = 1
 """Redraws are rare, because they use CPU on the machine that is being measured."""
@@ -183,7 +186,7 @@ def progress() -> Iterator[Progress]:
         yield Lines()
 
 
-def say_problems(store: Store) -> None:
+def say_problems(store: "Store") -> None:
     """Say on stderr what of recording needs somebody, such as what waits on this box."""
     for problem in store.problems:
         print(f"tidemark: {problem}", file=sys.stderr)

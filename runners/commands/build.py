@@ -4,6 +4,7 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
@@ -12,7 +13,9 @@ from build.progress import Progress
 from build.sources.source import resolved
 from build.version import Version, parse_revision, parse_version
 from runners.console import progress
-from runners.measuring.variants import EVERY, Variant, definition_of, read_variants, require_defined
+
+if TYPE_CHECKING:
+    from runners.measuring.variants import Variant
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -67,11 +70,14 @@ def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -
     return code
 
 
-def _definition(version: Version, arguments: argparse.Namespace) -> Variant:
+def _definition(version: Version, arguments: argparse.Namespace) -> "Variant":
     """Return how a version is compiled: as every version of the command, and as its variant.
 
     A patch without a variant is for every version here. Raises VariantError.
     """
+    # Loaded only here: a ref that does not exist is refused before, within a second.
+    from runners.measuring.variants import EVERY, definition_of, read_variants, require_defined
+
     everywhere = [Path(text) for text in arguments.patch if "=" not in text]
     variants = read_variants((), arguments.build, [text for text in arguments.patch if "=" in text])
     require_defined((version,), {name: variants[name] for name in {EVERY, version.variant} & variants.keys()})

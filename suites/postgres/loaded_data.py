@@ -49,7 +49,16 @@ def restore(client: Build, address: Address, folder: Path, name: str) -> None:
     Connected by itself, pg_restore would fail on older servers, because of a setting that they do not know.
     Raises SetupError with what the server or pg_restore said.
     """
-    read = [client.program("pg_restore"), *_LEFT_OUT, "--file=-", folder / name]
+    _restore(client, address, folder, name)
+
+
+def restore_tables(client: Build, address: Address, folder: Path, name: str) -> None:
+    """Do the same with the tables, indexes and functions of the dump, without rows. Raises SetupError."""
+    _restore(client, address, folder, name, "--schema-only")
+
+
+def _restore(client: Build, address: Address, folder: Path, name: str, *parts: str) -> None:
+    read = [client.program("pg_restore"), *_LEFT_OUT, *parts, "--file=-", folder / name]
     without = ["sed", f"{_HEADER}{{/^{_NEW_SETTING}$/d}}"]
     write = [*connection_words(client.program("psql"), address), "--echo-errors", "--file=-"]
     pipeline = " | ".join(shlex.join(map(str, words)) for words in (read, without, write))

@@ -59,6 +59,30 @@ local function gcd(a, b)
    return a
 end
 
+-- What each source of numbers has drawn since a transaction of a counted pass began, and how many of that the current
+-- try has used.
+local draws = {}
+
+local function repeatable(source)
+   local own = {drawn = {}, used = 0}
+   draws[#draws + 1] = own
+   return function(...)
+      own.used = own.used + 1
+      if own.drawn[own.used] == nil then own.drawn[own.used] = source(...) end
+      return own.drawn[own.used]
+   end
+end
+
+-- Begins a transaction of a counted pass.
+function numbers.begin()
+   for _, own in ipairs(draws) do own.drawn, own.used = {}, 0 end
+end
+
+-- Begins it again, after the server has rolled it back: it draws the same numbers, so that all versions do the same work.
+function numbers.again()
+   for _, own in ipairs(draws) do own.used = 0 end
+end
+
 -- A walk that visits every id from 1 to n once, in an order that looks random: multiples of a stride near the golden
 -- section that is coprime to n. Ids are divided among the threads: each thread takes every threads-th element of the
 -- walk, after skipping those of its first `walk_from` transactions. For steps that use rows up, `rows` (1 unless given)
@@ -70,16 +94,17 @@ function numbers.walk(n, rows)
    -- Sums are exact in a double; index * stride would not be with several hundred million rows.
    local jump, at = (step * stride) % n, ((first - step) * stride) % n
    for _ = 1, math.floor(sysbench.opt.walk_from * (rows or 1)) do at = (at + jump) % n end
-   return function()
+   local function next_id()
       at = (at + jump) % n
       return at + 1
    end
+   return sysbench.opt.counted_file ~= "" and repeatable(next_id) or next_id
 end
 
 -- Replaces sysbench's random numbers, of one thread, by ours. sysbench 1.0 seeds its generator by random(3), which its
 -- threads call in an order that differs from run to run: with one seed it draws one of two sequences.
 function numbers.draw_reproducibly(seed)
-   local draw = numbers.generator(seed)
+   local draw = repeatable(numbers.generator(seed))
    local function digit_or_letter(mark)
       if mark == "#" then return string.char(48 + draw(10)) end
       if mark == "@" then return string.char(97 + draw(26)) end

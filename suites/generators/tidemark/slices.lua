@@ -7,6 +7,7 @@ local arrivals = require("tidemark.arrivals")
 local background = require("tidemark.background")
 local clock = require("tidemark.clock")
 local ffi = require("ffi")
+local numbers = require("tidemark.numbers")
 local transactions = require("tidemark.transactions")
 
 local now, sleep_until = clock.now, clock.sleep_until
@@ -320,12 +321,24 @@ local function ask_length(seconds, file)
    return warm, counted
 end
 
+-- Runs one transaction of a counted pass, again with the same numbers if the server has rolled it back.
+local function finish_counted(thread_id)
+   numbers.begin()
+   local finished, problem = pcall(event, thread_id)
+   if not finished then
+      slices.retry(problem, function()
+         numbers.again()
+         event(thread_id)
+      end)
+   end
+end
+
 -- Runs the first transactions. Returns how many there were, and the seconds of one: the mean of the later half, because
 -- a server under callgrind translates its code when it first executes it.
 local function sample(thread_id)
    local ends = {[0] = now()}
    repeat
-      finish_event(thread_id)
+      finish_counted(thread_id)
       ends[#ends + 1] = now()
    until #ends == SAMPLED or (#ends > 1 and ends[#ends] - ends[0] > SAMPLE_SECONDS)
    local half = math.floor(#ends / 2)
@@ -342,7 +355,7 @@ function slices.run_counted(thread_id, mark, file)
    local warm, counted = ask_length(seconds, file)
    local reported = now()
    local function finish()
-      finish_event(thread_id)
+      finish_counted(thread_id)
       done = done + 1
       if now() - reported >= REPORT_SECONDS then
          reported = now()

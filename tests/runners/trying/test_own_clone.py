@@ -1,13 +1,15 @@
 """A try without arguments: what a developer has in a clone, against where it left its upstream."""
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from build.engines import ENGINES
 from build.errors import TidemarkError
-from build.home import Home
+from build.home import ROOT, Home
 from build.version import Engine
 from runners.trying.own_clone import engine_here
 from runners.trying.sides import Sides, sides_of
@@ -136,3 +138,23 @@ def test_the_engine_is_known_by_the_files(
     with pytest.raises(TidemarkError, match="no clone to look into") as caught:
         developer.sides()
     assert "Postgres, MySQL, MariaDB" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "words", [["try", "mastr"], ["try", "HEAD", "--against", "mastr"], ["build", "postgres@mastr"]]
+)
+def test_a_ref_that_does_not_exist_is_refused_before_what_measures_is_loaded(
+    developer: Developer, words: list[str]
+) -> None:
+    developer.work.git("branch", "-M", "master")
+    program = (
+        "import sys; from runners.cli import main; code = main(sys.argv[1:]);"
+        "print(code, *({'numpy', 'sqlalchemy', 'pydantic'} & sys.modules.keys()))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TIDEMARK_HOME": str(developer.home.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout == "2\n"
+    assert "no tag, branch or commit 'mastr'" in done.stderr
+    assert "did you mean master?" in done.stderr
