@@ -47,6 +47,9 @@ from report.values.session_page import SessionPage, StepRuns
 from suites.metric import Metric, Role
 from suites.metrics import METRICS, judged_metrics, of_role
 
+BESIDE = (Role.COST, Role.VARIATION, Role.RESET, Role.CONTEXT)
+"""The roles of the metrics that are compared beside those that have a part of the page, in this order."""
+
 FlameGraphs = Callable[[str, str], Mapping[str, str]]
 """Gives the flame graphs of a step and a contender: what is shown and its address below the root."""
 
@@ -250,18 +253,21 @@ def _percentiles(step: StepRuns, both: _Both) -> h.Node:
 def _costs(step: StepComparison | None, targets: Collection[str]) -> h.Node:
     if step is None:
         return None
-    rows = [*cost_rows(step, Role.COST, targets), *cost_rows(step, Role.VARIATION)]
+    rows = [found for role in BESIDE for found in cost_rows(step, role, targets)]
     if not rows:
         return None
-    return [
-        h.h3["Costs per query, and variation"],
-        table(COST_HEADS, rows, caption="Costs per query, and variation"),
-    ]
+    title = "Costs per query, variation, resets, starts and memory"
+    return [h.h3[title], table(COST_HEADS, rows, caption=title)]
 
 
 def _resets(step: StepRuns, both: _Both) -> h.Node:
-    names = [name for name in of_role(Role.RESET) if any(name in run.values for run in _all(step, both))]
-    return _metric_table(step, both, names, "The reset after the step") if names else None
+    compared = {judged.metric for judged in (both.step.beside if both.step else ()) if judged.pairs}
+    names = [
+        name
+        for name in of_role(Role.RESET)
+        if name not in compared and any(name in run.values for run in _all(step, both))
+    ]
+    return _metric_table(step, both, names, "More of the reset after the step") if names else None
 
 
 def _metric_table(step: StepRuns, both: _Both, names: Sequence[str], caption: str) -> h.Node:
