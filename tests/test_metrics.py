@@ -252,7 +252,7 @@ def test_a_row_of_one_engine_stands_beside_verdicts_of_that_engine_only(
     comparison = compared(history)
     (step,) = comparison.contenders[0].steps
     assert FSYNCS.name not in [judged.metric for judged in step.beside]
-    assert "flushes" not in terminal(comparison)
+    assert "flushes of files" not in terminal(comparison)
 
 
 def test_a_row_that_says_nothing_is_only_recorded(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,9 @@ from runners.trying.series import SUFFIXES, is_series
 
 def main(arguments: argparse.Namespace) -> int:
     """Try, print the answer, and return the exit code that `--help` documents."""
-    if not (arguments.box or arguments.check or arguments.extension or arguments.server):
+    # What a script of one's own gets wrong is said first, before any source is asked.
+    has_own = arguments.script or arguments.extension or arguments.server
+    if not (arguments.box or arguments.check or has_own):
         require_refs(arguments)
     command = import_module("runners.trying.command")  # half of the second in which a ref is refused
     return int(command.main(arguments))

@@ -35,9 +35,11 @@ class Onlooker:
                 continue
             for child in below:
                 path = Path(f"/proc/{child.pid}")
+                # Between fork and exec a child still shows what its parent was started with: of a child that
+                # begins its program while it is looked at, the environment may be the parent's.
+                words = _text(path / "cmdline")
                 told = _text(path / "environ")
-                # Between fork and exec a child still shows what its parent was started with.
-                if told and _text(path / "cmdline") != _text(Path(f"/proc/{self._root}/cmdline")):
+                if told and words != _text(Path(f"/proc/{self._root}/cmdline")):
                     self.environments[child.pid] = (_text(path / "comm").strip(), told)
 
 

@@ -108,7 +108,7 @@ def test_every_step_keeps_its_promises(started: Started) -> None:
             assert measured.values["overload"] == any("overloaded" in text for text in measured.warnings)
             assert 0 < measured.values["background_share"] <= 1
             assert set(measured.kinds) == {"insert", "delete", str(step.options["workload"])}
-            assert measured.values["tps"] == measured.values["qps"], "the writers' are no queries of the step"
+            assert measured.values["tps"] == pytest.approx(measured.values["qps"])
             assert measured.kinds["insert"]["latency_second_ms"] <= measured.kinds["insert"]["latency_max_ms"]
     debt = measured.values.get("debt_dead_tuples", 50 * measured.values.get("debt_history", 0))
     held = measured.kinds["delete"]["transactions"]
