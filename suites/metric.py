@@ -145,6 +145,9 @@ class Metric:
     threshold_percent: float | None = None
     """Its own practical threshold, in percent, where that of throughput is too small; None for that one."""
 
+    negligible: float = 0.0
+    """The difference between versions that matters to nobody, in its unit: twice of next to nothing."""
+
     is_counted: bool = False
     """Whether it is counted for fixed work instead of timed: its interval is of another kind
     (history/comparison/exact.py). Requires `threshold_percent`."""
@@ -179,6 +182,10 @@ class Metric:
     def threshold(self, timed: float) -> float:
         """Return the fraction beyond which it has changed: its own, else `timed`, that of throughput."""
         return timed if self.threshold_percent is None else self.threshold_percent / 100
+
+    def threshold_at(self, base: float, threshold: float) -> float:
+        """Return a threshold, a fraction, or what a negligible difference is of a base's value, if more."""
+        return max(threshold, self.negligible / base) if base > 0 else threshold
 
     def is_plausible(self, value: float) -> bool:
         """Whether it can have a value: a number from `least` to `most`, and so neither infinite nor NaN."""

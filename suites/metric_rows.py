@@ -68,6 +68,12 @@ _PER_CONNECTION = "KiB/connection"
 WRITTEN_PERCENT = 1.0
 """The practical threshold of bytes that are written for fixed work."""
 
+WRITTEN_BYTES = 8
+"""Those per transaction or query that are none: a record of the log has a header of 24."""
+
+_PAGES = 8 * 8192
+_RESET_SECONDS = 0.05
+
 
 def _seconds_beyond(limit: int) -> Metric:
     return Metric(
@@ -95,6 +101,7 @@ def _written(name: str, what: str, engines: frozenset[Engine], label: str) -> Me
         detection=Detection.STEP,
         label=label,
         threshold_percent=WRITTEN_PERCENT,
+        negligible=WRITTEN_BYTES,
         is_counted=True,
         of_proof=True,
         scatter=COUNTED,
@@ -163,16 +170,16 @@ ROWS: tuple[Metric, ...] = (
            "the most transactions by which one kind was ahead of another that keeps pace with it"),
     Metric(START, "s", _LOWER, _CONTEXT,
            "start of the server from the loaded data, until it accepts connections",
-           followed=True, threshold_percent=25, label="start", most=_YEARS),
+           followed=True, threshold_percent=25, negligible=0.05, label="start", most=_YEARS),
     Metric(FIRST_ANSWER, "s", _LOWER, _CONTEXT,
            "from then until the first query is answered, on a connection of its own",
            followed=True, label="first answer", most=_YEARS),
     Metric(CONNECT, "ms", _LOWER, _CONTEXT,
            "connecting, one statement and disconnecting, before the load: the median",
-           followed=True, threshold_percent=10, label="connect", most=_YEARS * 1000),
+           followed=True, threshold_percent=10, negligible=0.1, label="connect", most=_YEARS * 1000),
     Metric(RECOVERY, "s", _LOWER, _RESET,
            "start of the server after the same transactions and a crash, until it accepts connections",
-           followed=True, threshold_percent=30, label="recovery after a crash", most=_YEARS),
+           followed=True, threshold_percent=30, negligible=0.1, label="recovery after a crash", most=_YEARS),
     Metric(PROVED_ROWS, "rows", _NEITHER, _CONTEXT,
            "rows that are those of the base after the transactions of a counted pass and a crash"),
     Metric("check_seconds", "s", _LOWER, _CONTEXT,
@@ -236,8 +243,9 @@ ROWS: tuple[Metric, ...] = (
            at_equal_work=True),
     Metric("server_written_kb_per_op", "KiB/query", _LOWER, _COST,
            "sent to storage by server processes per query",
-           followed=True, judged=True, threshold_percent=5, label="written", column="wrt", gives_way=3,
-           legend="KiB written (wrt)", short_name="written-per-op", at_equal_work=True),
+           followed=True, judged=True, threshold_percent=5, negligible=0.05, label="written",
+           column="wrt", gives_way=3, legend="KiB written (wrt)",
+           short_name="written-per-op", at_equal_work=True),
     Metric("client_read_kb_per_op", "KiB/query", _LOWER, _COST,
            "read from storage by the load generator per query"),
     Metric("client_written_kb_per_op", "KiB/query", _LOWER, _COST,
@@ -249,7 +257,8 @@ ROWS: tuple[Metric, ...] = (
            label="written by all disks", column="wrt", imported_for="server_written_kb_per_op"),
     Metric("wal_bytes_per_op", "bytes/query", _LOWER, _COST,
            "write-ahead or redo log written during the step per query",
-           followed=True, judged=True, label="WAL or redo", column="WAL", gives_way=4,
+           followed=True, judged=True, negligible=WRITTEN_BYTES,
+           label="WAL or redo", column="WAL", gives_way=4,
            legend="WAL or redo bytes", short_name="wal-per-op", at_equal_work=True),
     Metric("binlog_bytes_per_op", "bytes/query", _LOWER, _COST,
            "binary log written during the step per query", engines=_INNODB, followed=True,
@@ -289,7 +298,7 @@ ROWS: tuple[Metric, ...] = (
     Metric(SERVER_MEMORY, "bytes", _LOWER, _CONTEXT,
            "private memory of all server processes together in the second half of the work, without pages of"
            " the buffer pool: the median",
-           followed=True, judged=True, threshold_percent=10, label="server memory",
+           followed=True, judged=True, threshold_percent=10, negligible=2**20, label="server memory",
            short_name="server-memory"),
     Metric(BUFFER_POOL, "bytes", _NEITHER, _CONTEXT,
            "memory of the buffer pool that pages have used since the start of the server", engines=_INNODB),
@@ -321,15 +330,15 @@ ROWS: tuple[Metric, ...] = (
            label="purge debt"),
     Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
            followed=True, judged=True, threshold_percent=20, grows_with_work=True,
-           label="reset seconds", subject="reset", most=_YEARS),
+           negligible=_RESET_SECONDS, label="reset seconds", subject="reset", most=_YEARS),
     Metric("reset_vacuum_seconds", "s", _LOWER, _RESET, "VACUUM (ANALYZE) of all tables after the step",
            engines=_POSTGRES, followed=True, judged=True, threshold_percent=30, grows_with_work=True,
-           label="vacuum seconds", subject="vacuum", most=_YEARS),
+           negligible=_RESET_SECONDS, label="vacuum seconds", subject="vacuum", most=_YEARS),
     Metric("reset_checkpoint_seconds", "s", _LOWER, _RESET, "CHECKPOINT after the vacuum", engines=_POSTGRES,
            most=_YEARS),
     Metric("reset_wal_bytes", "bytes", _LOWER, _RESET, "write-ahead or redo log written by the reset",
            followed=True, judged=True, threshold_percent=20, grows_with_work=True,
-           label="WAL or redo of the reset"),
+           negligible=_PAGES, label="WAL or redo of the reset"),
     Metric("reset_dead_tuples_before", "tuples", _NEITHER, _RESET, "dead tuples when the reset began",
            engines=_POSTGRES),
     Metric("reset_dead_tuples_after", "tuples", _LOWER, _RESET, "dead tuples that the reset could not remove",
@@ -363,9 +372,9 @@ ROWS: tuple[Metric, ...] = (
            "CPU time of processes that are not ours, in cores"),
 
     Metric("table_bytes", "bytes", _LOWER, _RESET, "tables without their indexes after the reset",
-           followed=True, judged=True, grows_with_work=True, label="table bytes"),
+           followed=True, judged=True, grows_with_work=True, negligible=_PAGES, label="table bytes"),
     Metric("index_bytes", "bytes", _LOWER, _RESET, "indexes after the reset", followed=True, judged=True,
-           grows_with_work=True, label="index bytes"),
+           grows_with_work=True, negligible=_PAGES, label="index bytes"),
     Metric("statement_seconds", "s", _LOWER, _CONTEXT,
            "the one transaction of a timed step, such as building indexes", followed=True,
            label="seconds of the statement", most=_YEARS),

@@ -2,10 +2,10 @@
 
 `$TIDEMARK_BENCH_PARTS` selects kinds of kinds.toml by their names, `equal`, `clean` and `time`. A kind is
 tried as its user would, in a home of its own with the builds of this one: the exit code, and what is said in
-JSON and in what people read, must name the resource. What one commit of Tidemark has told is kept, so that an
-interrupted run goes on; `again` measures it anew. `equal` records sessions of equal builds until there are
-40, and `clean` says how often they, and sessions drawn from their rounds, have a false finding. `time`
-compares the minutes of a session with those before anything of this was measured.
+JSON and in what people read, must name the resource. What was told is kept, with the commit of Tidemark, so
+that an interrupted run goes on; `again` measures it anew. `equal` records sessions of equal builds until
+there are 40, and `clean` says how often they, and sessions drawn from their rounds, have a false finding.
+`time` compares the minutes of a session with those before anything of this was measured.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -36,26 +36,28 @@ class AttemptResult:
     """The differences for the worse, a line each."""
 
     printed: str
+    commit: str
+    """The Tidemark that was tried."""
 
     def figure(self, kind: PlantedKind, number: int) -> Figure:
         """Whether it told its kind, as a figure with its target."""
         attempt = kind.attempts[number]
         name = f"{kind.name}: {attempt.command}{'' if attempt.is_seen else ', why not'} ({number + 1})"
         note = self.missed or "; ".join(self.told) or attempt.expected
-        note = f"{self.minutes:.0f} min: {note}"
+        by = "" if self.commit == own_version() else f" by {self.commit}"
+        note = f"{self.minutes:.0f} min{by}: {note}"
         return Figure(name, float(not self.missed), "told", at_least=1, note=note)
 
 
 def kind_figures(kind: PlantedKind, home: Home, *, again: bool = False) -> Iterator[Figure]:
     """Yield a figure for each attempt of a kind.
 
-    Results of the same commit of Tidemark and definition of the kind are kept, unless `again` is given or the
-    checkout has changes that are not committed.
+    Results of the same definition of the kind are kept, unless `again` is given: all kinds take hours, and
+    those that another commit of Tidemark has tried name it.
     """
     folder = home.path / "kinds" / kind.name
-    key = f"{own_version()} {kind.digest}"
     kept = folder / "results.json"
-    known = _kept(kept, key) if not again and not key.split()[0].endswith("-dirty") else []
+    known = [] if again else _kept(kept, kind.digest)
     if not known:
         shutil.rmtree(folder, ignore_errors=True)
     scratch = Home(folder / "home")
@@ -63,17 +65,17 @@ def kind_figures(kind: PlantedKind, home: Home, *, again: bool = False) -> Itera
     for number, attempt in enumerate(kind.attempts):
         if number >= len(known):
             known.append(carried_out(kind, attempt, scratch))
-            content = {"key": key, "results": [asdict(result) for result in known]}
+            content = {"digest": kind.digest, "results": [asdict(result) for result in known]}
             kept.write_text(json.dumps(content, indent=1), encoding="utf-8")
         yield known[number].figure(kind, number)
     shutil.rmtree(scratch.data, ignore_errors=True)
 
 
-def _kept(file: Path, key: str) -> list[AttemptResult]:
+def _kept(file: Path, digest: str) -> list[AttemptResult]:
     if not file.is_file():
         return []
     content = json.loads(file.read_text(encoding="utf-8"))
-    if content["key"] != key:
+    if content.get("digest") != digest:
         return []
     return [AttemptResult(**{**fields, "told": tuple(fields["told"])}) for fields in content["results"]]
 
@@ -92,8 +94,9 @@ def carried_out(kind: PlantedKind, attempt: Attempt, scratch: Home) -> AttemptRe
     told = _told(sides, uids, where, scratch)
     lacks = missed(attempt, answer.exit_code, answer.printed, told)
     lines = tuple(difference.line for difference in told)
+    printed = done.printed + answer.printed
     return AttemptResult(
-        " ".join(words), answer.minutes, answer.exit_code, lacks, lines, done.printed + answer.printed
+        " ".join(words), answer.minutes, answer.exit_code, lacks, lines, printed, own_version()
     )
 
 

@@ -214,11 +214,15 @@ def without_verdict(judged: Judged, gap: Gap, reason: str) -> Judged:
 def judge_beside(step: StepPairs, metric: str, threshold: float, intervals: Intervals) -> Judged:
     """Return a metric's means over the step's pairs, with their ratio, its interval and the verdict on it.
 
-    `threshold` is a fraction. Whether a server kept up with its rate does not count.
+    `threshold` is a fraction, and no difference counts that is negligible for the metric. Whether a server
+    kept up with its rate does not count.
     """
     base, contender = step.values(metric)
     pairs, observed = len(base), intervals.observed(metric)
     old, new = geometric_mean(base), geometric_mean(contender)
+    negligible = METRICS[metric].negligible
+    if old is not None:
+        threshold = METRICS[metric].threshold_at(old, threshold)
     interval = intervals.of(step, metric)
     change = MetricChange.UNKNOWN if interval is None else change_of(interval, threshold)
     shown = interval and as_reported(interval, change, threshold)
@@ -228,7 +232,10 @@ def judge_beside(step: StepPairs, metric: str, threshold: float, intervals: Inte
         value = new / old if shown is None else shown.estimate
     elif pairs:
         old, new = mean(base), mean(contender)
-        if pairs >= min(MINIMUM_REPETITIONS, intervals.needed_for(metric)) and not any((*base, *contender)):
+        if (
+            pairs >= min(MINIMUM_REPETITIONS, intervals.needed_for(metric))
+            and max(*base, *contender) <= negligible
+        ):
             change = MetricChange.SAME
     found = Judged(metric, old, new, value, shown, change, pairs, threshold, observed)
     if interval is None:

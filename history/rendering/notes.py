@@ -29,7 +29,10 @@ from suites.metrics import METRICS, label_of, of_role
 
 PLANS_SHOWN = "Whole plans of the steps with another one: --plans."
 
-RESTARTED = "Each slice was a run of its own: its first second, with new connections, does not count."
+RESTARTED = (
+    "Each slice was a run of its own: its first second, with new connections, does not count, and no leak is"
+    " seen."
+)
 """What sets sessions apart whose load generator cannot pause."""
 
 EXPLAINED_SHARE = 0.8

@@ -104,8 +104,8 @@ def _intervals(comparison: Comparison, contender: ContenderComparison) -> Iterat
 
 def _threshold(comparison: Comparison, contender: ContenderComparison) -> str:
     """Return the threshold by which the steps were judged; without a step, that which was asked for."""
-    asked = comparison.options.threshold_percent
-    return f"{100 * contender.steps[0].judged.threshold if contender.steps else asked:g} %"
+    by_step = [100 * step.judged.threshold for step in contender.steps]
+    return f"{min(by_step, default=comparison.options.threshold_percent):g} %"
 
 
 def _of_exact(contender: ContenderComparison) -> str:

@@ -80,7 +80,7 @@ def _contender(comparison: Comparison, compared: ContenderComparison, heading: s
             f"{described(compared.steps[0].judged.row)}: {compared.contender} over {compared.base}, "
             "with intervals",
             what="step",
-            threshold=compared.steps[0].judged.threshold,
+            threshold=min(step.judged.threshold for step in compared.steps),
         )
         if rows
         else None,

@@ -42,11 +42,12 @@ class _Point:
 
 
 def memory_values(
-    readings: Sequence[TotalsReading], progress: Sequence[tuple[float, float]]
+    readings: Sequence[TotalsReading], progress: Sequence[tuple[float, float]], *, restarted: bool = False
 ) -> dict[str, float]:
     """Return growth and memory as metrics, from a server's readings and Load.progress.
 
-    Nothing is known of work that is fixed in advance, and no growth of work that is very short.
+    Nothing is known of work that is fixed in advance, and no growth of work that is very short, or of a load
+    that was `restarted`: in each of its runs, new connections fill their caches.
     """
     working = while_working(readings, progress)
     points = [_Point(done, _own(reading)) for done, reading in working if reading.private]
@@ -56,7 +57,7 @@ def memory_values(
     last = working[-1][1].totals
     if BUFFER_POOL in last:
         values[BUFFER_POOL] = last[BUFFER_POOL]
-    growth = _growth(points)
+    growth = None if restarted else _growth(points)
     return values if growth is None else {**values, MEMORY_GROWTH: growth}
 
 

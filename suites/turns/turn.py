@@ -77,7 +77,7 @@ class Turn:
     def end(self, readings: Sequence[TotalsReading], *, resets: bool) -> None:
         """Make the curves of the load; read the counters, and what is left to clean up if it `resets`."""
         self.curve = curve_of(readings, self.load.progress)
-        self._memory = memory_values(readings, self.load.progress)
+        self._memory = memory_values(readings, self.load.progress, restarted=self.load.restarted)
         self._after = self._ask(self.server.counters)
         self._debt = self._ask(self.server.debt) if resets else {}
 

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -136,7 +137,7 @@ def test_regressions_are_read_from_json(tmp_path: Path) -> None:
 # --- results that are kept
 
 
-def test_results_are_kept_for_one_commit_and_definition(tmp_path: Path) -> None:
+def test_results_are_kept_with_their_commit(tmp_path: Path) -> None:
     kind = parsed({**A_KIND, "attempts": [AN_ATTEMPT, {**AN_ATTEMPT, "command": "run", "told": "RSS"}]})
     home, ran, commit = Home(tmp_path), list[str](), ["abc"]
 
@@ -156,13 +157,15 @@ def test_results_are_kept_for_one_commit_and_definition(tmp_path: Path) -> None:
         list(kind_figures(kind, home, again=True))
         assert ran.count("run") == 4, "asked for again"
         commit.append("def")
-        next(kind_figures(kind, home))
-        assert ran.count("run") == 5, "another commit"
-        list(kind_figures(kind, home))
+        assert [" by abc: " in figure.note for figure in kind_figures(kind, home)] == [True, True]
+        assert ran.count("run") == 4, "kept, with their commit"
+        next(kind_figures(kind, home, again=True))
+        assert ran.count("run") == 5
+        assert [" by " in figure.note for figure in kind_figures(kind, home)] == [False, False]
         assert ran.count("run") == 6, "interrupted after the first attempt"
-        commit.append("def-dirty")
-        list(kind_figures(kind, home))
-        assert ran.count("run") == 8, "nobody knows what changed"
+        other = replace(kind, attempts=kind.attempts[:1])
+        list(kind_figures(other, home))
+        assert ran.count("run") == 7, "another definition"
 
 
 # --- equal builds

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from history.comparison.finding import Bearing, Finding
 from history.comparison.findings.moved_metrics import ratio_text
 from history.comparison.result import ContenderComparison
-from history.stats.estimators import MINIMUM_REPETITIONS, Interval
+from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, sequential_interval
 from suites.metric_names import CONNECT, RECOVERY, START
@@ -43,8 +43,11 @@ def moved_starts(contender: ContenderComparison) -> Iterator[Finding]:
     for metric in USUAL:
         by_step = {step.step: logs for step in contender.paired if (logs := step.log_ratios(metric))}
         interval = pooled_interval(metric, [log for logs in by_step.values() for log in logs])
-        limit = 1 + METRICS[metric].threshold(0.0)
-        if interval is None or (1 / limit <= interval.high and interval.low <= limit):
+        if interval is None:
+            continue
+        usual = mean([value for step in contender.paired for value in step.values(metric)[0]])
+        limit = 1 + METRICS[metric].threshold_at(usual, METRICS[metric].threshold(0.0))
+        if 1 / limit <= interval.high and interval.low <= limit:
             continue
         bearing = Bearing.WORSE if interval.low > 1 else Bearing.BETTER
         text = ratio_text(metric, interval.estimate, interval)

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from statistics import mean
 
 from build.errors import TidemarkError
 from history.comparison.exact import exact_rule
@@ -135,7 +136,10 @@ class WorkProofs:
         rounds = sorted(old.keys() & new.keys())
         rule = exact_rule(metric, {version.build.version.engine for version in (base, contender)})
         pairs = [old[number] for number in rounds], [new[number] for number in rounds]
-        return needs_more_passes(*pairs, rule, METRICS[metric].threshold(timed=0.0))
+        threshold = METRICS[metric].threshold(timed=0.0)
+        if pairs[0]:
+            threshold = METRICS[metric].threshold_at(mean(pairs[0]), threshold)
+        return needs_more_passes(*pairs, rule, threshold)
 
     def _are_comparable(self, versions: Sequence[MeasuredVersion]) -> bool:
         """Whether one client can do fixed work on fresh, small data of several versions.

@@ -17,7 +17,9 @@ Memory = Callable[[float], Mapping[int, float]]
 """The private bytes of each process after so many queries."""
 
 
-def measured(memory: Memory, pool: Callable[[float], float] | None = None) -> dict[str, float]:
+def measured(
+    memory: Memory, pool: Callable[[float], float] | None = None, *, restarted: bool = False
+) -> dict[str, float]:
     """The metrics of a server that works all the time, read in pages at moments that no slice knows."""
     readings = []
     for number in range(round(SECONDS / EVERY) + 4):
@@ -26,7 +28,7 @@ def measured(memory: Memory, pool: Callable[[float], float] | None = None) -> di
         private = {pid: int(held // PAGE) * PAGE for pid, held in memory(done).items()}
         totals = {} if pool is None else {BUFFER_POOL: pool(done)}
         readings.append(TotalsReading(seconds, totals, private))
-    return memory_values(readings, ((0.0, 0.0), (SECONDS, QPS * SECONDS)))
+    return memory_values(readings, ((0.0, 0.0), (SECONDS, QPS * SECONDS)), restarted=restarted)
 
 
 def backends(grown: Callable[[float, int], float]) -> Memory:
@@ -100,6 +102,14 @@ def test_a_buffer_pool_that_fills_is_no_growth_of_its_process() -> None:
     assert values[MEMORY_GROWTH] == pytest.approx(50, abs=3)
     assert values[SERVER_MEMORY] == pytest.approx(4e8, rel=0.01)
     assert values[BUFFER_POOL] == pytest.approx(pool(QPS * SECONDS), rel=0.02)
+
+
+def test_new_connections_of_each_run_are_no_leak() -> None:
+    grows = backends(lambda done, _: 500 * done)
+    assert MEMORY_GROWTH in measured(grows)
+    values = measured(grows, restarted=True)
+    assert MEMORY_GROWTH not in values
+    assert values[SERVER_MEMORY] > 0
 
 
 def test_nothing_is_known_of_work_that_no_reading_saw() -> None:

@@ -67,6 +67,19 @@ def test_more_wal_is_worse(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("base", "contender", "code"),
+    [(0.86, 3.49, 0), (0.0, 3.0, 0), (2.0, 40.0, 1), (19.5, 20.5, 0)],
+)
+def test_what_is_next_to_nothing_in_both_is_no_difference(
+    tmp_path: Path, base: float, contender: float, code: int
+) -> None:
+    wal = [[value * (1 + error) for error in (0, 0.004, -0.004)] for value in (base, contender)]
+    found = compared(tmp_path, {"wal_bytes_per_op": wal[1]}, {"wal_bytes_per_op": wal[0]})
+    assert (len(findings(found)), exit_code(found)) == (code, code)
+    assert not [line for line in notes(found, found.contenders[0]) if line.startswith("may be worse")]
+
+
+@pytest.mark.parametrize(
     ("qps", "vacuum", "found"),
     [
         (1.0, 4.0, "+300.0"),
