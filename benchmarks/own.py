@@ -3,15 +3,17 @@
 `$TIDEMARK_BENCH_PARTS` selects parts. `table`, `answer` and `patch` run commands as a new user does, in an
 empty home to which only the builds are linked: two files and two versions to the first table; the same until
 decided, within a budget of 20 minutes; a patch to one of the versions, compiled without ccache's help.
-`slices` compares transactions per second of Tidemark's slices with those of one long pgbench by hand, on one
-server, in turns.
+`slices` compares transactions per second of Tidemark's slices with those of one long pgbench by hand, in
+turns.
 """
 
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,13 +31,15 @@ from runners.commands.demo import PATCH
 from runners.console import Lines
 from runners.measuring.cleanup import data_folder
 from runners.measuring.machine_lock import measuring_alone
+from suites.checking.queries import connected
 from suites.definition import load_suite
 from suites.generators.load import Share, WorkLimit
 from suites.generators.pgbench.client import Pgbench
-from suites.generators.pgbench.transcript import PgbenchTranscript
 from suites.generators.placement import placement
+from suites.keys.step import Step
 from suites.metric import QPS
-from suites.sizing import sizes, this_machine
+from suites.server import Address
+from suites.sizing import Sizes, sizes, this_machine
 from suites.slices import Schedule
 from suites.turns.run import run_slices
 
@@ -51,9 +55,7 @@ REMAINDER = re.compile(r"^undecided in .*: about .+ more: .+", re.MULTILINE)
 """The last line of a run that has not decided every step."""
 
 SLICE_SECONDS = 5
-SLICES = 4
-"""Slices of a run through Tidemark; the run by hand is as long as all of them."""
-MIN_PAIRS, MAX_PAIRS = 6, 20
+MIN_PAIRS, MAX_PAIRS = 20, 80
 CONFIDENCE = 0.99
 MIN_RATIO = 0.98
 MAX_RATIO = 1.1
@@ -97,52 +99,79 @@ def patch_figures(home: Home) -> Iterable[Figure]:
 
 
 def slices_figures(home: Home) -> Iterable[Figure]:
-    """Yield transactions per second in slices over those of one long pgbench, A B B A."""
+    """Yield transactions per second in slices over those of one long pgbench, which sleeps meanwhile.
+
+    Each has a server of its own with the same data, and they take turns every few seconds: a machine whose
+    speed changes from minute to minute changes both.
+    """
     suite = load_suite("pgbench")
     version = parse_version(VERSIONS[-1])
     build = provide(version, home, Lines())
     room = sizes(suite, suite.profile("smoke"), this_machine(), suite.steps)
     generator, step = Pgbench(suite, room, build), suite.steps[0]
-    cores = placement(step, room).client
     by_hand: list[float] = []
     through: list[float] = []
     with (
         measuring_alone(home),
         data_folder(home, f"o{os.getpid()}") as folder,
-        loaded_server(suite, version, home, folder / "1") as server,
+        loaded_server(suite, version, home, folder / "1") as long,
+        loaded_server(suite, version, home, folder / "2") as sliced,
+        _bare_pgbench(generator, step, room, long.address) as pgbench,
     ):
-
-        def in_slices() -> None:
-            share = Share(Schedule(SLICE_SECONDS, (0,) * SLICES, gap_share=0.0), round=len(through))
-            (measured,) = run_slices([server], generator, step, share, 0)
-            through.append(measured.values[QPS])
-
-        def alone() -> None:
-            command = generator.arguments(server.address, step, WorkLimit(SLICE_SECONDS * SLICES, None))
-            variables = environment.measured({})
-            # On the cores of the slices' client: elsewhere, throughput on a virtual machine is another one.
-            bound = ["taskset", "--cpu-list", ",".join(map(str, cores))] if cores else []
-            printed = subprocess.run(
-                [*bound, *command], capture_output=True, text=True, env=variables, check=True
-            )
-            transcript = PgbenchTranscript()
-            for line in printed.stdout.splitlines():
-                transcript.read(line)
-            by_hand.append(transcript.summary["tps"] * step.queries)
-            server.reset()
-
         for pair in range(MAX_PAIRS):
-            for measure in (in_slices, alone) if pair % 2 else (alone, in_slices):
-                measure()
+            by_hand.append(_awake(pgbench, long.address))
+            share = Share(Schedule(SLICE_SECONDS, (0,), gap_share=0.0), round=pair + 1)
+            (measured,) = run_slices([sliced], generator, step, share, 0, resets=False)
+            through.append(measured.values[QPS] / step.queries)
             interval = ratio_interval(by_hand, through, CONFIDENCE)
             decided = interval is not None and not interval.low <= MIN_RATIO <= interval.high
             if pair + 1 >= MIN_PAIRS and decided:
                 break
-    assert interval is not None  # every run has transactions
+    assert interval is not None  # every slice has transactions
     note = f"{len(through)} pairs, {CONFIDENCE:.0%} interval {interval.low:.4f} to {interval.high:.4f}"
     yield Figure(
         "pgbench in slices / by hand", interval.estimate, "", at_least=MIN_RATIO, at_most=MAX_RATIO, note=note
     )
+
+
+@contextmanager
+def _bare_pgbench(
+    generator: Pgbench, step: Step, room: Sizes, address: Address
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield one long pgbench, stopped (SIGSTOP), on the cores of the slices' client.
+
+    On other cores of a virtual machine it would have another throughput.
+    """
+    cores = placement(step, room).client
+    command = generator.arguments(address, step, WorkLimit(MAX_PAIRS * SLICE_SECONDS * 10, None))
+    bound = ["taskset", "--cpu-list", ",".join(map(str, cores))] if cores else []
+    nowhere = subprocess.DEVNULL
+    pgbench = subprocess.Popen(
+        [*bound, *command], stdout=nowhere, stderr=nowhere, env=environment.measured({})
+    )
+    try:
+        time.sleep(1)  # clients connect, and fill their caches
+        pgbench.send_signal(signal.SIGSTOP)
+        yield pgbench
+    finally:
+        pgbench.kill()
+        pgbench.wait()
+
+
+def _awake(pgbench: subprocess.Popen[bytes], address: Address) -> float:
+    """Let pgbench work for a slice, and return its transactions per second, of which each inserts a row."""
+    before, began = _history_rows(address), time.monotonic()
+    pgbench.send_signal(signal.SIGCONT)
+    time.sleep(SLICE_SECONDS)
+    pgbench.send_signal(signal.SIGSTOP)
+    seconds = time.monotonic() - began
+    return (_history_rows(address) - before) / seconds
+
+
+def _history_rows(address: Address) -> int:
+    with connected(address) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pgbench_history")
+        return int(cursor.fetchone()[0])
 
 
 @contextmanager
