@@ -1,6 +1,6 @@
 """The command line: its commands, their arguments and exit codes.
 
-Exit codes follow diff(1): 0 clean, 1 regression, 2 trouble; 130 interrupted.
+Exit codes follow diff(1): 0 clean, 1 regression, 2 trouble or not known; 130 interrupted.
 """
 
 import argparse
@@ -131,7 +131,7 @@ def parser() -> argparse.ArgumentParser:
         description="Compile versions of Postgres, MySQL and MariaDB from source, measure them, report "
         "regressions.",
         epilog="A version is engine@ref: postgres@18.6, postgres@REL_18_STABLE, postgres@git:5bf748b86b. "
-        "Exit codes: 0 clean, 1 regression, 2 trouble.",
+        "Exit codes: 0 clean, 1 regression, 2 trouble or not known.",
     )
     top.add_argument("--version", action=_ShowVersion, nargs=0, help="show the commit of this checkout")
     top.set_defaults(words=())  # the whole command line, where there is one

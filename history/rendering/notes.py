@@ -27,7 +27,7 @@ from suites.keys.levels import level_of
 from suites.metric import Role
 from suites.metrics import METRICS, label_of, of_role
 
-PLANS_SHOWN = "Whole plans of the steps with another one: --plans."
+PLANS_SHOWN = "Both plans of each step whose plan changed: --plans."
 
 RESTARTED = (
     "Each slice was a run of its own: its first second, with new connections, does not count, and no leak is"
@@ -214,7 +214,7 @@ def explained_lines(step: StepComparison) -> Iterator[str]:
         return
     change = f"{step.step}: {signed_percent((step.judged.value or 1) - 1)}"
     if time is not None:
-        change += f" ({signed_percent(time.longer)} a query)"
+        change = f"{step.step}: time per query {signed_percent(time.longer)}"
     if found is Explanation.UNDECIDED:
         costs = [cost for cost in step.beside if is_cost(cost.metric) and cost.pairs]
         unknown = [_with_amounts(cost) for cost in costs if cost.change is MetricChange.UNKNOWN]
@@ -223,16 +223,19 @@ def explained_lines(step: StepComparison) -> Iterator[str]:
         yield f"{change}: no cost explains it: perhaps it waited"
     elif time is not None and time.explained_share < EXPLAINED_SHARE:
         parts = [
-            f"{label_of(metric)} {signed_percent(own)} explains {_size(part)}"
+            f"{label_of(metric)} {signed_percent(own)} explains {_share(part)} of {_size(time.longer)}"
             for metric, (own, part) in time.explained.items()
         ]
-        waits = "waiting" if time.longer > 0 else "less waiting"
-        rest = f"{_size(time.rest)} {'' if found is Explanation.WAIT else 'unexplained, '}{waits}"
+        rest = f"{_size(time.rest)} is {'waiting' if time.longer > 0 else 'less waiting'}"
         yield f"{change}: {', '.join(parts) or 'no cost explains it'}; {rest}"
 
 
 def _size(share: float) -> str:
-    return f"{100 * abs(share):.0f} %"
+    return f"{_share(share)} %"
+
+
+def _share(share: float) -> str:
+    return f"{100 * abs(share):.0f}"
 
 
 def _with_amounts(ratio: Judged) -> str:
@@ -288,4 +291,5 @@ def _censored(contender: ContenderComparison) -> Iterator[str]:
 def _failure(failure: Failure) -> str:
     rounds = ranges(failure.repetitions)
     reason = " ".join(failure.reason.split())
-    return f"{failure.status}: {failure.step}, {failure.version}, round {rounds}: {reason}"
+    unit = "round" if len(failure.repetitions) == 1 else "rounds"
+    return f"{failure.status}: {failure.step}, {failure.version}, {unit} {rounds}: {reason}"

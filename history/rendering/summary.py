@@ -57,7 +57,7 @@ def _blocks(
     if shown:
         yield _table(heads(contender), (step_row(contender, step) for step in shown))
     else:
-        yield md("No step changed, and none is open beyond the threshold.\n")
+        yield md("No step changed for certain, and no estimate is beyond the threshold.\n")
     said = told(contender)
     if said:
         yield joined([*(md("- {}", line) for line in said), ""])

@@ -21,7 +21,7 @@ from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
 from history.counts import counted
 from history.numbers import amount
-from history.rendering.next_step.closing import closing, command, with_budget
+from history.rendering.next_step.closing import closing, command, decided_words, with_budget
 from history.series.round_seconds import session_seconds
 from history.spool.opening import open_recorded
 from history.store.writer import Store
@@ -277,7 +277,10 @@ def last_lines(
         contender for contender in comparison.contenders if any(step.is_open for step in contender.steps)
     ]
     if not undecided:
-        return [f"every step is decided; {shown}"]
+        least = max(
+            comparison.contenders, key=lambda contender: sum(bool(s.unknown) for s in contender.steps)
+        )
+        return [f"{decided_words(least)}; {shown}"]
     session = undecided[0].session
     with held.database.reading() as connection:
         took = session_seconds(connection, session.id, session.options)

@@ -20,16 +20,18 @@ from tests.history.handmade import run_record, session_start
 OLD, NEW = "postgres@17.11", "postgres@18.6"
 
 
-def compared(store: Store, ratios: list[float]) -> ContenderComparison:
-    """Two versions in a session of a step, whose rounds have these ratios."""
+def compared(store: Store, ratios: list[float], metric: str = "qps") -> ContenderComparison:
+    """Two versions in a session of a step, whose rounds have these ratios of `metric`."""
     session = store.start_session(session_start())
     for number, ratio in enumerate(ratios, start=1):
         for place, (version, qps) in enumerate(((OLD, 1000.0), (NEW, 1000.0 * ratio))):
-            record = run_record({"qps": qps}, version=version, repetition=number, position=2 * number + place)
+            record = run_record(
+                {metric: qps}, version=version, repetition=number, position=2 * number + place
+            )
             store.record_run(session, record)
     store.finish_session(session, SessionStatus.FINISHED)
     base, new = parse_version(OLD), parse_version(NEW)
-    (contender,) = compare(store, base, (new,), CompareOptions()).contenders
+    (contender,) = compare(store, base, (new,), CompareOptions(metric=metric)).contenders
     return contender
 
 
@@ -85,6 +87,11 @@ def test_a_decided_comparison_names_what_shows_more(store: Store, monkeypatch: p
     assert closing(contender, {}) == f"every step is decided; what each of them costs: {expected}"
     page = f"./compare.py {OLD} {NEW} --session {uid} --format html > comparison.html"
     assert closing(contender, {}, has_costs=True) == f"every step is decided; as a page to mail: {page}"
+
+
+def test_no_rounds_are_advised_for_a_metric_that_judges_nothing(store: Store) -> None:
+    told = closing(compared(store, [0.9, 0.901, 0.899], "transactions"), {"insert": 30.0})
+    assert told.startswith("no step is judged by transactions; what each of them costs: ")
 
 
 @pytest.mark.parametrize("given", [["--budget", "20"], ["--budget=20"], []])

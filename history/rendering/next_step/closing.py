@@ -3,14 +3,14 @@
 import math
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from build.home import ROOT
 from build.progress import in_words
 from history.comparison.beside.work_done import own_failures
 from history.comparison.result import ContenderComparison, StepComparison
-from history.comparison.verdict import Verdict
+from history.comparison.verdict import Gap, Verdict
 from history.counts import counted
 from history.rendering.commands import DECIDED, quoted, run_again
 from history.rendering.next_step.remaining import rounds_needed
@@ -44,7 +44,7 @@ def closing(
     `has_costs` is whether the costs of the steps are shown above.
     """
     failed = {failure.step for failure in own_failures(contender)}
-    still_open = [step for step in contender.steps if step.is_open and step.step not in failed]
+    still_open = [step for step in contender.steps if _may_be_decided(step) and step.step not in failed]
     if contender.nights is not None:
         return _over_nights(contender, still_open, options)
     if still_open:
@@ -56,10 +56,7 @@ def closing(
         words = ["./tidemark", "profile", "diff", *pair, "--step", worse[0].step, *chosen]
         return f"regression in {counted(len(worse), 'step')}; the functions that cost more: {command(words)}"
     words = ["./compare.py", *pair, *chosen]
-    unknown = [step.step for step in contender.steps if step.unknown and step.step not in failed]
-    decided = "every step is decided"
-    if unknown:
-        decided = f"every verdict is decided; {counted(len(unknown), 'step')} may be worse in something else"
+    decided = decided_words(contender, failed)
     if has_costs:
         page = command([*words, "--format", "html"])
         return f"{decided}; as a page to mail: {page} > comparison.html"
@@ -71,6 +68,22 @@ def closing(
     return f"{decided}; what each of them costs: {costs}"
 
 
+def decided_words(contender: ContenderComparison, failed: Collection[str] = ()) -> str:
+    """Return how the steps stand where none is open but those that `failed`."""
+    undirected = [step.judged.metric for step in contender.steps if step.judged.gap is Gap.NO_DIRECTION]
+    if undirected:
+        return f"no step is judged by {undirected[0]}"
+    unknown = [step.step for step in contender.steps if step.unknown and step.step not in failed]
+    if not unknown:
+        return "every step is decided"
+    return f"every verdict is decided; {counted(len(unknown), 'step')} may be worse in something else"
+
+
+def _may_be_decided(step: StepComparison) -> bool:
+    """Return whether further rounds may give a verdict: none judge a metric without a better direction."""
+    return step.is_open and step.judged.gap is not Gap.NO_DIRECTION
+
+
 def _over_nights(
     contender: ContenderComparison, still_open: Sequence[StepComparison], options: Sequence[str]
 ) -> str:
@@ -80,13 +93,13 @@ def _over_nights(
         names = [step.step for step in still_open]
         *notes, line = run_again(contender.session, (), names, DECIDED)
         if line.startswith("#"):
-            return f"{head}: {line.removeprefix('# ')}"
+            return f"{head}{_said([line], ': ')}"
         head += _said(notes)
         again = located(" ".join([line, *map(shlex.quote, options)]))
         return f"{head}; further nights narrow it, or rounds of its last night's versions: {again}"
     where = ["--history", options[options.index("--history") + 1]] if "--history" in options else []
     changes = command(["./tidemark", "history", "changes", *where])
-    return f"every step is decided over {nights}; when each changed: {changes}"
+    return f"{decided_words(contender)} over {nights}; when each changed: {changes}"
 
 
 def _open(
@@ -119,16 +132,16 @@ def _open(
         pair = [str(contender.base), str(contender.contender)]
         *notes, line = run_again(contender.session, pair, list(feasible), None if counts else DECIDED)
         if line.startswith("#"):
-            return f"{head}: {line.removeprefix('# ')}"
+            return f"{head}{_said([line], ': ')}"
         line = located(" ".join([line, *map(shlex.quote, options)]))
         head += _said(notes)
     return f"{head}: about {in_words(total)} more: {line}"
 
 
-def _said(notes: Sequence[str]) -> str:
-    """Return the comments before a command as the rest of a sentence."""
+def _said(notes: Sequence[str], mark: str = "; ") -> str:
+    """Return the comments of a command as the rest of a sentence, each after a mark."""
     said = [note.removeprefix("# ").rstrip(".") for note in notes]
-    return "".join(f"; {note[:1].lower()}{note[1:]}" for note in said)
+    return "".join(f"{mark}{note[:1].lower()}{note[1:]}" for note in said)
 
 
 def minutes_for(seconds: float) -> int:

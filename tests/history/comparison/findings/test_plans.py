@@ -33,7 +33,7 @@ def test_another_plan_is_a_line_whatever_the_verdict(
     (line,) = [line for line in out.splitlines() if "another plan" in line]
     change = "Index Scan using k on t instead of Bitmap Heap Scan on t"
     assert line == f"- point: another plan: {change}; 80 -> {8000 / qps:.3g} ms"
-    assert "Whole plans of the steps with another one: --plans." in out
+    assert "Both plans of each step whose plan changed: --plans." in out
     assert "Bitmap Index Scan" not in out
 
 
