@@ -83,7 +83,8 @@ def outcome(contender: ContenderComparison) -> str:
 
 
 def _ratio_text(step: StepComparison) -> str:
-    return f"{two_decimals(step.judged.value)} ({bounds(step.judged.interval)})"
+    judged = step.judged
+    return f"{_decimal(judged.metric, judged.value)} ({bounds(judged.interval, _decimals(judged.metric))})"
 
 
 def _worst(steps: Sequence[StepComparison]) -> StepComparison | None:
