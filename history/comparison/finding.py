@@ -31,12 +31,20 @@ class Finding:
     text: str
     """The difference in one line, without the step: `WAL or redo +41.0 % (+38.2 to +44.1)`."""
 
+    steps: int = 1
+    """How many steps it was found in together, of which `step` is the first."""
+
     @property
     def is_worse(self) -> bool:
         """Whether it is a regression of its own."""
         return self.bearing is Bearing.WORSE
 
     @property
+    def where(self) -> str:
+        """The step, or how many were looked at together."""
+        return self.step if self.steps == 1 else f"{self.steps} steps together"
+
+    @property
     def line(self) -> str:
-        """The difference in one line, with its step."""
-        return f"{self.step}: {self.text}"
+        """The difference in one line, with its step or steps."""
+        return f"{self.where}: {self.text}"

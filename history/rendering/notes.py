@@ -155,8 +155,8 @@ def findings_lines(contender: ContenderComparison) -> list[str]:
     for number, finding in enumerate(found):
         own = number if finding.source != METRICS_MOVED else None
         end = "; the step is faster" if finding.is_worse and finding.step in traded else ""
-        lines.setdefault((finding.step, finding.source, finding.bearing, end, own), []).append(finding.text)
-    return [f"{step}: {', '.join(texts)}{end}" for (step, _, _, end, _), texts in lines.items()]
+        lines.setdefault((finding.where, finding.source, finding.bearing, end, own), []).append(finding.text)
+    return [f"{where}: {', '.join(texts)}{end}" for (where, _, _, end, _), texts in lines.items()]
 
 
 def unknown_lines(contender: ContenderComparison) -> Iterator[str]:

@@ -140,7 +140,7 @@ class TryAnswer:
         """Return the findings that are worse, the first ones by name."""
         events = [step.step for step in self.steps if any(found.source == EVENTS for found in step.worse)]
         others = [
-            f"{found.text} in {step.step}"
+            f"{found.text} in {found.where}"
             for step in self.steps
             for found in step.worse
             if found.source not in (EVENTS, FAILURES)

@@ -38,7 +38,7 @@ def pooled_interval(metric: str, logs: Sequence[float]) -> Interval | None:
 def moved_starts(contender: ContenderComparison) -> Iterator[Finding]:
     """Yield a finding for each of these metrics that certainly moved by more than its threshold.
 
-    It is that of the first step that has the metric, and says of how many it is.
+    It is of all steps that have the metric, together.
     """
     for metric in USUAL:
         by_step = {step.step: logs for step in contender.paired if (logs := step.log_ratios(metric))}
@@ -51,6 +51,4 @@ def moved_starts(contender: ContenderComparison) -> Iterator[Finding]:
             continue
         bearing = Bearing.WORSE if interval.low > 1 else Bearing.BETTER
         text = ratio_text(metric, interval.estimate, interval)
-        if len(by_step) > 1:
-            text += f", over {len(by_step)} steps"
-        yield Finding(SOURCE, next(iter(by_step)), metric, bearing, text)
+        yield Finding(SOURCE, next(iter(by_step)), metric, bearing, text, len(by_step))
