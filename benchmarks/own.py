@@ -78,7 +78,7 @@ def answer_figures(home: Home) -> Iterable[Figure]:
     budget = ("--until-decided", "--budget", str(ANSWER_MINUTES))
     with _empty_home(home) as empty:
         minutes, code, said = _tidemark(empty, "run", *budget, *WORKLOAD, *VERSIONS)
-        _, _, text = _tidemark(empty, "compare", "--format", "json", *VERSIONS)
+        _, _, text = _tidemark(empty, "compare", "--format", "json", *VERSIONS, shows=False)
     steps = [step for contender in json.loads(text)["contenders"] for step in contender["steps"]]
     has_remainder = REMAINDER.search(said) is not None
     silent = [step for step in steps if step["verdict"] == "inconclusive" and not has_remainder]
@@ -186,9 +186,9 @@ def _empty_home(home: Home) -> Iterator[Path]:
         yield folder
 
 
-def _tidemark(folder: Path, *words: str) -> tuple[float, int, str]:
+def _tidemark(folder: Path, *words: str, shows: bool = True) -> tuple[float, int, str]:
     """Run a command in the folder of the files; return minutes, exit code and output."""
-    ran = tidemark(words, Home(folder / "home"), folder)
+    ran = tidemark(words, Home(folder / "home"), folder, shows=shows)
     return ran.minutes, ran.exit_code, ran.printed
 
 
