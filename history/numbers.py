@@ -25,13 +25,35 @@ def amount(value: float | None) -> str:
     return f"{value:.4g}" if value == 0 or value >= 0.001 else "<0.001"
 
 
+VERY_WIDE = "very wide"
+"""The text for an interval whose bounds differ by more than a factor of 100."""
+
+
+def is_very_wide(interval: Interval) -> bool:
+    """Return whether the bounds of an interval say nothing."""
+    return interval.high > 100 * interval.low
+
+
 def bounds(interval: Interval | None, decimals: int = 2) -> str:
-    """Return both bounds of an interval, or `very wide` if they differ by more than a factor of 100."""
+    """Return both bounds of an interval, or VERY_WIDE."""
     if interval is None:
         return DASH
-    if interval.high > 100 * interval.low:
-        return "very wide"
+    if is_very_wide(interval):
+        return VERY_WIDE
     return f"{interval.low:.{decimals}f}–{interval.high:.{decimals}f}"
+
+
+def percents(ratio: float) -> str:
+    """Return a ratio as a change in per cent, without the sign of it: `+41.0`, or `±0.0`."""
+    text = f"{100 * (ratio - 1):+.1f}"
+    return "±0.0" if float(text) == 0 else text
+
+
+def percent_bounds(interval: Interval) -> str:
+    """Return both bounds of an interval as changes: `-3.1 to +12.0 %`, or VERY_WIDE."""
+    if is_very_wide(interval):
+        return VERY_WIDE
+    return f"{percents(interval.low)} to {percents(interval.high)} %"
 
 
 def percent(value: float | None) -> str:

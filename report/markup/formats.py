@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 
 from history.counts import counted
+from history.numbers import VERY_WIDE, is_very_wide
 from history.stats.estimators import Interval
 from suites.metrics import METRICS, label_of
 
@@ -40,8 +41,8 @@ def bounds(interval: Interval | None) -> str:
     """Return both bounds of an interval of a ratio, as changes in percent."""
     if interval is None:
         return DASH
-    if interval.high > 100 * interval.low:
-        return "very wide"
+    if is_very_wide(interval):
+        return VERY_WIDE
     return span(interval.low, interval.high)
 
 

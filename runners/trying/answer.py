@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from history.comparison.beside.domain import domain_of
 from history.comparison.finding import Finding
 from history.comparison.findings.moved_metrics import unknown_metrics
+from history.comparison.findings.rare_events import NOUNS
 from history.comparison.findings.sources import EVENTS, FAILURES
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import MetricChange, Verdict
 from history.escaping.markdown import Markdown, joined, md, row
-from history.numbers import DASH
+from history.numbers import DASH, VERY_WIDE, is_very_wide, percents
 from history.rendering.notes import explained_lines, findings_lines
 from history.stats.estimators import Interval
 from runners.trying.changes import StepChange
@@ -138,14 +139,15 @@ class TryAnswer:
 
     def _worse(self) -> str:
         """Return the findings that are worse, the first ones by name."""
-        events = [step.step for step in self.steps if any(found.source == EVENTS for found in step.worse)]
+        worse = [found for step in self.steps for found in step.worse]
+        events: dict[str, dict[str, None]] = {}
+        for found in worse:
+            if found.source == EVENTS:
+                events.setdefault(NOUNS[found.metric], {})[found.step] = None
         others = [
-            f"{found.text} in {found.where}"
-            for step in self.steps
-            for found in step.worse
-            if found.source not in (EVENTS, FAILURES)
+            f"{found.text} in {found.where}" for found in worse if found.source not in (EVENTS, FAILURES)
         ]
-        named = [f"more errors or stalls in {', '.join(events[:_MAX_NAMED])}"] * bool(events)
+        named = [f"more {noun} in {', '.join([*steps][:_MAX_NAMED])}" for noun, steps in events.items()]
         rest = len(others) - _MAX_NAMED
         named += others[:_MAX_NAMED] + [f"{rest} more"] * (rest > 0)
         return ", ".join(named)
@@ -170,7 +172,7 @@ class TryAnswer:
         if still:
             known = [judged.interval for judged in still if judged.interval is not None]
             widest = max(known, key=lambda interval: interval.high / interval.low, default=None)
-            width = "" if widest is None else f": {_interval(widest)} at the widest"
+            width = "" if widest is None else f": {_ends(widest)} at the widest"
             parts.append(f"Throughput is unknown in {len(still)} of {len(self.steps)} steps{width}.")
         judged_by = {step.judged.metric for step in steps}
         others = [unknown.text for unknown in unknown_metrics(steps) if unknown.metric not in judged_by]
@@ -275,13 +277,14 @@ def _cell(step: StepComparison | None) -> str:
 
 
 def _change(step: StepComparison) -> str:
-    return _percent(step.judged.value or 1.0)
+    return f"{percents(step.judged.value or 1.0)} %"
 
 
 def _interval(interval: Interval | None) -> str:
-    return DASH if interval is None else f"{_percent(interval.low)} to {_percent(interval.high)}"
+    if interval is None:
+        return DASH
+    return VERY_WIDE if is_very_wide(interval) else _ends(interval)
 
 
-def _percent(ratio: float) -> str:
-    text = f"{100 * (ratio - 1):+.1f}"
-    return f"{'±0.0' if float(text) == 0 else text} %"
+def _ends(interval: Interval) -> str:
+    return f"{percents(interval.low)} % to {percents(interval.high)} %"

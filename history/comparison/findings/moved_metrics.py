@@ -9,6 +9,7 @@ from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Judged, MetricChange, Verdict, verdict_of
+from history.numbers import percent_bounds, percents
 from history.stats.estimators import Interval
 from suites.metric import Better
 from suites.metric_names import INSTRUCTIONS
@@ -82,13 +83,8 @@ def moved_text(judged: Judged) -> str:
 
 def ratio_text(metric: str, value: float, interval: Interval | None) -> str:
     """Return how a metric moved by a ratio, with its interval if it has one."""
-    text = f"{label_of(metric)} {_percents(value)} %"
-    return text if interval is None else f"{text} ({_percents(interval.low)} to {_percents(interval.high)})"
-
-
-def _percents(ratio: float) -> str:
-    text = f"{100 * (ratio - 1):+.1f}"
-    return "±0.0" if float(text) == 0 else text
+    text = f"{label_of(metric)} {percents(value)} %"
+    return text if interval is None else f"{text} ({percents(interval.low)} to {percents(interval.high)})"
 
 
 @dataclass(frozen=True)
@@ -104,7 +100,7 @@ class Unknown:
     def text(self) -> str:
         """The metric in a few words: `WAL or redo in 2 steps (-3.1 to +12.0 %)`."""
         interval = self.widest
-        width = f" ({_percents(interval.low)} to {_percents(interval.high)} %)" if interval else ""
+        width = f" ({percent_bounds(interval)})" if interval else ""
         steps = self.steps[0] if len(self.steps) == 1 else f"{len(self.steps)} steps"
         return f"{label_of(self.metric)} in {steps}{width}"
 

@@ -1,6 +1,6 @@
 """Errors, retries and stalls: events that may not occur at all, judged by their counts in all rounds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from history.comparison.pairs import StepPairs
@@ -8,8 +8,10 @@ from history.numbers import amount
 from history.stats.event_counts import Events, chance_by_scatter, chance_of_more
 from suites.metric_names import (
     CAUSES_OF_ERRORS,
+    DEAD_ITEMS_LEFT,
     ERRORS,
     FAILED,
+    REFUSED,
     SLOWEST,
     SLOWEST_SECOND,
     STALL_LIMITS,
@@ -29,6 +31,15 @@ MIN_STALLS = 12
 
 MAX_STALLED_SHARE = 0.5
 """The share of all seconds up to which being beyond a limit is a stall, not the rule."""
+
+
+NOUNS: Mapping[str, str] = {
+    **dict.fromkeys((ERRORS, *CAUSES_OF_ERRORS), "errors"),
+    **dict.fromkeys((*STALL_LIMITS, *TAIL_LIMITS), "slow transactions"),
+    REFUSED: "refusals",
+    DEAD_ITEMS_LEFT: "dead rows left in indexes",
+}
+"""Metric -> what its events are, in a word or two."""
 
 
 @dataclass(frozen=True)

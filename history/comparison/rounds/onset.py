@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import Pair, StepPairs
+from history.numbers import percents
 from history.stats.estimators import Interval, geometric_mean, mean
 from history.stats.noise_model import Noise
 from history.stats.onset import onset_second
@@ -57,8 +58,8 @@ class Onset:
     def text(self) -> str:
         """The change: `slower from second 20 on: last third -18.0 % (-24.1 to -12.2), first -0.3 %`."""
         how = "slower" if self.falls else "faster"
-        last, low, high = map(_percent, (self.last.estimate, self.last.low, self.last.high))
-        return f"{how} {self.when}: last third {last} % ({low} to {high}), first {_percent(self.first)} %"
+        last, low, high = map(percents, (self.last.estimate, self.last.low, self.last.high))
+        return f"{how} {self.when}: last third {last} % ({low} to {high}), first {percents(self.first)} %"
 
 
 def onsets(intervals: Intervals, chosen: Collection[str], seconds: Seconds) -> tuple[Onset, ...]:
@@ -134,8 +135,3 @@ def _when(rounds: Sequence[tuple[Sequence[float], Sequence[float]]]) -> str:
         return "in the last third"
     second = onset_second(logs)
     return "the longer a round lasts" if second is None else f"from second {second} on"
-
-
-def _percent(ratio: float) -> str:
-    text = f"{100 * (ratio - 1):+.1f}"
-    return "±0.0" if float(text) == 0 else text

@@ -125,7 +125,8 @@ def _open(
         return f"{head}: with rounds as noisy as these for about {in_words(total)}; {why}"
     hard = [name for name, rounds in needed.items() if most is not None and rounds > most]
     if hard:
-        head += f" ({', '.join(hard)}: perhaps even after {most} rounds)"
+        names = "" if len(hard) == len(needed) else f"{', '.join(hard)}: "
+        head += f" ({names}perhaps even after {most} rounds)"
     if again:
         line = located(again(minutes_for(total)))
     else:

@@ -8,7 +8,7 @@ import pytest
 
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
-from history.comparison.findings.rare_events import rare_events
+from history.comparison.findings.rare_events import NOUNS, rare_events
 from history.comparison.options import CompareOptions
 from history.comparison.pairs import pair_steps
 from history.comparison.result import Comparison
@@ -17,6 +17,7 @@ from history.rendering.notes import notes
 from history.store.records import Run, RunStatus, SessionStatus
 from runners.trying.answer import TryAnswer, markdown
 from runners.trying.sides import Sides
+from suites.metrics import EVENTS
 from tests.history.handmade import NIGHT, run_record, session_start
 
 BASE, CONTENDER = "postgres@18.5", "postgres@18.6"
@@ -67,9 +68,20 @@ def test_a_try_answers_that_there_are_more_errors(tmp_path: Path) -> None:
     sides = Sides(parse_version(BASE), parse_version(CONTENDER), "a patch")
     answer = TryAnswer(sides, None, found, 5.0)
     assert answer.exit_code == 1
-    assert answer.headline == "Worse: more errors or stalls in transfer."
+    assert answer.headline == "Worse: more errors in transfer."
     assert "- transfer: 61 of 117,000 transactions failed or were begun again" in markdown(
         answer, "page.html"
+    )
+
+
+def test_a_try_says_of_each_event_what_there_are_more_of(tmp_path: Path) -> None:
+    assert NOUNS.keys() == {*EVENTS}
+    none = {"errors": [0, 0, 0], "reset_dead_items": [2000, 2040, 2010], "reset_dead_items_left": [0, 0, 0]}
+    some = {**none, "errors": [20, 17, 24], "reset_dead_items_left": [2000, 2040, 2010]}
+    found = compared(tmp_path, {"transfer": (none, some), "insert": ({"errors": [0, 0, 0]}, some)})
+    sides = Sides(parse_version(BASE), parse_version(CONTENDER), "a patch")
+    assert TryAnswer(sides, None, found, 5.0).headline == (
+        "Worse: more errors in transfer, insert, more dead rows left in indexes in transfer."
     )
 
 
