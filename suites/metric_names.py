@@ -23,6 +23,9 @@ RECOVERY = "recovery_seconds"
 DEAD_ITEMS, DEAD_ITEMS_LEFT = "reset_dead_items", "reset_dead_items_left"
 """The metrics of row versions that indexes referred to in vain: those that a vacuum met, and that it left."""
 
+DEAD_TUPLES, DEAD_TUPLES_LEFT = "reset_dead_tuples_before", "reset_dead_tuples_after"
+"""The metrics of dead tuples when a reset began, and when its vacuums were done."""
+
 PROVED_ROWS = "proved_rows"
 """The metric with the rows that a version holds as the base does, after the same transactions and a crash."""
 

@@ -9,6 +9,7 @@ from history.stats.event_counts import Events, chance_by_scatter, chance_of_more
 from suites.metric_names import (
     CAUSES_OF_ERRORS,
     DEAD_ITEMS_LEFT,
+    DEAD_TUPLES_LEFT,
     ERRORS,
     FAILED,
     REFUSED,
@@ -38,6 +39,7 @@ NOUNS: Mapping[str, str] = {
     **dict.fromkeys((*STALL_LIMITS, *TAIL_LIMITS), "slow transactions"),
     REFUSED: "refusals",
     DEAD_ITEMS_LEFT: "dead rows left in indexes",
+    DEAD_TUPLES_LEFT: "dead rows left",
 }
 """Metric -> what its events are, in a word or two."""
 

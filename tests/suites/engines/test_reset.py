@@ -205,6 +205,9 @@ def test_a_transaction_that_still_sees_dead_rows_is_named(
     assert 1 <= age <= 30
     assert "end the transaction that may still need them" in warning
     assert measurement.values["wal_bytes_per_op"] > 100 * ROWS / 2
+    assert measurement.values["reset_dead_tuples_after"] == ROWS
+    assert measurement.values["reset_vacuum_seconds"] > 0
+    assert "reset_seconds" not in measurement.values, "it waited for statistics without dead tuples"
     assert server.reset()["reset_dead_tuples_after"] == 0
 
 
