@@ -289,7 +289,7 @@ ROWS: tuple[Metric, ...] = (
     )),
     Metric(LOG_SYNCS, "syncs/commit", _NEITHER, _CONTEXT,
            "system calls that made the log durable, per commit that wrote, with full durability",
-           followed=True, label="flushes of the log per commit"),
+           followed=True, label="log flushes per commit"),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
            "InnoDB pages written from the buffer pool per query", engines=_INNODB),
 

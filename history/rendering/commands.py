@@ -171,7 +171,7 @@ def patch_notes(definition: Mapping[str, Any]) -> list[str]:
     """Return the comment on patches, of which the history knows the names of the files."""
     patches = definition.get("patches")
     names = ", ".join(one_line(str(patch)) for patch in patches) if isinstance(patches, list) else ""
-    return [f"# Start it in the folder with {names}: the history does not keep patches."] if names else []
+    return [f"# Start it in the folder with {names}, as the history does not keep patches."] if names else []
 
 
 def quoted(words: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from history.counts import counted
 from history.stats.layouts import MIN_LAYOUTS
 from history.stats.noise_model import Noise
 from suites.metric_names import INSTRUCTIONS, PRIMARY
@@ -99,7 +100,7 @@ class Machine:
     @property
     def processor(self) -> str:
         """The CPU and its cores, for people; a table that came in need not say how many there are."""
-        return f"{self.cpu_model}, {self.cores} cores" if self.cores else "processor unknown"
+        return f"{self.cpu_model}, {counted(self.cores, 'core')}" if self.cores else "processor unknown"
 
 
 @dataclass(frozen=True)

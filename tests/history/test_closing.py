@@ -61,7 +61,7 @@ def test_an_open_step_is_told_with_its_time_and_a_command(
 def test_rounds_that_would_take_a_day_are_no_advice(store: Store) -> None:
     contender = compared(store, [0.8, 1.3, 0.9, 1.2])
     told = closing(contender, {"insert": 3600.0})
-    assert told.startswith("undecided in 1 of 1 step: with rounds as noisy as these for about ")
+    assert told.startswith("undecided in 1 of 1 step; rounds as noisy as these would take about ")
     assert told.endswith("tidemark check")
 
 

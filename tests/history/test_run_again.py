@@ -197,7 +197,7 @@ def test_what_is_not_stored_is_said() -> None:
     request = request_of(["run", "--patch", "mem=fix.patch", "postgres@master", "postgres@master#mem"])
     session = stored(request)
     assert run_again(session)[:-1] == [
-        "# Start it in the folder with fix.patch: the history does not keep patches.",
+        "# Start it in the folder with fix.patch, as the history does not keep patches.",
         "# Commits that are not upstream's: add --git with their repository.",
     ]
     for change, said in (

@@ -122,11 +122,12 @@ def _open(
     head = f"undecided in {len(still_open)} of {counted(len(contender.steps), 'step')}"
     if total > MAX_HOURS * 3600:
         why = f"what makes them so: {command(['./tidemark', 'check'])}"
-        return f"{head}: with rounds as noisy as these for about {in_words(total)}; {why}"
+        return f"{head}; rounds as noisy as these would take about {in_words(total)} more; {why}"
     hard = [name for name, rounds in needed.items() if most is not None and rounds > most]
     if hard:
         names = "" if len(hard) == len(needed) else f"{', '.join(hard)}: "
         head += f" ({names}perhaps even after {most} rounds)"
+    notes: Sequence[str] = ()
     if again:
         line = located(again(minutes_for(total)))
     else:
@@ -135,8 +136,7 @@ def _open(
         if line.startswith("#"):
             return f"{head}{_said([line], ': ')}"
         line = located(" ".join([line, *map(shlex.quote, options)]))
-        head += _said(notes)
-    return f"{head}: about {in_words(total)} more: {line}"
+    return f"{head}: about {in_words(total)} more{_said(notes)}: {line}"
 
 
 def _said(notes: Sequence[str], mark: str = "; ") -> str:
