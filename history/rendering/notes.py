@@ -42,7 +42,7 @@ EXPLAINED_SHARE = 0.8
 def told(contender: ContenderComparison) -> list[str]:
     """Return what a table says in words: what is certain beside the verdicts, what is unknown, the domain."""
     domain = domain_of(contender)
-    found = [*findings_lines(contender), *unknown_lines(contender)]
+    found = [*findings_lines(contender.steps), *unknown_lines(contender)]
     return [*found, *([domain.text] if domain is not None else [])]
 
 
@@ -142,15 +142,13 @@ def _same_rows(contender: ContenderComparison) -> Iterator[str]:
         yield f"The same rows, up to {rows:,}, after the same transactions and a crash in {where}{missing}."
 
 
-def findings_lines(contender: ContenderComparison) -> list[str]:
-    """Return what is certain beside the verdicts, what is worse first.
+def findings_lines(steps: Sequence[StepComparison]) -> list[str]:
+    """Return what is certain beside the verdicts on steps, what is worse first.
 
     Metrics that moved the same way in a step share a line; every other finding has one.
     """
-    found = sorted(
-        (found for step in contender.steps for found in step.findings), key=lambda found: not found.is_worse
-    )
-    traded = {step.step for step in contender.steps if step.is_trade}
+    found = sorted((found for step in steps for found in step.findings), key=lambda found: not found.is_worse)
+    traded = {step.step for step in steps if step.is_trade}
     lines: dict[tuple[object, ...], list[str]] = {}
     for number, finding in enumerate(found):
         own = number if finding.source != METRICS_MOVED else None

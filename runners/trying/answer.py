@@ -1,7 +1,7 @@
 """The answer of a try: one sentence, one table, and what it rests on, to be read in ten seconds."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from history.comparison.beside.domain import domain_of
 from history.comparison.finding import Finding
@@ -10,6 +10,7 @@ from history.comparison.findings.rare_events import NOUNS
 from history.comparison.findings.sources import EVENTS, FAILURES
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import MetricChange, Verdict
+from history.counts import counted
 from history.escaping.markdown import Markdown, joined, md, row
 from history.numbers import DASH, VERY_WIDE, is_very_wide, percents
 from history.rendering.notes import explained_lines, findings_lines
@@ -44,8 +45,10 @@ class StepAnswer:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is certain beside these verdicts, in rounds and then in counted passes."""
-        both = (found for side in (self.timed, self.counted) if side is not None for found in side.findings)
-        return tuple(dict.fromkeys(both))
+        rounds, passes = (() if side is None else side.findings for side in (self.timed, self.counted))
+        told = {(found.source, found.metric) for found in rounds if found.metric}
+        more = (found for found in passes if (found.source, found.metric) not in told)
+        return tuple(dict.fromkeys((*rounds, *more)))
 
     @property
     def worse(self) -> tuple[Finding, ...]:
@@ -104,6 +107,12 @@ class TryAnswer:
         return tuple(StepAnswer(name, counted.get(name), timed.get(name)) for name in names)
 
     @property
+    def told(self) -> tuple[StepComparison, ...]:
+        """The steps with all findings, those of counted passes only where rounds do not have them."""
+        sides = ((step.timed or step.counted, step.findings) for step in self.steps)
+        return tuple(replace(side, findings=findings) for side, findings in sides if side is not None)
+
+    @property
     def exit_code(self) -> int:
         """1 when any step is worse; 2 when anything judged may be worse, or something failed; else 0."""
         if any(step.is_worse for step in self.steps):
@@ -144,12 +153,14 @@ class TryAnswer:
         for found in worse:
             if found.source == EVENTS:
                 events.setdefault(NOUNS[found.metric], {})[found.step] = None
-        others = [
-            f"{found.text} in {found.where}" for found in worse if found.source not in (EVENTS, FAILURES)
-        ]
+        others = [found for found in worse if found.source not in (EVENTS, FAILURES)]
+        by_place: dict[str, list[str]] = {}
+        for found in others[:_MAX_NAMED]:
+            by_place.setdefault(found.where, []).append(found.text)
         named = [f"more {noun} in {', '.join([*steps][:_MAX_NAMED])}" for noun, steps in events.items()]
+        named += [f"{', '.join(texts)} in {place}" for place, texts in by_place.items()]
         rest = len(others) - _MAX_NAMED
-        named += others[:_MAX_NAMED] + [f"{rest} more"] * (rest > 0)
+        named += [f"{rest} more"] * (rest > 0)
         return ", ".join(named)
 
     def _unchanged(self) -> str:
@@ -173,7 +184,9 @@ class TryAnswer:
             known = [judged.interval for judged in still if judged.interval is not None]
             widest = max(known, key=lambda interval: interval.high / interval.low, default=None)
             width = "" if widest is None else f": {_ends(widest)} at the widest"
-            parts.append(f"Throughput is unknown in {len(still)} of {len(self.steps)} steps{width}.")
+            parts.append(
+                f"Throughput is unknown in {len(still)} of {counted(len(self.steps), 'step')}{width}."
+            )
         judged_by = {step.judged.metric for step in steps}
         others = [unknown.text for unknown in unknown_metrics(steps) if unknown.metric not in judged_by]
         if others:
@@ -196,9 +209,7 @@ def markdown(answer: TryAnswer, page: str) -> Markdown:
     """Return the summary as Markdown, for a terminal and the summary of a job; `page` is the file to mail."""
     lines: list[str] = [md("## Try: {}", answer.sides.described), "", md("**{}**", answer.headline), ""]
     lines += [md("| {} | {} | {} |\n|:--|--:|--:|", *heads(answer)), *map(row, table(answer)), ""]
-    sides = [contender for both in (answer.timed, answer.counted) if both for contender in both.contenders]
-    found = dict.fromkeys(line for contender in sides for line in findings_lines(contender))
-    lines += [md("- {}", line) for line in found]
+    lines += [md("- {}", line) for line in findings_lines(answer.told)]
     lines += [md("- {}", change.text) for change in answer.changes]
     lines += [md("- {}", line) for step in answer.steps if step.timed for line in explained_lines(step.timed)]
     lines += [md("- {}", line) for line in domains(answer)]

@@ -1,6 +1,6 @@
 """What a try changed, step by step: functions by counted instructions, what a query costs, and its waits."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from history.comparison.explanation import is_cost
@@ -30,7 +30,7 @@ class StepChange:
     """The functions whose counted instructions changed most, largest change first."""
 
     resources: tuple[Judged, ...]
-    """The costs of a query that moved for certain, instructions aside."""
+    """The costs of a query that moved, instructions and what findings tell aside."""
 
     waits: str = ""
     """The wait events that moved with its throughput, as one line of text."""
@@ -57,9 +57,9 @@ def changes_of(store: Reader, counted: Comparison | None, timed: Comparison | No
         functions: tuple[FunctionChange, ...] = ()
         if counted is not None and name in passes and passes[name].judged.verdict in _CHANGED:
             functions = _functions(store, counted, name)
-        beside = [cost for steps in (rounds, passes) if name in steps for cost in steps[name].beside]
+        sides = [steps[name] for steps in (rounds, passes) if name in steps]
         waits = named_events(rounds[name]) if name in rounds else ""
-        change = StepChange(name, functions, tuple(_resources(beside)), waits)
+        change = StepChange(name, functions, tuple(_resources(sides)), waits)
         if change.functions or change.resources or change.waits:
             by_step[name] = change
     return tuple(by_step.values())
@@ -77,9 +77,9 @@ def _functions(store: Reader, counted: Comparison, step: str) -> tuple[FunctionC
     return tuple(largest)[:MAX_FUNCTIONS]
 
 
-def _resources(beside: Iterable[Judged]) -> Iterator[Judged]:
-    seen = {INSTRUCTIONS}
-    for cost in beside:
+def _resources(sides: Sequence[StepComparison]) -> Iterator[Judged]:
+    seen = {INSTRUCTIONS, *(found.metric for step in sides for found in step.findings)}
+    for cost in (cost for step in sides for cost in step.beside):
         moved = cost.change in (MetricChange.MORE, MetricChange.LESS)
         if cost.pairs and moved and is_cost(cost.metric) and cost.metric not in seen:
             seen.add(cost.metric)

@@ -23,6 +23,9 @@ from history.rendering.plain_table import Screen
 from history.rendering.summary import render_summary
 from history.rendering.terminal import render_terminal
 from history.store.records import Session, SessionStatus
+from runners.trying.answer import TryAnswer, markdown
+from runners.trying.changes import changes_of
+from runners.trying.sides import Sides
 from suites.metrics import METRICS, beside_verdict
 from tests.history.handmade import NIGHT, run_record, session_start
 
@@ -122,6 +125,19 @@ def test_a_faster_step_may_use_more_cpu_time(tmp_path: Path) -> None:
         tmp_path, {"qps": [1200.0, 1202.0, 1199.0], "server_cpu_us_per_op": [120.0, 120.1, 119.9]}
     )
     assert (findings(faster), exit_code(faster)) == ([], 0)
+
+
+def test_a_try_tells_each_difference_once(tmp_path: Path) -> None:
+    """Rounds and counted passes may both have it, and a line of costs too."""
+    found = compared(tmp_path, {"wal_bytes_per_op": [560.0, 561.0, 559.0], "index_bytes": [1.0e7] * 3})
+    sides = Sides(parse_version(BASE), parse_version(CONTENDER), "a patch")
+    with open_store(tmp_path / "history.db") as store:
+        changes = changes_of(store, found, found)
+    answer = TryAnswer(sides, found, found, 5.0, changes=changes)
+    wal, index = "WAL or redo +40.0 % (+39.4 to +40.6)", "index bytes +25.0 % (+25.0 to +25.0)"
+    assert answer.headline.removeprefix("Worse: ") == f"{wal}, {index} in insert."
+    lines = [line for line in str(markdown(answer, "page.html")).splitlines() if line.startswith("- ")]
+    assert [line for line in lines if "+40.0 %" in line.replace("\\", "")] == lines[:1]
 
 
 def test_what_may_be_worse_is_unknown(tmp_path: Path) -> None:
