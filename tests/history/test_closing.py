@@ -15,6 +15,8 @@ from history.rendering.next_step.remaining import rounds_needed
 from history.store.records import SessionStatus
 from history.store.writer import Store
 from runners.cli import parser
+from runners.commands.run import last_lines, request_of
+from runners.measuring.session import SessionOutcome
 from tests.history.handmade import run_record, session_start
 
 OLD, NEW = "postgres@17.11", "postgres@18.6"
@@ -76,6 +78,9 @@ def test_a_verdict_that_is_decided_leaves_open_what_may_be_worse(store: Store) -
     (contender,) = compare(store, base, (new,), CompareOptions()).contenders
     told = closing(contender, {"insert": 30.0})
     assert told.startswith("every verdict is decided; 1 step may be worse in something else; what each of ")
+    arguments = parser().parse_args(["run", OLD, NEW])
+    (told,) = last_lines(store, request_of(arguments), SessionOutcome(contender.session.uid), arguments)
+    assert told.startswith("every verdict is decided; 1 step may be worse in something else; next: ")
 
 
 def test_a_decided_comparison_names_what_shows_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
