@@ -132,19 +132,20 @@ class TryAnswer:
         if failed:
             parts, word = failed[:1], "Fails"
         elif slower or more:
-            parts = [f"slower in {slower}"] * bool(slower) + [f"more instructions in {more}"] * bool(more)
+            parts = [f"in {slower}"] * bool(slower) + [f"more instructions in {more}"] * bool(more)
             parts += [worse] * bool(worse)
             word = "Slower" if slower else "More work"
         elif worse:
             parts = [worse, *[f"faster in {faster}"] * bool(faster)]
             word = "A trade" if any(step.timed and step.timed.is_trade for step in self.steps) else "Worse"
         elif faster or fewer:
-            parts = [f"faster in {faster}"] * bool(faster)
+            parts = [f"in {faster}"] * bool(faster)
             parts += [f"fewer instructions in {fewer}"] * bool(fewer)
             word = "Faster" if faster else "Less work"
         else:
             parts, word = [], self._unchanged()
-        return f"{word}{': ' + '; '.join(parts) if parts else ''}. {self._open()}".rstrip()
+        mark = " " if parts and parts[0].startswith("in ") else ": " if parts else ""
+        return f"{word}{mark}{'; '.join(parts)}. {self._open()}".rstrip()
 
     def _worse(self) -> str:
         """Return the findings that are worse, the first ones by name."""

@@ -260,7 +260,7 @@ def test_slower_rounds_and_an_exhausted_budget(lab: Lab) -> None:
     lab.speeds[tip] = {"insert": 0.9}
     sides = sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home)
     answer, _ = tried(lab, sides)
-    assert answer.headline.startswith("Slower: slower in insert -")
+    assert answer.headline.startswith("Slower in insert -")
     assert answer.exit_code == 1
     lab.counts = None
     answer, _ = tried(lab, sides, minutes=0.0)
