@@ -87,14 +87,14 @@ def carried_out(kind: PlantedKind, attempt: Attempt, scratch: Home) -> AttemptRe
     uids = list(dict.fromkeys(SESSION.findall(done.printed)))
     sides = [kind.version, kind.contender[attempt.command]]
     where = ["--history", str(scratch.path / HISTORIES[attempt.command])]
-    answer = done
+    answer, printed = done, done.printed
     if attempt.command is AttemptCommand.RUN and uids:
         compared = tidemark(["compare", *sides, "--session", uids[0], *where], scratch, FOLDER)
         answer = CommandRun(done.minutes + compared.minutes, compared.exit_code, compared.printed)
+        printed += compared.printed
     told = _told(sides, uids, where, scratch)
     lacks = missed(attempt, answer.exit_code, answer.printed, told)
     lines = tuple(difference.line for difference in told)
-    printed = done.printed + answer.printed
     return AttemptResult(
         " ".join(words), answer.minutes, answer.exit_code, lacks, lines, printed, own_version()
     )
