@@ -113,6 +113,9 @@ class Metric:
     beside_of: str = QPS
     """The primary metric of the suites in whose comparisons it is shown."""
 
+    part_of: str = ""
+    """The metric that it is a part of: where it is not known whether both are worse, that one is named."""
+
     label: str = ""
     """The name in running text; empty if that is `name` (see label_of)."""
 

@@ -11,8 +11,8 @@ from history.comparison.beside.overhead import overheads
 from history.comparison.exact import is_exact
 from history.comparison.explanation import Explanation, is_cost
 from history.comparison.findings.moved_metrics import SOURCE as METRICS_MOVED
-from history.comparison.findings.moved_metrics import unknown_metrics
 from history.comparison.findings.plans import changed_plans
+from history.comparison.findings.unknown_metrics import may_be_worse, unknown_metrics
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
@@ -162,7 +162,8 @@ def unknown_lines(contender: ContenderComparison) -> Iterator[str]:
     verdicts = {step.judged.metric for step in contender.steps}
     unknown = [metric for metric in unknown_metrics(contender.steps) if metric.metric not in verdicts]
     if unknown:
-        yield f"may be worse: {', '.join(metric.text for metric in unknown)}"
+        line = may_be_worse(unknown)
+        yield f"{line}: --costs" if line.endswith(" more") else line
 
 
 def _overhead(contender: ContenderComparison) -> Iterator[str]:

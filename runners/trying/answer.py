@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from history.comparison.beside.domain import domain_of
 from history.comparison.finding import Finding
-from history.comparison.findings.moved_metrics import unknown_metrics
 from history.comparison.findings.rare_events import NOUNS
 from history.comparison.findings.sources import EVENTS, FAILURES
+from history.comparison.findings.unknown_metrics import may_be_worse, unknown_metrics
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import MetricChange, Verdict
 from history.counts import counted
@@ -189,9 +189,9 @@ class TryAnswer:
                 f"Throughput is unknown in {len(still)} of {counted(len(self.steps), 'step')}{width}."
             )
         judged_by = {step.judged.metric for step in steps}
-        others = [unknown.text for unknown in unknown_metrics(steps) if unknown.metric not in judged_by]
+        others = [unknown for unknown in unknown_metrics(steps) if unknown.metric not in judged_by]
         if others:
-            parts.append(f"May be worse: {', '.join(others)}.")
+            parts.append(f"M{may_be_worse(others, most=1)[1:]}.")
         return " ".join(parts)
 
     def _named(self, verdict: Verdict, which: str) -> str:

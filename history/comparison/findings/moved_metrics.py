@@ -1,7 +1,7 @@
 """Metrics beside the judged one whose whole interval is beyond their threshold."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 from history.comparison.exact import is_exact
 from history.comparison.finding import Bearing, Finding
@@ -9,11 +9,11 @@ from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Judged, MetricChange, Verdict, verdict_of
-from history.numbers import percent_bounds, percents
+from history.numbers import percents
 from history.stats.estimators import Interval
 from suites.metric import Better
 from suites.metric_names import INSTRUCTIONS
-from suites.metrics import METRICS, label_of
+from suites.metrics import label_of
 
 SOURCE = "metrics"
 
@@ -85,44 +85,3 @@ def ratio_text(metric: str, value: float, interval: Interval | None) -> str:
     """Return how a metric moved by a ratio, with its interval if it has one."""
     text = f"{label_of(metric)} {percents(value)} %"
     return text if interval is None else f"{text} ({percents(interval.low)} to {percents(interval.high)})"
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """A metric of which it is not known in some steps that it is no worse."""
-
-    metric: str
-    steps: tuple[str, ...]
-    widest: Interval | None
-    """The widest of their intervals; None where no step has any."""
-
-    @property
-    def text(self) -> str:
-        """The metric in a few words: `WAL or redo in 2 steps (-3.1 to +12.0 %)`."""
-        interval = self.widest
-        width = f" ({percent_bounds(interval)})" if interval else ""
-        steps = self.steps[0] if len(self.steps) == 1 else f"{len(self.steps)} steps"
-        return f"{label_of(self.metric)} in {steps}{width}"
-
-
-def unknown_metrics(steps: Iterable[StepComparison]) -> tuple[Unknown, ...]:
-    """Return the judged metrics that may be worse without being known to be, in the order of the registry."""
-    found: dict[str, list[tuple[str, Judged]]] = {}
-    for step in steps:
-        for judged in step.unknown:
-            found.setdefault(judged.metric, []).append((step.step, judged))
-    return tuple(
-        Unknown(
-            name,
-            tuple(step for step, _ in found[name]),
-            _widest([judged for _, judged in found[name]]),
-        )
-        for name in METRICS
-        if name in found
-    )
-
-
-def _widest(judged: Sequence[Judged]) -> Interval | None:
-    intervals = (metric.interval for metric in judged)
-    known = [interval for interval in intervals if interval is not None and interval.low > 0]
-    return max(known, key=lambda interval: interval.high / interval.low, default=None)

@@ -145,7 +145,7 @@ def test_what_may_be_worse_is_unknown(tmp_path: Path) -> None:
     wide = compared(tmp_path, {"wal_bytes_per_op": [380.0, 440.0, 405.0]})
     assert (findings(wide), exit_code(wide)) == ([], 2)
     (line,) = [line for line in notes(wide, wide.contenders[0]) if line.startswith("may be worse")]
-    assert line.startswith("may be worse: WAL or redo in insert (-")
+    assert line.startswith("may be worse in insert: WAL or redo (-")
 
 
 def test_a_metric_that_scatters_has_a_threshold_of_its_own(tmp_path: Path) -> None:
