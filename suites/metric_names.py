@@ -100,8 +100,20 @@ FIRST_THIRD, LAST_THIRD = "qps_first_third", "qps_last_third"
 
 VARIATION = "qps_cv"
 
-IN_ROUNDS = (SECONDS, VARIATION, FIRST_THIRD, LAST_THIRD, SLOWEST, SLOWEST_SECOND)
-"""What is compared within rounds, beside events: thirds, and when the slowest transaction ended."""
+DETRENDED, WORST_SECOND = "qps_cv_detrended", "qps_worst_second"
+"""The metrics of how throughput varies around its trend (suites/turns/detrended.py)."""
+
+IN_ROUNDS = (
+    SECONDS,
+    VARIATION,
+    DETRENDED,
+    WORST_SECOND,
+    FIRST_THIRD,
+    LAST_THIRD,
+    SLOWEST,
+    SLOWEST_SECOND,
+)
+"""What is compared within rounds, beside events."""
 
 MEMORY_GROWTH = "memory_growth_bytes_per_op"
 """The metric of memory that a server takes and keeps, per query. It is about zero, or below."""

@@ -25,6 +25,7 @@ from suites.metric_names import (
     DEAD_ITEMS_LEFT,
     DEAD_TUPLES,
     DEAD_TUPLES_LEFT,
+    DETRENDED,
     EQUAL_WORK,
     ERRORS,
     FIRST_ANSWER,
@@ -52,6 +53,7 @@ from suites.metric_names import (
     VARIATION,
     WAL_IMAGES,
     WAL_RECORDS,
+    WORST_SECOND,
 )
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
@@ -223,6 +225,11 @@ ROWS: tuple[Metric, ...] = (
            "1st percentile of per-second throughput over its median",
            followed=True, label="p1/median", legend="1st percentile over median of QPS from second to second",
            most=1.0),
+    Metric(DETRENDED, "ratio", _LOWER, _VARIATION,
+           "coefficient of variation of the per-second throughput around its trend, without the tenth of the"
+           " seconds that is furthest from it", followed=True, label="cv without trend"),
+    Metric(WORST_SECOND, "ratio", _HIGHER, _VARIATION, "throughput of the worst second over its trend",
+           followed=True, label="worst second", most=1.0),
 
     Metric("server_cpu_us_per_op", "µs/query", _LOWER, _COST, "CPU time of all server processes per query",
            followed=True, judged=True, buys_speed=True, label="server CPU", column="CPU",

@@ -10,6 +10,7 @@ from history.comparison.beside.remedies import remedy
 from history.comparison.beside.work_done import same_rows
 from history.comparison.exact import is_exact
 from history.comparison.explanation import imported_stand_ins
+from history.comparison.finding import Finding
 from history.comparison.findings.sources import with_findings
 from history.comparison.intervals import Intervals, looks_of
 from history.comparison.judging import choose_steps, judge_all
@@ -18,7 +19,8 @@ from history.comparison.nights.recent_nights import trends
 from history.comparison.options import CompareOptions, Instructions
 from history.comparison.pairs import WORK_METRICS, Failure, StepPairs, pair_steps
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.rounds.onset import Onset, onsets
+from history.comparison.rounds.onset import onsets
+from history.comparison.rounds.steadiness import steadiness
 from history.comparison.verdict import TRAITS, Verdict
 from history.comparison.warnings import comparison_warnings, warnings_of_lookup
 from history.errors import ComparisonError
@@ -160,7 +162,9 @@ def _compare_in_session(
                 kinds=_kinds(history, session, measured, (base, contender), options),
                 same_rows=same_rows(measured, (base, contender)),
                 builds=_builds(history, session, base, contender),
-                onsets=_onsets(history, session, measured, (str(base), str(contender)), intervals),
+                within_rounds=_within_rounds(
+                    history, session, measured, (str(base), str(contender)), intervals
+                ),
                 paired=tuple(chosen),
             ),
             intervals,
@@ -206,10 +210,10 @@ def _builds(history: Reader, session: Session, base: Version, contender: Version
     return tuple(build_differences(*known))
 
 
-def _onsets(
+def _within_rounds(
     history: Reader, session: Session, runs: Sequence[Run], versions: tuple[str, str], intervals: Intervals
-) -> tuple[Onset, ...]:
-    """Return the changes within the rounds of the steps of these runs; their seconds are read where
+) -> tuple[Finding, ...]:
+    """Return what is found within the rounds of the steps of these runs; their seconds are read where
     needed."""
     finished = {(run.step, run.version, run.repetition): run.id for run in runs if run.values}
 
@@ -225,7 +229,9 @@ def _onsets(
         )
         return [(base[number], contender[number]) for number in sorted(base.keys() & contender.keys())]
 
-    return onsets(intervals, {run.step for run in runs}, seconds)
+    steps = {run.step for run in runs}
+    changes = (onset.finding for onset in onsets(intervals, steps, seconds))
+    return (*changes, *steadiness(intervals, steps, seconds))
 
 
 def _metrics(options: CompareOptions, session: Session) -> Set[str]:

@@ -19,7 +19,6 @@ from history.comparison.finding import Finding
 from history.comparison.options import CompareOptions
 from history.comparison.pairs import Failure, StepPairs
 from history.comparison.query_time import QueryTime, query_time
-from history.comparison.rounds.onset import Onset
 from history.comparison.verdict import (
     Gap,
     Judged,
@@ -259,8 +258,8 @@ class ContenderComparison:
     builds: tuple[str, ...] = ()
     """How base and contender were compiled differently, where one of them is an install prefix."""
 
-    onsets: tuple[Onset, ...] = ()
-    """The changes of throughput that certainly began within the rounds of a step."""
+    within_rounds: tuple[Finding, ...] = ()
+    """What was found in the seconds of rounds: changes that began within them, and variation."""
 
     paired: tuple[StepPairs, ...] = ()
     """The paired values of the steps; empty over nights."""

@@ -15,6 +15,7 @@ from history.comparison.findings.plans import changed_plans
 from history.comparison.findings.unknown_metrics import may_be_worse, unknown_metrics
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
+from history.comparison.rounds.steadiness import SOURCE as STEADINESS
 from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
 from history.counts import counted
@@ -25,6 +26,7 @@ from history.series.variants import definition_notes
 from history.store.records import RESTARTS
 from suites.keys.levels import level_of
 from suites.metric import Role
+from suites.metric_names import DETRENDED, VARIATION
 from suites.metrics import METRICS, label_of, of_role
 
 PLANS_SHOWN = "Both plans of each step whose plan changed: --plans."
@@ -270,7 +272,11 @@ def _of_one_client(contender: ContenderComparison) -> Iterator[str]:
 
 
 def _varies_more(step: StepComparison) -> Iterator[str]:
-    varying = of_role(Role.VARIATION)
+    if any(finding.source == STEADINESS for finding in step.findings):
+        return
+    # A slow drift is no variation: what is told is without the trend where that is known.
+    with_trend = any(ratio.metric == DETRENDED and ratio.pairs for ratio in step.metrics)
+    varying = {*of_role(Role.VARIATION)} - ({VARIATION} if with_trend else set())
     for ratio in step.metrics:
         if ratio.metric in varying and ratio.interval is not None and ratio.value is not None:
             verdict = verdict_of(ratio.change, METRICS[ratio.metric].better)

@@ -17,6 +17,7 @@ from suites.metric_names import (
     TAIL_LIMITS_US,
     TAIL_SHARE,
 )
+from suites.turns.detrended import detrended
 
 LATENCY = {
     "mean": "latency_mean_ms",
@@ -51,7 +52,8 @@ def load_values(load: Load) -> Mapping[str, float]:
         values |= _retries([*load.kinds.values()])
     if load.due is not None:
         values |= {"late_seconds": load.late_seconds, "overload": float(bool(overload(load)))}
-    return values | _background_values(load) | spread(load.per_second) | thirds(load.per_second)
+    varies = spread(load.per_second) | detrended(load.per_second)
+    return values | _background_values(load) | varies | thirds(load.per_second)
 
 
 def _background_values(load: Load) -> dict[str, float]:

@@ -13,15 +13,15 @@ from history.comparison.findings.rare_events import rare_events
 from history.comparison.findings.tails import told_tails
 from history.comparison.intervals import Intervals
 from history.comparison.result import ContenderComparison
-from suites.metric_names import LAST_THIRD, SERVER_MEMORY
+from suites.metric_names import SERVER_MEMORY
 
-FAILURES, EVENTS, METRICS, MEMORY, STARTS, ONSET, PLANS = (
+FAILURES, EVENTS, METRICS, MEMORY, STARTS, WITHIN, PLANS = (
     "failures",
     "events",
     SOURCE,
     "memory",
     starts.SOURCE,
-    "onset",
+    "within rounds",
     "plans",
 )
 """The names of sources."""
@@ -44,10 +44,8 @@ def _events(contender: ContenderComparison, _intervals: Intervals) -> Iterator[F
             yield Finding(EVENTS, events.step, events.metric, bearing, events.text)
 
 
-def _onset(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
-    for onset in contender.onsets:
-        bearing = Bearing.WORSE if onset.is_worse else Bearing.TOLD
-        yield Finding(ONSET, onset.step, LAST_THIRD, bearing, onset.text)
+def _within_rounds(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
+    yield from contender.within_rounds
 
 
 def _memory(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
@@ -70,7 +68,7 @@ SOURCES: Mapping[str, Source] = {
     EVENTS: _events,
     METRICS: moved_metrics,
     MEMORY: _memory,
-    ONSET: _onset,
+    WITHIN: _within_rounds,
     STARTS: _starts,
     PLANS: _plans,
 }

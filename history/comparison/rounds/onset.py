@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from history.comparison.finding import Bearing, Finding
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import Pair, StepPairs
 from history.numbers import percents
@@ -12,6 +13,8 @@ from history.stats.noise_model import Noise
 from history.stats.onset import onset_second
 from history.stats.repeated_intervals import sequential_interval
 from suites.metric_names import FIRST_THIRD, LAST_THIRD, SECONDS, VARIATION
+
+SOURCE = "onset"
 
 FALSE_FINDINGS = 0.00025
 """How often a contender that equals the base may seem to change within the rounds of any step, either way:
@@ -60,6 +63,12 @@ class Onset:
         how = "slower" if self.falls else "faster"
         last, low, high = map(percents, (self.last.estimate, self.last.low, self.last.high))
         return f"{how} {self.when}: last third {last} % ({low} to {high}), first {percents(self.first)} %"
+
+    @property
+    def finding(self) -> Finding:
+        """The change as a finding."""
+        bearing = Bearing.WORSE if self.is_worse else Bearing.TOLD
+        return Finding(SOURCE, self.step, LAST_THIRD, bearing, self.text)
 
 
 def onsets(intervals: Intervals, chosen: Collection[str], seconds: Seconds) -> tuple[Onset, ...]:

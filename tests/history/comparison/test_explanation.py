@@ -28,7 +28,7 @@ from suites.metrics import METRICS, beside_verdict, of_role
 MORE, LESS, SAME, UNKNOWN = MetricChange.MORE, MetricChange.LESS, MetricChange.SAME, MetricChange.UNKNOWN
 REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT
 CPU, READ, WAL = "server_cpu_us_per_op", "server_read_kb_per_op", "wal_bytes_per_op"
-CV, P1 = of_role(Role.VARIATION)
+CV, P1, *_ = of_role(Role.VARIATION)
 COSTS = tuple(name for name in beside_verdict() if name in of_role(Role.COST))
 
 ALONE = Intervals([], 0.95, None)
