@@ -45,7 +45,7 @@ def test_a_stall_is_found_on_any_slope(
     usual = trend(per_second)
     for second in range(begin, begin + stall):
         # A window with a stall has its median up to so many seconds further along the line.
-        assert usual[second] == pytest.approx(line[second], abs=1.001 * stall * abs(line[1] - line[0]))
+        assert usual[second] == pytest.approx(line[second], abs=1.001 * stall * abs(line[1] - line[0]) + 1e-6)
     found = detrended(per_second)
     assert found[WORST_SECOND] < 0.7
     beyond = max(0, stall - math.ceil(TRIMMED_SHARE * length))
