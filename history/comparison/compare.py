@@ -162,9 +162,7 @@ def _compare_in_session(
                 kinds=_kinds(history, session, measured, (base, contender), options),
                 same_rows=same_rows(measured, (base, contender)),
                 builds=_builds(history, session, base, contender),
-                within_rounds=_within_rounds(
-                    history, session, measured, (str(base), str(contender)), intervals
-                ),
+                within_rounds=_within(history, session, measured, (str(base), str(contender)), intervals),
                 paired=tuple(chosen),
             ),
             intervals,
@@ -210,7 +208,7 @@ def _builds(history: Reader, session: Session, base: Version, contender: Version
     return tuple(build_differences(*known))
 
 
-def _within_rounds(
+def _within(
     history: Reader, session: Session, runs: Sequence[Run], versions: tuple[str, str], intervals: Intervals
 ) -> tuple[Finding, ...]:
     """Return what is found within the rounds of the steps of these runs; their seconds are read where

@@ -9,7 +9,7 @@ nothing that passes within half of its window, such as a stall or a checkpoint.
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from suites.metric_names import DETRENDED, WORST_SECOND
 
@@ -19,28 +19,29 @@ MIN_SECONDS = 20
 WINDOW_SHARE = 3
 """The window of the trend is one part of so many of a run: what moves more slowly is trend."""
 
-MOST_AROUND = 900
+MAX_AROUND = 900
 """The seconds before and after a second that its window has at most."""
 
 TRIMMED_SHARE = 0.1
 """The share of the seconds of a run that a stall may take without being its usual variation."""
 
-LEAST_WORST = 0.1
+MIN_WORST = 0.1
 """The smallest share of its trend that a second is recorded with: one in which nothing ended has no ratio."""
 
 
 def trend(per_second: Sequence[float]) -> list[float]:
     """Return the trend of throughput at each second: the median of as many seconds before as after it.
 
-    Of seconds that swing between two levels it is one of these. Towards both ends the window becomes narrower: the first and the last second are their own trend.
+    Of seconds that swing between two levels it is one of these. Towards both ends the window becomes
+    narrower: the first and the last second are their own trend.
     """
     length = len(per_second)
-    widest = min(MOST_AROUND, length // (2 * WINDOW_SHARE))
+    widest = min(MAX_AROUND, length // (2 * WINDOW_SHARE))
     around = (min(widest, at, length - 1 - at) for at in range(length))
     return [statistics.median(per_second[at - side : at + side + 1]) for at, side in enumerate(around)]
 
 
-def detrended(per_second: Sequence[float]) -> Mapping[str, float]:
+def detrended(per_second: Sequence[float]) -> dict[str, float]:
     """Return the variation of a run around its trend as metrics; {} for fewer than MIN_SECONDS.
 
     They are those of `around_trend` for all of its seconds.
@@ -48,7 +49,7 @@ def detrended(per_second: Sequence[float]) -> Mapping[str, float]:
     return around_trend(per_second, trend(per_second)) if len(per_second) >= MIN_SECONDS else {}
 
 
-def around_trend(per_second: Sequence[float], level: Sequence[float]) -> Mapping[str, float]:
+def around_trend(per_second: Sequence[float], level: Sequence[float]) -> dict[str, float]:
     """Return how far seconds, at least two, lie from their trend, as metrics; {} if none has any work.
 
     The one is the root of the mean square of the distances over the mean throughput, without the
@@ -62,5 +63,5 @@ def around_trend(per_second: Sequence[float], level: Sequence[float]) -> Mapping
     worst = min(rate / usual if usual > 0 else 0.0 for rate, usual in zip(per_second, level, strict=True))
     return {
         DETRENDED: math.sqrt(statistics.mean(kept)) / statistics.mean(per_second),
-        WORST_SECOND: min(1.0, max(LEAST_WORST, worst)),
+        WORST_SECOND: min(1.0, max(MIN_WORST, worst)),
     }

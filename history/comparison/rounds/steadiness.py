@@ -47,7 +47,7 @@ _DF, _CORRELATION = 10.0, 0.2
 SMALLEST_CHANGE: Mapping[str, float] = {DETRENDED: 0.25, WORST_SECOND: 0.1}
 """The change, as a fraction, beyond which the whole interval of a metric lies."""
 
-BLOCK_SECONDS, MIN_BLOCKS, MOST_BLOCKS = 30, 10, 30
+BLOCK_SECONDS, MIN_BLOCKS, MAX_BLOCKS = 30, 10, 30
 """The least length of a block of a long run, and how many there are."""
 
 STALLED = 0.5
@@ -87,7 +87,7 @@ def in_blocks(step: str, rounds: Sequence[tuple[Sequence[float], Sequence[float]
     pairs: list[Pair] = []
     for sides in rounds:
         seconds = min(map(len, sides))
-        blocks = min(MOST_BLOCKS, seconds // BLOCK_SECONDS)
+        blocks = min(MAX_BLOCKS, seconds // BLOCK_SECONDS)
         if blocks < MIN_BLOCKS:
             continue
         levels = [trend(side[:seconds]) for side in sides]
@@ -146,7 +146,7 @@ def _stalled(step: str, rounds: Sequence[tuple[Sequence[float], Sequence[float]]
     if abs(without) > abs(change) / 2:
         return
     text = (
-        f"throughput {percents(math.exp(change))} %, and {percents(math.exp(without))} % without seconds below "
-        f"half of the median: {stalled[1]} of {len(sides[1])}, base {stalled[0]} of {len(sides[0])}"
+        f"throughput {percents(math.exp(change))} %, and {percents(math.exp(without))} % without seconds "
+        f"below half of the median: {stalled[1]} of {len(sides[1])}, base {stalled[0]} of {len(sides[0])}"
     )
     yield Finding(SOURCE, step, DETRENDED, Bearing.TOLD, text)
