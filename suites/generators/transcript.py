@@ -229,15 +229,15 @@ def seconds_of(threads: Sequence[Slice]) -> float:
 def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
     """Return transactions/s in each whole second of work; `slices` are lists of the threads' work per slice.
 
-    Slices shorter than a second are combined to about one second. A remainder counts if it is at least half a
-    second.
+    Slices shorter than a second are combined to about one second. A remainder counts, as a rate, if it is at
+    least half a second: a slice of a minute ends a few milliseconds before its last second is over.
     """
     rates: list[float] = []
     done, worked, length = 0, 0.0, 0.0
     for threads in slices:
         length = seconds_of(threads)
         if length >= 1:
-            rates += _per_second(threads, int(length))
+            rates += _per_second(threads, length)
             continue
         done, worked = done + sum(sum(thread.per_second) for thread in threads), worked + length
         if worked > 1 - length / 2:
@@ -267,13 +267,15 @@ def longest_of(slices: Sequence[Sequence[Slice]], longest: Mapping[int, Sequence
     return [*seconds, slowest] if worked else seconds
 
 
-def _per_second(threads: Sequence[Slice], seconds: int) -> list[float]:
-    """Return the transactions of all threads in each of the first `seconds` seconds of a slice."""
-    counted = [0.0] * seconds
+def _per_second(threads: Sequence[Slice], length: float) -> list[float]:
+    """Return the transactions/s of all threads in each second of a slice, as `rates_of` counts them."""
+    whole = int(length)
+    counted = [0.0] * (whole + 1)
     for thread in threads:
-        for second, count in enumerate(thread.per_second[:seconds]):
+        for second, count in enumerate(thread.per_second[: whole + 1]):
             counted[second] += count
-    return counted
+    rest = length - whole
+    return [*counted[:whole], counted[whole] / rest] if rest >= 0.5 else counted[:whole]
 
 
 def statements_in(output: str) -> Sequence[str]:

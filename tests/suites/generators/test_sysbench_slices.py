@@ -100,9 +100,21 @@ def test_rates_hold_every_transaction_of_the_whole_seconds(threads: list[Slice])
         assert len(rates) == 1
         assert rates[0] * length == pytest.approx(total)
         return
-    assert len(rates) == int(length)
-    last = sum(sum(thread.per_second[len(rates) :]) for thread in threads)
-    assert sum(rates) + last == total
+    whole, rest = int(length), length - int(length)
+    assert len(rates) == whole + (rest >= 0.5)
+    last = sum(sum(thread.per_second[whole:]) for thread in threads)
+    assert sum(rates[:whole]) + last == total
+    if rest >= 0.5:
+        assert rates[whole] * rest == pytest.approx(
+            sum(sum(thread.per_second[whole:][:1]) for thread in threads)
+        )
+
+
+def test_two_hours_in_slices_of_a_minute_keep_all_their_seconds() -> None:
+    """As in profile long, whose slices end a gap before their last second is over."""
+    slices = [[Slice(place, 120 * place, 120 * place + 59.985, (50,) * 60)] for place in range(120)]
+    assert len(rates_of(slices)) == 7200
+    assert sum(rates_of(slices)) == pytest.approx(7200 * 50, rel=0.001)
 
 
 @given(
