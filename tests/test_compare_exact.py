@@ -131,7 +131,7 @@ def test_a_session_of_counts_alone_is_judged_by_them(tmp_path: Path) -> None:
     assert "update-zipf: a count may have two levels, so a change needs 4 counted passes" in text
     assert steps["update-inlist"].verdict is Verdict.UNCHANGED, "both rise from the first pass to the second"
     assert steps["write-only"].verdict is Verdict.REGRESSION, "of 10 or 11 %, but a change"
-    assert "update-index: instructions per query gained by planted_loop +2450 (100%)" in text
+    assert "update-index: instructions per query gained by planted_loop +2,450 (100 %)" in text
     assert "2 passes" in text
     assert " cs " not in text, "columns of what was not measured"
 

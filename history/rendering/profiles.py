@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 ONE_COMPILER = 0.002
 """The change of all instructions, as a fraction, below which functions only take over work of each other."""
 
+MAX_SHARES = 1.05
+"""The most that the shares of functions add up to, rounded ones included, where shares say anything."""
+
 LONGEST_NAME = 60
 """The characters of a function's name at most; C++ has names of hundreds."""
 
@@ -51,11 +54,15 @@ def differential_json(both: "Differential", limit: int, drawn: Sequence[str], st
 
 
 def named_functions(changes: Sequence["FunctionChange"]) -> str:
-    """Return functions with the CPU time or the instructions that they gained, as one line of text."""
+    """Return functions with the CPU time or the instructions that they gained, as one line of text.
+
+    Their shares of the whole change are left out where others lost so much that these exceed all of it.
+    """
+    has_shares = sum(function.own_share or 0 for function in changes) <= MAX_SHARES
     return ", ".join(
         f"{shortened(function.name)} "
-        + (f"{function.own_change:+.2f} µs" if function.calls is None else f"{function.own_change:+.0f}")
-        + (f" ({function.own_share:.0%})" if function.own_share else "")
+        + (f"{function.own_change:+.2f} µs" if function.calls is None else f"{function.own_change:+,.0f}")
+        + (f" ({100 * function.own_share:.0f} %)" if has_shares and function.own_share else "")
         for function in changes
     )
 
