@@ -8,6 +8,7 @@ from suites.accounting.work_curve import WorkCurve
 from suites.metric_names import EQUAL_WORK
 
 if TYPE_CHECKING:
+    from suites.accounting.activity import Activity
     from suites.profiling.stacks import StepProfile
 
 
@@ -33,6 +34,8 @@ class Measurement:
     """The counted instructions by stack; None if they were not counted, or not kept apart."""
     waits: "StepProfile | None" = None
     """What the clients did, sampled (suites.profiling.waits); None without a sample."""
+    activities: Sequence["Activity"] = ()
+    """What went on beside queries in which seconds, and when transactions stalled."""
 
 
 def at_equal_work(measurements: Sequence[Measurement]) -> list[Measurement]:

@@ -1,6 +1,6 @@
 """The interface of a database server, independent of its engine."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -197,6 +197,12 @@ class Server(Protocol):
 
     def open_client_states(self) -> AbstractContextManager[ClientStates]:
         """Return a context in which the server can be asked what its clients do. Raises ServerError."""
+
+    def open_activities(self) -> AbstractContextManager[Callable[[], Collection[str]]]:
+        """Return a context with a function that returns what went on beside queries since its last call.
+
+        These are names of suites.accounting.activity.CAUSES. Both may raise ServerError.
+        """
 
     def log_meter(self) -> Callable[[], LogVolume | None]:
         """Note where the log ends, and return a function that returns what was written into it since.

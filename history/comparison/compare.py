@@ -20,6 +20,7 @@ from history.comparison.options import CompareOptions, Instructions
 from history.comparison.pairs import WORK_METRICS, Failure, StepPairs, pair_steps
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.rounds.onset import onsets
+from history.comparison.rounds.stalls import stalls
 from history.comparison.rounds.steadiness import steadiness
 from history.comparison.verdict import TRAITS, Verdict
 from history.comparison.warnings import comparison_warnings, warnings_of_lookup
@@ -229,7 +230,8 @@ def _within(
 
     steps = {run.step for run in runs}
     changes = (onset.finding for onset in onsets(intervals, steps, seconds))
-    return (*changes, *steadiness(intervals, steps, seconds))
+    stalled = stalls(history.activities(session.id), finished, versions)
+    return (*changes, *steadiness(intervals, steps, seconds), *stalled)
 
 
 def _metrics(options: CompareOptions, session: Session) -> Set[str]:

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, TableClause, delete, func, ins
 from history.errors import RecordError
 from history.store.records import SessionStatus
 from history.store.schema import (
+    activities,
     builds,
     calibrations,
     configurations,
@@ -36,7 +37,7 @@ from history.store.schema import (
 from history.store.server.bulk import insert_rows
 from history.store.session_writes import intern
 
-OF_RUNS = (measurements, kinds, samples, profiles, counted_profiles, wait_profiles)
+OF_RUNS = (measurements, kinds, samples, activities, profiles, counted_profiles, wait_profiles)
 """The tables whose rows belong to a run."""
 
 PROGRESS = ("status", "ended_at", "options", "process_id", "process_start_ticks", "boot_id")

@@ -20,6 +20,7 @@ from history.store.records import (
 from history.store.session_lookup import Name, SessionFilter, latest, latest_of_any_status
 
 if TYPE_CHECKING:
+    from suites.accounting.activity import Activity
     from suites.profiling.stacks import StepProfile
 
 
@@ -150,6 +151,11 @@ class Reader:
         """Return the throughput of each second of the runs of a step in a session, by run's id."""
         with self._database.reading() as connection:
             return session_reads.samples_of(connection, session_id, step)
+
+    def activities(self, session_id: int) -> "Mapping[int, Sequence[Activity]]":
+        """Return what went on beside queries in the runs of a session, by run's id."""
+        with self._database.reading() as connection:
+            return session_reads.activities_of(connection, session_id)
 
     def kinds(
         self, session_id: int, versions: Sequence[Version]

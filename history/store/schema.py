@@ -51,6 +51,8 @@ measurements = _table("measurements", integers="run_id", texts="metric", reals="
 
 kinds = _table("kinds", integers="run_id", texts="kind metric", reals="value")
 
+activities = _table("activities", integers="run_id first_second last_second", texts="activity")
+
 samples = _table("samples", integers="run_id second", reals="qps")
 
 dropped_rounds = _table(

@@ -23,6 +23,7 @@ from history.store.records import (
     SessionStatus,
 )
 from history.store.schema import (
+    activities,
     builds,
     calibrations,
     dropped_rounds,
@@ -37,6 +38,7 @@ from history.store.schema import (
     wait_profiles,
 )
 from history.timestamps import from_text, to_text
+from suites.accounting.activity import Activity
 from suites.metric_names import TPS
 
 RECENT_SESSIONS = 100
@@ -154,6 +156,26 @@ def samples_of(
     found: defaultdict[int, list[float]] = defaultdict(list)
     for run_id, rate in plain_rows(connection, query):
         found[run_id].append(rate)
+    return found
+
+
+def activities_of(connection: Connection, session_id: int) -> Mapping[int, Sequence[Activity]]:
+    """Return what went on beside queries in the runs of a session, by run's id."""
+    columns = (
+        activities.c.run_id,
+        activities.c.activity,
+        activities.c.first_second,
+        activities.c.last_second,
+    )
+    query = (
+        select(*columns)
+        .join_from(activities, runs, activities.c.run_id == runs.c.id)
+        .where(runs.c.session_id == session_id)
+        .order_by(*columns[:3])
+    )
+    found: defaultdict[int, list[Activity]] = defaultdict(list)
+    for run_id, name, first, last in plain_rows(connection, query):
+        found[run_id].append(Activity(name, first, last))
     return found
 
 

@@ -15,6 +15,7 @@ from history.store.process import ProcessIdentity
 from history.store.profiles import packed
 from history.store.records import Machine, RunRecord, SessionStart, SessionStatus, StepNoise
 from history.store.schema import (
+    activities,
     builds,
     calibrations,
     configurations,
@@ -152,13 +153,23 @@ def _insert_measurements(connection: Connection, measured: Sequence[tuple[int, M
         for run_id, measurement in measured
         for second, qps in enumerate(measurement.per_second, start=1)
     ]
+    beside = [
+        {
+            "run_id": run_id,
+            "activity": activity.name,
+            "first_second": activity.first,
+            "last_second": activity.last,
+        }
+        for run_id, measurement in measured
+        for activity in measurement.activities
+    ]
     by_kind = [
         {"run_id": run_id, "kind": kind, "metric": name, "value": value}
         for run_id, measurement in measured
         for kind, kind_values in measurement.kinds.items()
         for name, value in kind_values.items()
     ]
-    for table, rows in ((measurements, values), (samples, seconds), (kinds, by_kind)):
+    for table, rows in ((measurements, values), (samples, seconds), (activities, beside), (kinds, by_kind)):
         if rows:
             connection.execute(_plain(table), rows)
 

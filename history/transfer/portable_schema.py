@@ -163,6 +163,9 @@ _ALL = (
     _portable(schema.measurements, "session version step repetition metric", _RUN, immutable=True),
     _portable(schema.kinds, "session version step repetition kind metric", _RUN, immutable=True),
     _portable(schema.samples, "session version step repetition second", _RUN, immutable=True),
+    _portable(
+        schema.activities, "session version step repetition activity first_second", _RUN, immutable=True
+    ),
     _portable(schema.profiles, "session version step repetition", _RUN, immutable=True),
     _portable(schema.wait_profiles, "session version step repetition", _RUN, immutable=True),
     _portable(schema.counted_profiles, "session version step repetition", _RUN, immutable=True),

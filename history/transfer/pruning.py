@@ -15,6 +15,7 @@ from history.store.database import Database, sqlite_file
 from history.store.reader import Reader
 from history.store.records import SessionStatus
 from history.store.schema import (
+    activities,
     bisect_events,
     confirmations,
     counted_profiles,
@@ -31,7 +32,7 @@ from history.store.session_lookup import IS_NO_BISECT
 from history.store.writer import Store
 from history.timestamps import to_text
 
-ROUNDS = (samples, measurements, kinds, profiles, counted_profiles, wait_profiles)
+ROUNDS = (samples, activities, measurements, kinds, profiles, counted_profiles, wait_profiles)
 """The tables whose rows are deleted with their runs."""
 
 BYTES_EACH = {
@@ -39,6 +40,7 @@ BYTES_EACH = {
     "measurements": 45,
     "kinds": 60,
     "samples": 20,
+    "activities": 40,
     "profiles": 60,
     "counted_profiles": 60,
     "wait_profiles": 60,

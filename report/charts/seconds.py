@@ -8,12 +8,17 @@ from markupsafe import Markup
 
 from history.counts import counted
 from report.charts import svg
+from report.charts.meanwhile import drawn_in, in_second, legend, marks
 from report.charts.scales import LinearScale
 from report.markup.formats import DASH, amount
-from report.markup.parts import numeric, row, table
+from report.markup.parts import cell, numeric, row, table
+from suites.accounting.activity import Activity
 
 WIDTH, HEIGHT = 960, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 26, 22
+_LABEL = 54
+"""The width of the name of a round."""
+
 _DROPPED = 46
 """The width of a dropped round, of which only the means are known."""
 
@@ -30,6 +35,16 @@ class RoundSeconds:
     dropped: Sequence[tuple[str, Mapping[str, float]]] = ()
     """Attempts at this round that were disturbed and measured again: the reason, and the means by version."""
 
+    base_activities: Sequence[Activity] = ()
+    """What the base did beside queries."""
+
+    contender_activities: Sequence[Activity] = ()
+
+    @property
+    def activities(self) -> tuple[Sequence[Activity], Sequence[Activity]]:
+        """What both did beside queries."""
+        return self.base_activities, self.contender_activities
+
 
 def seconds_figure(rounds: Sequence[RoundSeconds], base: str, contender: str, caption: h.Node) -> h.Node:
     """Return the chart with its table. There must be a second."""
@@ -42,7 +57,12 @@ def seconds_figure(rounds: Sequence[RoundSeconds], base: str, contender: str, ca
         if any(pair.dropped for pair in rounds)
         else None,
     ]
-    return svg.figure(_draw(rounds, base, contender), caption, _numbers(rounds, base, contender), key=key)
+    keys = [key, legend(_drawn(rounds))]
+    return svg.figure(_draw(rounds, base, contender), caption, _numbers(rounds, base, contender), key=keys)
+
+
+def _drawn(rounds: Sequence[RoundSeconds]) -> tuple[str, ...]:
+    return drawn_in([found for pair in rounds for found in pair.activities])
 
 
 def _draw(rounds: Sequence[RoundSeconds], base: str, contender: str) -> svg.Picture:
@@ -51,7 +71,7 @@ def _draw(rounds: Sequence[RoundSeconds], base: str, contender: str) -> svg.Pict
     y = LinearScale(0.0, max([*values, *means]) * 1.05, HEIGHT - _BOTTOM, _TOP)
     attempts = sum(len(pair.dropped) for pair in rounds)
     seconds = sum(max(len(pair.base), len(pair.contender)) for pair in rounds)
-    gap = 10.0
+    gap = min(10.0, 0.1 * WIDTH / len(rounds))
     room = WIDTH - _LEFT - _RIGHT - gap * len(rounds) - _DROPPED * attempts
     parts = [*_grid(y), *_rounds(rounds, base, contender, y, room / max(1, seconds), gap)]
     return svg.picture(WIDTH, HEIGHT, parts, _finding(rounds, base, contender))
@@ -66,7 +86,9 @@ def _finding(rounds: Sequence[RoundSeconds], base: str, contender: str) -> str:
     ):
         values = [value for round_seconds in seconds for value in round_seconds]
         means.append(f"{name} {amount(sum(values) / len(values)) if values else DASH}")
-    return f"Queries per second in {counted(len(rounds), 'round')}: {', '.join(means)} on average"
+    drawn = _drawn(rounds)
+    marked = f"; marked: {', '.join(drawn)}" if drawn else ""
+    return f"Queries per second in {counted(len(rounds), 'round')}: {', '.join(means)} on average{marked}"
 
 
 def _grid(y: LinearScale) -> Iterator[Markup]:
@@ -79,7 +101,7 @@ def _grid(y: LinearScale) -> Iterator[Markup]:
 def _rounds(
     rounds: Sequence[RoundSeconds], base: str, contender: str, y: LinearScale, second: float, gap: float
 ) -> Iterator[Markup]:
-    x = float(_LEFT)
+    x = free = float(_LEFT)
     for pair in rounds:
         for reason, measured in pair.dropped:
             yield svg.rect(
@@ -92,10 +114,14 @@ def _rounds(
             yield svg.text(round(x + 1, 1), _TOP - 6, "dropped", "tick")
             x += _DROPPED
         length = max(len(pair.base), len(pair.contender)) * second
-        yield svg.text(round(x, 1), HEIGHT - 7, f"round {pair.number}", "tick")
+        if x >= free:
+            yield svg.text(round(x, 1), HEIGHT - 7, f"round {pair.number}", "tick")
+            free = x + _LABEL
         yield svg.line(round(x - gap / 2, 1), _TOP, round(x - gap / 2, 1), HEIGHT - _BOTTOM, "axis")
         for values, class_ in ((pair.base, "base"), (pair.contender, "contender")):
             yield svg.path(svg.polyline(_places(values, x, second, y)), f"seconds {class_}")
+        for lane, (name, found) in enumerate(zip((base, contender), pair.activities, strict=True)):
+            yield from marks(found, name, lane, x, second, HEIGHT - _BOTTOM)
         x += length + gap
 
 
@@ -107,6 +133,7 @@ def _places(values: Sequence[float], x: float, second: float, y: LinearScale) ->
 
 
 def _numbers(rounds: Sequence[RoundSeconds], base: str, contender: str) -> h.Node:
+    is_known = any(found for pair in rounds for found in pair.activities)
     rows = (
         row(
             str(pair.number),
@@ -115,9 +142,11 @@ def _numbers(rounds: Sequence[RoundSeconds], base: str, contender: str) -> h.Nod
                 numeric(amount(values[second]) if second < len(values) else DASH)
                 for values in (pair.base, pair.contender)
             ),
+            *(cell(in_second(found, second + 1)) for found in pair.activities if is_known),
         )
         for pair in rounds
         for second in range(max(len(pair.base), len(pair.contender)))
     )
-    heads = ("round", "second", f"{base}, queries/s", f"{contender}, queries/s")
+    meanwhile = (f"{base}, meanwhile", f"{contender}, meanwhile") if is_known else ()
+    heads = ("round", "second", f"{base}, queries/s", f"{contender}, queries/s", *meanwhile)
     return table(heads, rows, caption="Queries per second, by round and second")

@@ -198,7 +198,10 @@ def _seconds(values: SessionPage, step: StepRuns, both: _Both, clearance: Cleara
             for attempt in step.dropped
             if attempt.repetition == number
         ]
-        rounds.append(RoundSeconds(number, old, new, attempts))
+        beside = [
+            step.activities.get(runs[number].id, ()) if number in runs else () for runs in (base, contender)
+        ]
+        rounds.append(RoundSeconds(number, old, new, attempts, *beside))
     if not any(drawn.base or drawn.contender for drawn in rounds):
         return note(f"There is no throughput by second: {_why_no_seconds(values, step, both)}.")
     return seconds_figure(

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import select
@@ -14,9 +14,10 @@ from history.rendering.notes import basis
 from history.store.reader import Reader
 from history.store.records import DroppedRound, Run, Session, SessionStatus
 from history.store.schema import builds, configurations, gaps, points, runs, series
-from history.store.session_reads import runs_of, samples_of, session_of
+from history.store.session_reads import activities_of, runs_of, samples_of, session_of
 from report.values.catalog import Catalog, SessionEntry
 from report.values.comparisons import Comparisons
+from suites.accounting.activity import Activity
 from suites.metric import Metric
 from suites.metrics import METRICS
 from suites.profiling.stacks import StepProfile, merged
@@ -41,6 +42,9 @@ class StepRuns:
 
     differentials: Mapping[str, Differential] = field(default_factory=dict)
     """The contender's CPU profile against the base's, by contender, where both were profiled."""
+
+    activities: Mapping[int, Sequence[Activity]] = field(default_factory=dict)
+    """What went on beside queries, by the id of a run."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,14 @@ def read_session(comparisons: Comparisons, catalog: Catalog, entry: SessionEntry
         session = session_of(connection, entry.id)
         found = runs_of(connection, entry.id, ()) if entry.runs else ()
         per_second = samples_of(connection, entry.id)
+        beside = activities_of(connection, entry.id)
         setups = _setups(connection.execute(_setups_of(entry.id)).all()) if entry.runs else ()
         values, lacking = _night(connection, entry)
     comparison, why = _compared(comparisons, entry, found)
-    steps = _steps(history, entry, found, per_second, catalog)
+    steps = tuple(
+        replace(step, activities={run_id: beside[run_id] for run_id in step.samples if run_id in beside})
+        for step in _steps(history, entry, found, per_second, catalog)
+    )
     lines = {}
     if comparison is not None:
         lines = {

@@ -1,7 +1,7 @@
 """A server with its companions, whose costs are counted apart; clients reach it through its pooler."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -141,6 +141,10 @@ class AccompaniedServer(Server):
     def open_client_states(self) -> contextlib.AbstractContextManager[ClientStates]:
         """Return a context in which the server can be asked what its clients do."""
         return self._server.open_client_states()
+
+    def open_activities(self) -> contextlib.AbstractContextManager[Callable[[], Collection[str]]]:
+        """Return a context in which the server says what goes on beside queries."""
+        return self._server.open_activities()
 
     def roles(self) -> Mapping[int, str]:
         """Return the roles of the server's threads by kernel thread id."""

@@ -19,6 +19,10 @@ NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?![0-9.])"
 """Regular expression of a decimal number in a report, which float() accepts."""
 
 
+STALL_MS = 1000
+"""A transaction that takes longer is stalled."""
+
+
 class LoadError(TidemarkError):
     """A load generator failed, was killed, or printed something that cannot be parsed.
 
@@ -149,6 +153,10 @@ class Load:
     histogram: Mapping[float, int] = field(default_factory=dict)
     """The finished transactions by latency in ms, rounded to the middle of a bucket, in any order; empty
     unless that of each is known."""
+    seconds_at: tuple[tuple[float, float], ...] = ()
+    """Begin and end of each second of `per_second` by the monotonic clock; empty if they are not known."""
+    stalls: tuple[tuple[float, float], ...] = ()
+    """Begin and end of the times in which a transaction of more than STALL_MS was under way, ascending."""
     progress: tuple[tuple[float, float], ...] = ()
     """Seconds of the monotonic clock, and the queries finished by then, warm-up included, both ascending;
     empty if the work of a load is fixed in advance."""

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from suites.generators.kinds import KindTally, background_in, kind_in, merged
-from suites.generators.load import COUNT, NUMBER, BackgroundLoad, Load, LoadError, histogram_percentiles
+from suites.generators.load import (
+    COUNT,
+    NUMBER,
+    STALL_MS,
+    BackgroundLoad,
+    Load,
+    LoadError,
+    histogram_percentiles,
+)
 from suites.generators.plausibility import require_plausible, require_seconds
 
 _TICK = re.compile(rf"\[ {COUNT}s \] .*?qps: ({NUMBER})")
@@ -169,6 +177,8 @@ class SysbenchTranscript:
             watched_queries=self.summary["queries"] if self.queries is None else watched * queries,
             watched_seconds=max(part.ended for part in self.slices) - min(part.began for part in self.slices),
             longest_ms=tuple(longest_of(by_place, self.longest_ms)),
+            seconds_at=tuple(seconds_of_work(by_place)),
+            stalls=tuple(stalls_of(by_place, self.longest_ms)),
             progress=progress_of([*_by_place(self.warm_up), *by_place], queries),
         )
 
@@ -265,6 +275,42 @@ def longest_of(slices: Sequence[Sequence[Slice]], longest: Mapping[int, Sequence
             seconds.append(slowest)
             slowest, worked = 0.0, 0.0
     return [*seconds, slowest] if worked else seconds
+
+
+def seconds_of_work(slices: Sequence[Sequence[Slice]]) -> list[tuple[float, float]]:
+    """Return begin and end of each second of `rates_of`, by the monotonic clock."""
+    found: list[tuple[float, float]] = []
+    began, ended, worked = 0.0, 0.0, 0.0
+    for threads in slices:
+        first, length = min(thread.began for thread in threads), seconds_of(threads)
+        if length >= 1:
+            found += [(first + second, first + second + 1) for second in range(int(length + 0.5))]
+            continue
+        began, ended = (began if worked else first), first + length
+        worked += length
+        if worked > 1 - length / 2:
+            found.append((began, ended))
+            worked = 0.0
+    return [*found, (began, ended)] if worked >= 0.5 or (worked > 0 and not found) else found
+
+
+def stalls_of(
+    slices: Sequence[Sequence[Slice]], longest: Mapping[int, Sequence[float]]
+) -> list[tuple[float, float]]:
+    """Return the times in which a transaction of more than STALL_MS was under way, those that meet as one.
+
+    `longest` is the slowest transaction of each second, by slice. It began in its slice.
+    """
+    found: list[tuple[float, float]] = []
+    for threads in slices:
+        first, last = min(thread.began for thread in threads), max(thread.ended for thread in threads)
+        for second, slowest in enumerate(longest.get(threads[0].place, ())):
+            if slowest > STALL_MS:
+                began, ended = max(first, first + second - slowest / 1000), min(last, first + second + 1)
+                if found and began <= found[-1][1]:
+                    began = min(began, found.pop()[0])
+                found.append((began, max(began, ended)))
+    return found
 
 
 def _per_second(threads: Sequence[Slice], length: float) -> list[float]:

@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from pymysql.connections import Connection
 from build.build import Build
 from build.engines import ENGINES
 from suites.capabilities import require_auth
-from suites.innodb import log_volume, reset
+from suites.innodb import activities, log_volume, reset
 from suites.innodb.configuration import TCP_PORT, fill_in, require_accepted
 from suites.innodb.data_directory import require_own_data
 from suites.innodb.monitor import bytes_of_page, monitor
@@ -281,6 +281,12 @@ class InnodbServer(LocalServer):
 
         with contextlib.closing(connection):
             yield read
+
+    @contextlib.contextmanager
+    def open_activities(self) -> Iterator[Callable[[], Collection[str]]]:
+        """Yield a function that returns what InnoDB did beside queries since its last call."""
+        with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
+            yield self.request("reading InnoDB's counters")(activities.activity_reader(cursor))
 
     def counters(self) -> Mapping[str, float]:
         """Return the bytes of redo and of the binary log, and the pages flushed since the start."""

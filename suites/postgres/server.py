@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psycopg
@@ -20,6 +20,7 @@ from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer, start_pause
 from suites.metric_names import FIRST_ANSWER, START
 from suites.postgres import log_volume, reset, shared_memory
+from suites.postgres.activities import activity_reader
 from suites.postgres.configuration import PORT, port_of, render
 from suites.postgres.connecting import Connection, connect
 from suites.postgres.waits import states_reader
@@ -206,6 +207,13 @@ class PostgresServer(LocalServer):
                     raise ServerError(f"{self.build.version}: {str(error).strip()}") from error
 
             yield ClientStates(answered)
+
+    @contextlib.contextmanager
+    def open_activities(self) -> Iterator[Callable[[], Collection[str]]]:
+        """Yield a function that returns what the server did beside queries since its last call."""
+        with self.connect() as connection:
+            prefer(connection.info.backend_pid)
+            yield self._request("reading its activities")(activity_reader(connection))
 
     def log_meter(self) -> Callable[[], LogVolume | None]:
         """Return a function that reads the records of WAL since then, which it flushes."""

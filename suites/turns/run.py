@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from suites.accounting.activity_sampler import ActivitySampler
 from suites.accounting.counters import instructions_of
 from suites.accounting.work_curve import ReadMeanwhile
 from suites.checking.data_checks import DataChecks
@@ -55,7 +56,8 @@ def run_slices(
             ]
             sampled = [turn.watch_waits(meanwhile) for turn in turns if waits]
             sampler = WaitSampler(sampled, share.schedule)
-            with ReadMeanwhile(readers, share.schedule.seconds) as watched, sampler:
+            beside_queries = ActivitySampler([turn.watch_activities(meanwhile) for turn in turns])
+            with ReadMeanwhile(readers, share.schedule.seconds) as watched, sampler, beside_queries:
                 _load(turns, generator, step, replace(share, begins=sampler.slices_begin), profiling)
         if watched.failed is not None:
             place, error = watched.failed

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from build.errors import TidemarkError
+from suites.accounting.activity import activities
+from suites.accounting.activity_sampler import ActivityReader
 from suites.accounting.costs import Meter
 from suites.accounting.counters import TreeCounter
 from suites.accounting.memory_growth import memory_values
@@ -43,6 +45,7 @@ class Turn:
         self.server = server
         self.profiled = Profiled()
         self._waits: WaitObserver | None = None
+        self._activities: ActivityReader | None = None
         self.curve: WorkCurve | None = None
         self._place, self._step, self._committed = place, step, committed
         self._memory: Mapping[str, float] = {}
@@ -68,6 +71,12 @@ class Turn:
         """Make and return what observes the waits of the clients; it asks the server until the stack ends."""
         self._waits = WaitObserver(self._ask(lambda: until.enter_context(self.server.open_client_states())))
         return self._waits
+
+    def watch_activities(self, until: contextlib.ExitStack) -> ActivityReader:
+        """Make and return what reads the activities of the server, which is asked until the stack ends."""
+        read = self._ask(lambda: until.enter_context(self.server.open_activities()))
+        self._activities = ActivityReader(read)
+        return self._activities
 
     @property
     def observer(self) -> Observer:
@@ -99,8 +108,8 @@ class Turn:
 
     def measurement(self) -> Measurement:
         """Return all that is known of the turn."""
-        failed = [self._waits.failure] if self._waits is not None and self._waits.failure else []
-        warnings = [*self.profiled.warnings, *failed, *self._warnings, *overload(self.load)]
+        failed = [watch.failure for watch in (self._waits, self._activities) if watch is not None]
+        warnings = [*self.profiled.warnings, *filter(None, failed), *self._warnings, *overload(self.load)]
         return Measurement(
             {**self._costs(), **self._memory, **self._debt, **self._timed(), **self._reset, **self._checked},
             self.load.per_second,
@@ -109,6 +118,11 @@ class Turn:
             kind_values(self.load),
             self.curve,
             waits=None if self._waits is None else self._waits.profile(self.load.watched_queries),
+            activities=activities(
+                () if self._activities is None else self._activities.answers,
+                self.load.stalls,
+                self.load.seconds_at,
+            ),
         )
 
     def _reset_or_warn(self) -> Mapping[str, float]:

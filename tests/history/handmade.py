@@ -9,6 +9,7 @@ from build.build import Build
 from build.version import parse_version
 from history.store.records import Machine, RunRecord, RunStatus, SessionStart, SessionStatus
 from history.store.writer import Store
+from suites.accounting.activity import Activity
 from suites.measurement import Measurement
 from suites.metric_names import OVER_LIMIT
 
@@ -61,6 +62,7 @@ def run_record(
     position: int = 1,
     failure: str | None = None,
     per_second: tuple[float, ...] = (),
+    activities: tuple[Activity, ...] = (),
     key: str = "",
 ) -> RunRecord:
     """A finished run, or with a `failure` one that never ran."""
@@ -76,7 +78,9 @@ def run_record(
         failure=failure,
         started_at=started,
         ended_at=started if failure else started + timedelta(seconds=30),
-        measurement=None if failure else Measurement(values or {"qps": 1000.0}, per_second),
+        measurement=None
+        if failure
+        else Measurement(values or {"qps": 1000.0}, per_second, activities=activities),
     )
 
 

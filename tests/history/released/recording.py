@@ -118,6 +118,9 @@ class Recording:
             )
             waits = {"waiting;LWLock:WALInsert": 12, "working;CPU": 300}
             details["waits"] = profile(event, 10.0, 5000.0, 0, waits)
+        if SCHEMA >= 16:
+            activity = loaded("suites.accounting.activity:Activity")
+            details["activities"] = (activity("checkpoint", 1, 2), activity("stall", 2, 2))
         return details
 
 
@@ -302,7 +305,7 @@ RECORDERS: Mapping[int, Callable[[Recording], None]] = {
     12: acknowledgements,
     13: task_states,
 }
-"""By the schema that made room for it; schemas 3, 9, 10 and 15 add to runs, and 8 and 12 to alerts."""
+"""By the schema that made room for it; schemas 3, 9, 10, 15 and 16 add to runs, and 8 and 12 to alerts."""
 
 
 def main() -> None:

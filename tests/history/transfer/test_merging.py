@@ -92,6 +92,7 @@ def test_everything_travels(folder: Path) -> None:
     execute(folder / "a.db", waits)
     kind = "INSERT INTO kinds SELECT run_id, 'payment', metric, value FROM measurements LIMIT 1"
     execute(folder / "a.db", kind)
+    execute(folder / "a.db", "INSERT INTO activities SELECT id, 'checkpoint', 1, 2 FROM runs LIMIT 1")
     known = "INSERT INTO acknowledgements SELECT id, found_at, 'acknowledged', 'ann', 'x', NULL FROM changes"
     execute(folder / "a.db", known)
     with open_store(folder / "a.db") as store, store.database.writing() as connection:

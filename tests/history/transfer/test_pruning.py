@@ -83,6 +83,7 @@ def test_what_would_be_freed_is_said_before(history: Path) -> None:
                 "measurements": 8,
                 "kinds": 0,
                 "samples": 8,
+                "activities": 0,
                 "profiles": 4,
                 "counted_profiles": 0,
                 "wait_profiles": 0,

@@ -60,6 +60,7 @@ def test_pruned_rounds_come_back_to_postgres(store: Store, url: str, tmp_path: P
             "runs": 8,
             "samples": 16,
             "measurements": 16,
+            "activities": 0,
             "kinds": 0,
             "profiles": 4,
             "counted_profiles": 0,

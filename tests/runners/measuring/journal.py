@@ -1,7 +1,7 @@
 """Servers, a load generator and a store that only remember what they were asked to do."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from build.build import Build
@@ -114,6 +114,9 @@ class FakeServer:
 
     def log_meter(self) -> Callable[[], None]:
         return lambda: None
+
+    def open_activities(self) -> contextlib.AbstractContextManager[Callable[[], Collection[str]]]:
+        return contextlib.nullcontext(tuple)
 
     def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
         return contextlib.nullcontext(dict)

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,6 +87,9 @@ class FakeServer:
 
     def open_client_states(self) -> contextlib.AbstractContextManager[ClientStates]:
         return contextlib.nullcontext(ClientStates(dict))
+
+    def open_activities(self) -> contextlib.AbstractContextManager[Callable[[], Collection[str]]]:
+        return contextlib.nullcontext(tuple)
 
     def log_meter(self) -> Callable[[], None]:
         return lambda: None

@@ -1,0 +1,47 @@
+"""What a Postgres server does beside queries, as its processes say."""
+
+from collections.abc import Callable, Collection
+
+from suites.accounting.activity import CHECKPOINT, LOG_WAIT, VACUUM
+from suites.postgres.connecting import Connection
+
+# The function behind pg_stat_activity, without the names that the view looks up. The wait events have
+# other capitals before 17. A checkpointer without one has just woken up, or computes.
+_ACTIVITIES = """
+SELECT count(*) FILTER (WHERE backend_type = 'checkpointer'
+                        AND lower(wait_event) <> 'checkpointermain') > 0,
+       count(*) FILTER (WHERE backend_type = 'autovacuum worker') > 0,
+       2 * count(*) FILTER (WHERE backend_type = 'client backend'
+           AND lower(wait_event) IN ('walwrite', 'walsync', 'walinsert', 'walbufmapping'))
+       > count(*) FILTER (WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+           AND wait_event IS DISTINCT FROM 'ClientRead'),
+       {checkpoints}
+FROM pg_stat_get_activity(NULL)"""
+
+_CHECKPOINTS = {
+    170000: "pg_stat_get_checkpointer_num_timed() + pg_stat_get_checkpointer_num_requested()",
+    150000: "pg_stat_get_bgwriter_timed_checkpoints() + pg_stat_get_bgwriter_requested_checkpoints()",
+    0: "0",
+}
+"""Server version -> the checkpoints so far, which also tells of short ones. Before 15 the question waits for
+another process to write a file."""
+
+
+def activity_reader(connection: Connection) -> Callable[[], Collection[str]]:
+    """Return what reads the activities since the last call. Both raise psycopg.Error."""
+    version = connection.info.server_version
+    counted = next(text for least, text in _CHECKPOINTS.items() if version >= least)
+    query = _ACTIVITIES.format(checkpoints=counted)
+    known: int | None = None
+
+    def read() -> Collection[str]:
+        nonlocal known
+        row = connection.execute(query, prepare=True).fetchone()
+        assert row is not None
+        checkpointing, vacuuming, waiting, checkpoints = row
+        before, known = known, checkpoints
+        found = {CHECKPOINT: checkpointing or before not in (None, checkpoints)}
+        found |= {VACUUM: vacuuming, LOG_WAIT: waiting}
+        return [name for name, goes_on in found.items() if goes_on]
+
+    return read

@@ -1,0 +1,78 @@
+"""What real servers do beside queries, as they say when asked once a second."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from suites.accounting.activity import CHECKPOINT, VACUUM, activities, causes_of
+from suites.accounting.activity_sampler import ActivityReader, ActivitySampler
+from suites.server import ServerError
+from tests.suites.innodb_servers import running as innodb_running
+from tests.suites.servers import ask, running
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
+
+
+@pytest.mark.parametrize("engine", ["postgres_17", "postgres_18", "postgres_13"])
+def test_a_checkpoint_is_named_as_the_cause_of_a_stall(
+    request: pytest.FixtureRequest, engine: str, server_folder: Path
+) -> None:
+    """A client waits for more than a second, for a row that another one keeps while checkpoints are made."""
+    with running(request.getfixturevalue(engine), server_folder) as server, ExitStack() as until:
+        ask(server, "CREATE TABLE load AS SELECT id, 0 AS n FROM generate_series(1, 50000) AS id")
+        reader = ActivityReader(until.enter_context(server.open_activities()))
+        holder, waiter, other = (until.enter_context(server.connect()) for _ in range(3))
+        pool = until.enter_context(ThreadPoolExecutor())
+        with ActivitySampler([reader]):
+            began = time.monotonic()
+            time.sleep(1.2)
+            holder.execute("BEGIN; UPDATE load SET n = 1 WHERE id = 1")
+            stalled = time.monotonic()
+            waits = pool.submit(waiter.execute, "UPDATE load SET n = 2 WHERE id = 1")
+            while time.monotonic() < stalled + 1.5:
+                other.execute("UPDATE load SET n = n + 1 WHERE id > 1")
+                other.execute("CHECKPOINT")
+            holder.execute("COMMIT")
+            waits.result()
+            ended = time.monotonic()
+            time.sleep(2.2)
+        seconds = [(began + second, began + second + 1) for second in range(int(ended - began) + 1)]
+        found = activities(reader.answers, [(stalled, ended)], seconds)
+        assert not reader.failure
+        assert causes_of(found) == [CHECKPOINT]
+        assert not reader.answers[0][1], "nothing goes on before"
+
+
+def test_autovacuum_is_told_and_a_dead_server_too(postgres_18: Build, server_folder: Path) -> None:
+    slow = {"autovacuum_naptime": "1", "autovacuum_vacuum_cost_delay": "100", "autovacuum": "on"}
+    with (
+        running(postgres_18, server_folder, overrides=slow) as server,
+        server.open_activities() as read,
+    ):
+        ask(server, "CREATE TABLE load AS SELECT id, 0 AS n FROM generate_series(1, 100000) AS id")
+        ask(server, "UPDATE load SET n = 1")
+        deadline = time.monotonic() + 60
+        while VACUUM not in read() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert VACUUM in read()
+        server.abandon()
+        with pytest.raises(ServerError):
+            read()
+
+
+@pytest.mark.parametrize("engine", ["mysql_9", "mariadb_11"])
+def test_innodb_at_rest_does_nothing(
+    request: pytest.FixtureRequest, engine: str, server_folder: Path
+) -> None:
+    with (
+        innodb_running(request.getfixturevalue(engine), server_folder) as server,
+        server.open_activities() as read,
+    ):
+        assert [*read(), *read()] == []
+        server.abandon()
+        with pytest.raises(ServerError):
+            read()
