@@ -3,7 +3,8 @@
 `$TIDEMARK_BENCH_PARTS` selects kinds of kinds.toml by their names, `equal`, `clean` and `time`. A kind is
 tried as its user would, in a home of its own with the builds of this one: the exit code, and what is said in
 JSON and in what people read, must name the resource. What was told is kept, with the commit of Tidemark, so
-that an interrupted run goes on; `again` measures it anew. `equal` records sessions of equal builds until
+that an interrupted run goes on; `again` measures it anew, and `busy` accepts rounds that other work on the
+machine disturbs, instead of measuring them up to three times. `equal` records sessions of equal builds until
 there are 40, and `clean` says how often they, and sessions drawn from their rounds, have a false finding.
 `time` compares the minutes of a session with those before anything of this was measured.
 """
@@ -20,24 +21,25 @@ from benchmarks.output.parts import chosen_parts
 from build.home import Home, locate
 
 OTHERS: Mapping[str, Callable[[Home], Iterable[Figure]]] = {
-    "equal": equal_figures,
     "clean": clean_figures,
     "time": time_figures,
 }
-"""Part that is no kind -> function that yields its figures with their targets."""
+"""Part that measures nothing by kinds -> function that yields its figures with their targets."""
 
-AGAIN = "again"
+EQUAL, AGAIN, BUSY = "equal", "again", "busy"
 
 
 def main() -> int:
     """Print the figures with their targets; return 0 if all are met, else 1."""
     known = {kind.name: kind for kind in kinds()}
-    words = chosen_parts("kinds", (*known, *OTHERS), modifiers=(AGAIN,))
+    words = chosen_parts("kinds", (*known, EQUAL, *OTHERS), modifiers=(AGAIN, BUSY))
     home = locate()
     figures: list[Figure] = []
     for word in words:
         if word in known:
-            figures += kind_figures(known[word], home, again=AGAIN in words)
+            figures += kind_figures(known[word], home, again=AGAIN in words, busy=BUSY in words)
+        elif word == EQUAL:
+            figures += equal_figures(home, busy=BUSY in words)
         elif word in OTHERS:
             figures += OTHERS[word](home)
     code = report(figures)

@@ -49,11 +49,13 @@ class AttemptResult:
         return Figure(name, float(not self.missed), "told", at_least=1, note=note)
 
 
-def kind_figures(kind: PlantedKind, home: Home, *, again: bool = False) -> Iterator[Figure]:
+def kind_figures(
+    kind: PlantedKind, home: Home, *, again: bool = False, busy: bool = False
+) -> Iterator[Figure]:
     """Yield a figure for each attempt of a kind.
 
     Results of the same definition of the kind are kept, unless `again` is given: all kinds take hours, and
-    those that another commit of Tidemark has tried name it.
+    those that another commit of Tidemark has tried name it. A `busy` machine's rounds are accepted.
     """
     folder = home.path / "kinds" / kind.name
     kept = folder / "results.json"
@@ -64,7 +66,7 @@ def kind_figures(kind: PlantedKind, home: Home, *, again: bool = False) -> Itera
     link_home(home, scratch, keeps_builds=True)
     for number, attempt in enumerate(kind.attempts):
         if number >= len(known):
-            known.append(carried_out(kind, attempt, scratch))
+            known.append(carried_out(kind, attempt, scratch, busy=busy))
             content = {"digest": kind.digest, "results": [asdict(result) for result in known]}
             kept.write_text(json.dumps(content, indent=1), encoding="utf-8")
         yield known[number].figure(kind, number)
@@ -80,9 +82,9 @@ def _kept(file: Path, digest: str) -> list[AttemptResult]:
     return [AttemptResult(**{**fields, "told": tuple(fields["told"])}) for fields in content["results"]]
 
 
-def carried_out(kind: PlantedKind, attempt: Attempt, scratch: Home) -> AttemptResult:
+def carried_out(kind: PlantedKind, attempt: Attempt, scratch: Home, *, busy: bool) -> AttemptResult:
     """Carry out an attempt in a home, beside the files of kinds.toml, and look at what it told."""
-    words = kind.words(attempt)
+    words = [*kind.words(attempt), *["--keep-disturbed"] * busy]
     done = tidemark(words, scratch, FOLDER)
     uids = list(dict.fromkeys(SESSION.findall(done.printed)))
     sides = [kind.version, kind.contender[attempt.command]]

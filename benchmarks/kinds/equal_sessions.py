@@ -47,8 +47,11 @@ def equal_sessions(history: Reader) -> list[Session]:
     return [match[0] for match in found if match is not None]
 
 
-def equal_figures(home: Home) -> Iterator[Figure]:
-    """Record sessions until there are enough; each call goes on where an interrupted one ended."""
+def equal_figures(home: Home, *, busy: bool = False) -> Iterator[Figure]:
+    """Record sessions until there are enough; each call goes on where an interrupted one ended.
+
+    Rounds that other work disturbs are measured again, or accepted on a `busy` machine.
+    """
     history = history_of_equals(home)
     history.parent.mkdir(parents=True, exist_ok=True)
     suite, shown = load_suite(SUITE), Lines()
@@ -59,6 +62,7 @@ def equal_figures(home: Home) -> Iterator[Figure]:
         suite.select(STEPS),
         suite.profile(PROFILE).repetitions,
         exact=Exact.BESIDE,
+        keep_disturbed=busy,
     )
     given = _equal_builds(history.parent, provide(BASE, home, shown))
     with open_store(history) as store:
