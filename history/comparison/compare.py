@@ -38,6 +38,7 @@ from suites.metric_names import (
     OVERLOADED,
     PRIMARY,
     PROVED_ROWS,
+    STALLED_SECONDS,
 )
 from suites.metrics import EVENTS, METRICS, beside_verdict
 
@@ -230,7 +231,8 @@ def _within(
 
     steps = {run.step for run in runs}
     changes = (onset.finding for onset in onsets(intervals, steps, seconds))
-    stalled = stalls(history.activities(session.id), finished, versions)
+    has_stalls = any(run.values.get(STALLED_SECONDS) for run in runs)
+    stalled = stalls(history.activities(session.id), finished, versions) if has_stalls else ()
     return (*changes, *steadiness(intervals, steps, seconds), *stalled)
 
 

@@ -11,6 +11,7 @@ from history.store.records import SessionStatus
 from report.charts.seconds import RoundSeconds, seconds_figure
 from suites.accounting.activity import CHECKPOINT, STALL, VACUUM, Activity
 from suites.metric import QPS
+from suites.metric_names import STALLED_SECONDS
 from tests.history.comparison.findings.test_onset import BASE, CONTENDER
 from tests.history.handmade import NIGHT, run_record, session_start
 
@@ -24,7 +25,7 @@ def test_stalls_are_told_with_their_causes(tmp_path: Path) -> None:
             for version in (BASE, CONTENDER):
                 found = STALLS if (version, number) == (CONTENDER, 2) else (Activity(VACUUM, 1, 1),)
                 run = run_record(
-                    {QPS: 1000.0 + number},
+                    {QPS: 1000.0 + number, STALLED_SECONDS: 2.0 * (found is STALLS)},
                     version=version,
                     step="update",
                     repetition=number,
