@@ -76,8 +76,11 @@ STALL_LIMITS_MS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 STALL_LIMITS = tuple(f"seconds_beyond_{limit}_ms" for limit in STALL_LIMITS_MS)
 """The metrics of the seconds with a transaction beyond each of these limits."""
 
-STALLED_SECONDS = "seconds_beyond_1000_ms"
-"""That of stalls of more than a second, whose causes are recorded (suites/accounting/activity.py)."""
+STALL_MS = 1000
+"""A transaction that takes longer is a stall, whose cause is recorded (suites/accounting/activity.py)."""
+
+STALLED_SECONDS = f"seconds_beyond_{STALL_MS}_ms"
+"""The metric of the seconds with one."""
 
 TAIL_LIMITS_US = tuple(digit * 10**power for power in range(2, 7) for digit in (1, 2, 5))
 """The latencies in µs, from 0.1 ms to 5 s, beyond which the transactions of a round are counted."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 STALL = "stall"
-"""Seconds in which a transaction was under way that took longer than suites.generators.load.STALL_MS."""
+"""Seconds in which a transaction was under way that took longer than suites.metric_names.STALL_MS."""
 
 THROTTLING, CHECKPOINT, LOG_WAIT, FLUSH, VACUUM, PURGE = (
     "throttling",

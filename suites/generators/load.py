@@ -19,10 +19,6 @@ NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?![0-9.])"
 """Regular expression of a decimal number in a report, which float() accepts."""
 
 
-STALL_MS = 1000
-"""A transaction that takes longer is stalled."""
-
-
 class LoadError(TidemarkError):
     """A load generator failed, was killed, or printed something that cannot be parsed.
 

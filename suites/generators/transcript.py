@@ -10,13 +10,13 @@ from suites.generators.kinds import KindTally, background_in, kind_in, merged
 from suites.generators.load import (
     COUNT,
     NUMBER,
-    STALL_MS,
     BackgroundLoad,
     Load,
     LoadError,
     histogram_percentiles,
 )
 from suites.generators.plausibility import require_plausible, require_seconds
+from suites.metric_names import STALL_MS
 
 _TICK = re.compile(rf"\[ {COUNT}s \] .*?qps: ({NUMBER})")
 _THREAD = re.compile(rf"tidemark: thread {COUNT} from ({NUMBER}) to ({NUMBER})")
