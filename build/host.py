@@ -8,6 +8,7 @@ from functools import cache
 
 from build.errors import TidemarkError
 from build.programs import environment
+from build.programs.control_groups import cpu_quota
 from build.programs.working import why_not
 
 
@@ -70,9 +71,20 @@ def ccache_program() -> str | None:
     return found if found is not None and why_not(found) is None else None
 
 
+def usable_cores(quota: float | None = None) -> tuple[int, ...]:
+    """Return the numbers of the cores that this process may use, in order.
+
+    A CPU quota, by default that of its control groups, leaves as many of the last ones as it has whole cores,
+    and one at least.
+    """
+    usable = tuple(sorted(os.sched_getaffinity(0)))
+    quota = cpu_quota() if quota is None else quota
+    return usable if quota is None else usable[-max(1, int(quota)) :]
+
+
 def cores() -> int:
     """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+    return len(usable_cores())
 
 
 def architecture() -> str:

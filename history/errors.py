@@ -70,6 +70,7 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {
     "bisect": (str,),
     "left_out": (list,),
     "layouts": (dict,),
+    "memory": (str,),
 }
 """The JSON types of a session's options that Tidemark itself reads again."""
 

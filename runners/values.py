@@ -11,6 +11,7 @@ from build.home import Home
 from build.installs.install import recorded_version
 from build.version import Version, parse_revision
 from history.timestamps import moment_of
+from suites.control_groups.limits import parse_memory
 from suites.keys.levels import MAX_CLIENTS
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MAX_ROUNDS
 
@@ -76,6 +77,14 @@ def date(text: str) -> datetime:
     try:
         return moment_of(text)
     except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def memory(text: str) -> int:
+    """Parse an amount of memory such as `1G`, into bytes."""
+    try:
+        return parse_memory(text)
+    except TidemarkError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 

@@ -1,15 +1,16 @@
-"""The options that define variants, in every command that builds or measures versions."""
+"""The options that say what servers get, in every command that builds or measures versions."""
 
 import argparse
 
 from build.recipes.choices import KEYS
 from build.version import Engine
+from runners.values import memory
 from suites.additions.names import CompanionName
 from suites.layers.choice import VALUES, LayerName
 
 
 def add_variants(parser: argparse.ArgumentParser) -> None:
-    """Add the options that define variants, which runners.measuring.variants reads."""
+    """Add the options that say what servers get: those of variants, and the memory of all."""
     *others, last = (f"{engine}.NAME" for engine in Engine)
     names = f"{', '.join(others)} or {last}"
     setting = (
@@ -41,6 +42,16 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
     )
     add("--layer", action="append", default=[], metavar="[VARIANT:]LAYER=VALUE", help=layer)
     add("--patch", action="append", default=[], metavar="VARIANT=FILE", help=patch)
+    add_memory(parser)
+
+
+def add_memory(parser: argparse.ArgumentParser) -> None:
+    """Add the option with the memory of each server."""
+    amount = (
+        "memory of each server, such as 1G or 512M, page cache included, in a control group of its own; data, "
+        "buffers and log are sized by it instead of the machine's memory"
+    )
+    parser.add_argument("--memory", type=memory, metavar="SIZE", help=amount)
 
 
 def add_build_choices(parser: argparse.ArgumentParser) -> None:

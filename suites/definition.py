@@ -94,6 +94,15 @@ class Suite(Strict):
         check_rules(self.generator, self)
         return self
 
+    def with_memory(self, memory: int | None) -> "Suite":
+        """Return the suite with so many bytes of memory for each server in all profiles; None: unchanged."""
+        if memory is None:
+            return self
+        profiles = {
+            name: profile.model_copy(update={"memory": memory}) for name, profile in self.profiles.items()
+        }
+        return self.model_copy(update={"profiles": profiles})
+
     @property
     def sized_by(self) -> SizedBy:
         """How the data of the suite are sized."""

@@ -14,6 +14,9 @@ from typing import ClassVar
 
 from build.build import Build
 from build.files import open_checked
+from suites.control_groups.group import ControlGroup, group_name, make_group
+from suites.control_groups.limits import LimitError
+from suites.control_groups.page_cache import forget
 from suites.processes import as_server_user, exit_reason, run, tail_of, tree_of
 from suites.server import Address, ServerError
 from suites.sizing import Sizes
@@ -124,6 +127,9 @@ class LocalServer:
         self.log = folder / LOG
         self.address = address
         self._bound_to: Collection[int] | None = sizes.bound_to
+        self._memory_bytes = sizes.memory_bytes
+        self._group: ControlGroup | None = None
+        self._kills = 0  # in its group, before the last start
         self._process: subprocess.Popen[bytes] | None = None
         self._log = ServerLog(self.log, self.ERROR, self.CRASH)
 
@@ -148,6 +154,8 @@ class LocalServer:
         status = self._process.poll()
         self._log.read()
         how = self._log.crash or (None if status is None else exit_reason(status))
+        if how is not None and self._group is not None and self._group.kills() > self._kills:
+            how = f"{self._group.killed()}; {how}"
         return None if how is None else f"{how}; the end of its log:\n{tail_of(self.log)}"
 
     def errors_logged(self) -> Sequence[str]:
@@ -181,6 +189,8 @@ class LocalServer:
         self.stop()
         shutil.rmtree(self.loaded, ignore_errors=True)
         self.data.rename(self.loaded)
+        if self._group is not None:
+            forget(self.loaded)  # its pages, which the server will not read, would take up the group's memory
 
     def restore(self, *, is_timed: bool = True) -> None:
         """End the server, and replace its data directory by a copy of the kept one.
@@ -201,10 +211,29 @@ class LocalServer:
         what = f"copying the kept data of {self.build.version}"
         run(as_server_user(command), what=what, seconds=COPY_SECONDS)
 
+    def _limited(self, argv: list[str]) -> list[str]:
+        """Return the command line that starts `argv` in the server's control group, if its memory is limited.
+
+        The group exists from the first start until the server is destroyed: what the server itself has read
+        and written since stays in its page cache, and what others have written of its data is dropped from
+        theirs. Raises LimitError.
+        """
+        if self._memory_bytes is None:
+            return argv
+        if self._group is None:
+            self._group = make_group(group_name(self.folder), self._memory_bytes)
+        self._kills = self._group.kills()
+        forget(self.data)
+        return self._group.entered_by(argv)
+
     def destroy(self) -> None:
-        """End the server, and delete its folder."""
+        """End the server, and delete its folder and its control group."""
         self.abandon()
         shutil.rmtree(self.folder, ignore_errors=True)
+        group, self._group = self._group, None
+        if group is not None:
+            with contextlib.suppress(LimitError):  # the clean-up of the session tries again, and says so
+                group.remove()
 
     @contextlib.contextmanager
     def _answering(self, what: str) -> Iterator[None]:

@@ -8,6 +8,8 @@ from pathlib import Path
 import psutil
 
 from build.errors import TidemarkError
+from build.host import usable_cores
+from build.programs.control_groups import memory_limit
 from suites.data_sets import DataSet, data_set
 from suites.definition import Suite
 from suites.keys.profile import Profile
@@ -18,6 +20,13 @@ WAL_LIMIT_SHARE = 0.25
 
 WAL_LIMIT_MIN = 2 * 1024**3
 WAL_LIMIT_MAX = 64 * 1024**3
+
+DECLARED_WAL_LIMIT_MIN = 128 * 1024**2
+"""The least max_wal_size of a server with a declared memory: its checkpoints are to come as often as on a
+machine that has more of everything."""
+
+MIN_BUFFER = 128 * 1024**2
+"""The smallest buffer cache."""
 
 WAL_TO_DATA = 16
 """max_wal_size as a multiple of the loaded data, at most."""
@@ -34,7 +43,7 @@ class Hardware:
     cores: int
     """Number of usable cores."""
     memory_bytes: int
-    """Physical memory."""
+    """Its memory: physical, or what a control group leaves."""
     usable: tuple[int, ...] = ()
     """The numbers of the usable cores; empty if they are not known."""
 
@@ -63,6 +72,8 @@ class Sizes:
     """The most connections that a client of any step has, those in the background included."""
     listeners: int = 0
     """The most connections beside those of clients that only listen, of any version."""
+    memory_bytes: int | None = None
+    """The memory of a server's control group, page cache included; None for all of the machine's."""
 
     @property
     def connections(self) -> int:
@@ -87,13 +98,16 @@ class Sizes:
 
 
 def this_machine() -> Hardware:
-    """Return the cores that this process may use, and the physical memory."""
-    usable = tuple(sorted(psutil.Process().cpu_affinity() or [0]))
-    return Hardware(len(usable), psutil.virtual_memory().total, usable)
+    """Return the cores and the memory that this process may use, within the limits of its control groups."""
+    usable, limit = usable_cores(), memory_limit()
+    memory = psutil.virtual_memory().total
+    return Hardware(len(usable), memory if limit is None else min(memory, limit), usable)
 
 
 def sizes(suite: Suite, profile: Profile, machine: Hardware, steps: Sequence[Step] = ()) -> Sizes:
     """Return the sizes of `suite` in `profile`: data are sized by memory, threads by cores.
+
+    The memory is what the profile declares for each server, else that of the machine.
 
     `steps` are those of a session, whose highest level decides how many connections there can be.
 
@@ -101,14 +115,16 @@ def sizes(suite: Suite, profile: Profile, machine: Hardware, steps: Sequence[Ste
     Above that, there are 5 threads per 6 cores (40 threads on 48 cores).
     """
     threads = 1 if machine.cores <= 4 else machine.cores * 5 // 6
-    data = data_set(suite, profile, machine.memory_bytes * profile.data_to_memory, threads)
-    wal_limit = int(min(max(machine.memory_bytes * WAL_LIMIT_SHARE, WAL_LIMIT_MIN), WAL_LIMIT_MAX))
+    memory = machine.memory_bytes if profile.memory is None else profile.memory
+    least_wal = WAL_LIMIT_MIN if profile.memory is None else DECLARED_WAL_LIMIT_MIN
+    data = data_set(suite, profile, memory * profile.data_to_memory, threads)
+    wal_limit = int(min(max(memory * WAL_LIMIT_SHARE, least_wal), WAL_LIMIT_MAX))
     # Small data need little log, as a checkpoint follows every step. InnoDB allocates its log in advance.
-    wal_limit = min(wal_limit, max(WAL_TO_DATA * data.bytes, WAL_LIMIT_MIN // 2))
+    wal_limit = min(wal_limit, max(WAL_TO_DATA * data.bytes, least_wal // 2))
     return Sizes(
         threads=threads,
         data=data,
-        buffer_bytes=max(int(machine.memory_bytes * profile.buffer_to_memory), 128 * 1024**2),
+        buffer_bytes=max(int(memory * profile.buffer_to_memory), MIN_BUFFER),
         wal_limit_bytes=wal_limit,
         disk_bytes=int(data.bytes * suite.growth) + wal_limit,
         workers=max(1, machine.cores // 2),
@@ -116,6 +132,7 @@ def sizes(suite: Suite, profile: Profile, machine: Hardware, steps: Sequence[Ste
         usable=machine.usable,
         most_clients=max((clients for step in steps for clients in step.clients), default=0),
         most_connections_of_client=max((step.connections_of_client for step in steps), default=1),
+        memory_bytes=profile.memory,
     )
 
 
@@ -153,8 +170,18 @@ MEMORY_SHARE = 0.8
 
 def fit_together(servers: int, sizes: Sizes, machine: Hardware) -> bool:
     """Return whether the memory is sufficient for this number of servers at the same time."""
-    server_bytes = sizes.buffer_bytes + MEMORY_BESIDE_BUFFERS + sizes.most_clients * MEMORY_OF_CLIENT
+    beside = MEMORY_BESIDE_BUFFERS + sizes.most_clients * MEMORY_OF_CLIENT
+    server_bytes = sizes.memory_bytes or sizes.buffer_bytes + beside
     return servers * server_bytes <= machine.memory_bytes * MEMORY_SHARE
+
+
+def least_memory(profile: Profile, sizes: Sizes, beside_buffers: int) -> int:
+    """Return the least memory in bytes that can be declared for a server: its buffers and what is beside.
+
+    `beside_buffers` are the bytes that a server of its engine needs without clients.
+    """
+    beside = beside_buffers + sizes.most_clients * MEMORY_OF_CLIENT
+    return int(max(MIN_BUFFER + beside, beside / (1 - profile.buffer_to_memory)))
 
 
 def max_transactions(step: Step, sizes: Sizes) -> int | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.fuzzing.campaign import FuzzTarget, Number, Parse
 from build.home import ROOT
+from build.programs.control_groups import cpu_quota, memory_limit
 from runners.fitness.cron import jobs
 from runners.fitness.timers import next_timers
 from suites.accounting.proc import machine_ticks, process_ticks
@@ -227,18 +228,23 @@ _EVENTS = ((15, 122), (33, 75), (2, 70), (19, 58), (31, 420), (16, 27))
 def _throttling(folder: Path) -> Parse:
     stat = folder / "sys/fs/cgroup/box/cpu.stat"
     count = folder / "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count"
-    group = folder / "proc/self/cgroup"
-    for path in (stat, count, group):
-        path.parent.mkdir(parents=True)
-        path.touch()
+    group, mounts = folder / "proc/self/cgroup", folder / "proc/self/mountinfo"
+    limit, quota = stat.with_name("memory.max"), stat.with_name("cpu.max")
+    files = (stat, count, group, mounts, limit, quota)
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    (folder / "sys/fs/cgroup/cgroup.controllers").write_text("cpu memory\n")
 
     def parse(data: bytes) -> Iterable[Number]:
-        for path, text in zip((stat, count, group), (*data.split(b"\f"), b"", b"")[:3], strict=True):
+        parts = (*data.split(b"\f"), *(b"" for _ in files))[: len(files)]
+        for path, text in zip(files, parts, strict=True):
             path.write_bytes(text)
         read = sum(ThrottleCounters(folder / "proc", folder / "sys").read().values(), Throttling())
         yield Number("heat", read.heat, TICKS)
         yield Number("quota", read.quota, 4 * TICKS)
         yield Number("quota seconds", read.quota_seconds, TICKS)
+        yield Number("memory limit", memory_limit(folder / "proc", folder) or 0, 2**64)
+        yield Number("cores", cpu_quota(folder / "proc", folder) or 0, 2**64)
 
     return parse
 
@@ -302,7 +308,10 @@ tidemark: holding 1 with 90 prepared statements
 tidemark: holding 0 with 90 prepared statements
 """
 _STAT = b"cpu  100 2 30 4000 50 6 7 8 9 10\ncpu0 100 2 30 4000 50 6 7 8 9 10\nintr 1 2 3\n"
-_THROTTLING = b"usage_usec 1\nnr_throttled 3\nthrottled_usec 4000\n\f12\n\f0::/box\n"
+_THROTTLING = (
+    b"usage_usec 1\nnr_throttled 3\nthrottled_usec 4000\n\f12\n\f0::/box\n"
+    b"\f30 25 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n\f1073741824\n\f150000 100000\n"
+)
 _CRON = b"SHELL=/bin/sh\n17 * * * * root cd / && run-parts /etc/cron.hourly\n*/5 1-4 1,15 jan mon root true\n"
 _TIMERS = json.dumps([{"next": 1795427285000000, "unit": "apt.timer"}, {"next": None, "unit": "x"}]).encode()
 
@@ -321,7 +330,7 @@ TARGETS = (
     FuzzTarget("proc stat", lambda: [_STAT], _machine, (ValueError,)),
     FuzzTarget("proc pid stat", lambda: [_PROCESS], _process, (ValueError,)),
     FuzzTarget("process memory", lambda: [_ROLLUP], _memory, (ProcessMemoryError,)),
-    FuzzTarget("throttling", lambda: [_THROTTLING], _throttling, ()),
+    FuzzTarget("control groups", lambda: [_THROTTLING], _throttling, ()),
     FuzzTarget("timers", lambda: [_TIMERS], _timers, (ValueError,)),
     FuzzTarget("cron", lambda: [_CRON], _cron, ()),
 )

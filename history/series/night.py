@@ -11,7 +11,7 @@ from build.engines import ENGINES
 from build.version import Version, release_numbers
 from history.errors import stored_options, stored_version
 from history.stats.estimators import geometric_mean, mean
-from history.store.records import ALL_STEPS, BASE, IMPORTED, STANDS_AT, Run, RunStatus
+from history.store.records import ALL_STEPS, BASE, IMPORTED, MEMORY, STANDS_AT, Run, RunStatus
 from history.store.schema import builds, gaps, nights, points, series
 from history.store.session_reads import dropped_of
 from history.timestamps import from_text, to_text
@@ -79,6 +79,8 @@ def configuration_name(session: Mapping[str, Any]) -> str:
         parts.append(options["mode"])
     if "seconds" in options:
         parts.append(f"{options['seconds']:g}s")
+    if options.get(MEMORY):
+        parts.append(f"memory={options[MEMORY]}")
     parts += [f"{name}={value}" for name, value in sorted(options.get("settings", {}).items())]
     for kind, key in (("build", "build"), ("layer", "layers")):
         parts += [f"{kind} {name}={value}" for name, value in sorted(options.get(key, {}).items())]

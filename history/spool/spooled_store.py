@@ -139,11 +139,14 @@ class SpooledStore(Store):
         return found
 
     def calibrated_throughput(
-        self, machine: Machine, suite: str, profile: str, durability: str, step: str
+        self, machine: Machine, suite: str, profile: str, durability: str, memory: str, step: str
     ) -> float | None:
-        """Return the mean transactions/s of a step in the latest calibration; None without one."""
+        """Return the mean transactions/s of a step in the latest calibration; None without one.
+
+        `memory` is that of each server as a session records it, empty for the machine's.
+        """
         found = self._read(
-            lambda reader: reader.calibrated_throughput(machine, suite, profile, durability, step)
+            lambda reader: reader.calibrated_throughput(machine, suite, profile, durability, memory, step)
         )
         return next((rate for rate in found if rate is not None), None)
 

@@ -68,11 +68,16 @@ class Reader:
             return session_reads.latest_noise(connection, session, metric, until)
 
     def calibrated_throughput(
-        self, machine: Machine, suite: str, profile: str, durability: str, step: str
+        self, machine: Machine, suite: str, profile: str, durability: str, memory: str, step: str
     ) -> float | None:
-        """Return the mean transactions/s of a step in the latest calibration; None without one."""
+        """Return the mean transactions/s of a step in the latest calibration; None without one.
+
+        `memory` is that of each server as a session records it, empty for the machine's.
+        """
         with self._database.reading() as connection:
-            return session_reads.calibrated_throughput(connection, machine, suite, profile, durability, step)
+            return session_reads.calibrated_throughput(
+                connection, machine, suite, profile, durability, memory, step
+            )
 
     def profiles(self, session_id: int, step: str, version: Version) -> "Mapping[int, StepProfile]":
         """Return the CPU profiles of a version on a step, by round; empty when it was not profiled."""

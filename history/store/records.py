@@ -148,6 +148,11 @@ class Session(SessionStart):
         return passes if isinstance(passes, int) else 0
 
     @property
+    def memory(self) -> str:
+        """The memory of each server, as it is written, such as `1G`; empty for that of the machine."""
+        return str(self.options.get(MEMORY) or "")
+
+    @property
     def layouts(self) -> int:
         """The layouts on each side, which rounds took in turns; 0 where all rounds had the same build."""
         option = self.options.get(LAYOUTS)
@@ -362,6 +367,9 @@ NO_NIGHT = ("bisect", TRY, LAYOUTS)
 OUT_OF_TIME = "out_of_time"
 """The option of a finished session whose budget ended before each step was decided, with the value true: the
 same request continues it."""
+MEMORY = "memory"
+"""The option of a session with the memory of each server, such as `1G`; without it the machine's."""
+
 LIMIT_SECONDS = "limit_seconds"
 """The option of a session of long queries: the most that one of them may take."""
 

@@ -12,6 +12,7 @@ from build.version import Version
 from history.errors import stored_list, stored_object, stored_options
 from history.store.database import plain_rows
 from history.store.records import (
+    MEMORY,
     CalibratedNoise,
     DroppedRound,
     LatestRun,
@@ -44,7 +45,7 @@ from suites.metric_names import TPS
 RECENT_SESSIONS = 100
 """The sessions whose versions are suggested when there is nothing to compare."""
 
-NOISE_OPTIONS = ("mode", "seconds", "slice_seconds")
+NOISE_OPTIONS = ("mode", "seconds", "slice_seconds", MEMORY)
 """The options of a session on which the scatter of its rounds depends."""
 
 
@@ -240,14 +241,20 @@ def latest_noise(
 
 
 def calibrated_throughput(
-    connection: Connection, machine: Machine, suite: str, profile: str, durability: str, step: str
+    connection: Connection,
+    machine: Machine,
+    suite: str,
+    profile: str,
+    durability: str,
+    memory: str,
+    step: str,
 ) -> float | None:
     """Return the mean transactions/s of a step in the latest calibration of a machine; None without one.
 
-    A calibration applies to its machine, suite, profile and durability.
+    A calibration applies to its machine, suite, profile, durability, and memory of each server.
     """
     calibrated = (
-        select(sessions.c.id)
+        select(sessions.c.id, sessions.c.options)
         .join_from(calibrations, sessions, calibrations.c.session_id == sessions.c.id)
         .join(machines, sessions.c.machine_id == machines.c.id)
         .where(
@@ -258,13 +265,22 @@ def calibrated_throughput(
             calibrations.c.step == step,
         )
         .order_by(sessions.c.started_at.desc(), sessions.c.id.desc())
-        .limit(1)
     )
+    latest = next(
+        (
+            session
+            for session, options in connection.execute(calibrated)
+            if stored_options(options).get(MEMORY, "") == memory
+        ),
+        None,
+    )
+    if latest is None:
+        return None
     query = (
         select(func.avg(measurements.c.value))
         .join_from(measurements, runs, runs.c.id == measurements.c.run_id)
         .where(
-            runs.c.session_id.in_(calibrated),
+            runs.c.session_id == latest,
             runs.c.step == step,
             runs.c.status == RunStatus.FINISHED,
             measurements.c.metric == TPS,

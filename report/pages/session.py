@@ -87,6 +87,7 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
             ("box", _link(root, addresses.machine(machine.hostname), machine.hostname)),
             ("machine", f"{machine.processor}, {gib:.0f} GiB, {machine.kernel}"),
             ("suite", f"{session.suite}, profile {session.profile}, durability {session.durability}"),
+            ("memory", f"{session.memory} for each server, page cache included" if session.memory else None),
             ("rounds", _planned(values)),
             ("judged by", described(values.metric)),
             (

@@ -261,6 +261,7 @@ def _request(
         variant=variant.to_json(),
         extension=sought.extension,
         server=sought.server,
+        memory=arguments.memory,
     )
     return BisectRequest(
         question,

@@ -114,6 +114,7 @@ def slim_builds(request: Request, home: Home, shown: Progress) -> dict[Version, 
 def request_of(arguments: argparse.Namespace) -> Request:
     """Return the request of a command line. Raises SuiteError, LayoutError or RequestError."""
     suite = load_suite(suite_of(arguments, {version.engine for version in arguments.versions}))
+    suite = suite.with_memory(arguments.memory)
     profile = suite.profile(arguments.profile)
     versions = tuple(dict.fromkeys(arguments.versions))
     variants = variants_of(arguments)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from build.programs.control_groups import memory_limit
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.finding import FIX, NOT_VISIBLE, Reading, note, ok, unfit
 from runners.fitness.kernel import Kernel
@@ -65,10 +66,12 @@ def available(machine: CheckedMachine) -> Reading:
     sizes = memory_kib(machine.kernel.read(MEMINFO) or "")
     if not sizes.get("MemTotal") or "MemAvailable" not in sizes:
         raise ValueError("no MemTotal and MemAvailable")
-    share = sizes["MemAvailable"] / sizes["MemTotal"]
-    text = (
-        f"{sizes['MemAvailable'] / GIB_IN_KIB:.1f} GiB of {sizes['MemTotal'] / GIB_IN_KIB:.1f} GiB available"
-    )
+    limit = memory_limit(machine.kernel.path("/proc"), machine.kernel.root)
+    total = sizes["MemTotal"] if limit is None else min(sizes["MemTotal"], limit // 1024)
+    free = min(sizes["MemAvailable"], total)
+    share = free / total
+    text = f"{free / GIB_IN_KIB:.1f} GiB of {total / GIB_IN_KIB:.1f} GiB available"
+    text += " (limit of its control group)" if total < sizes["MemTotal"] else ""
     return unfit(text, look="ps aux --sort -rss | head") if share < MIN_AVAILABLE else ok(text)
 
 

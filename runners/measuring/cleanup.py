@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import psutil
 
 from build.home import Home
 from runners.interrupts import cleaned_up_by
+from suites.control_groups.group import groups_below
+from suites.control_groups.limits import LimitError
 from suites.leftovers import leftovers
 
 OWNER = "owner"
@@ -64,6 +67,11 @@ def clean(folder: Path) -> None:
     psutil.wait_procs(victims, timeout=10)
     for leftover in held:
         leftover.remove()
+    for group in groups_below(folder):
+        try:
+            group.remove()
+        except LimitError as error:  # which harms no result
+            print(f"tidemark: {error}", file=sys.stderr)
     shutil.rmtree(folder, ignore_errors=True)
 
 

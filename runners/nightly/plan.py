@@ -22,6 +22,7 @@ from runners.nightly.variant_plan import VariantPlan, with_versions
 from suites.definition import Suite, SuiteError, load_suite
 from suites.keys.levels import LEVEL
 from suites.keys.step import Levels, require_levels
+from suites.keys.values import Memory
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MAX_ROUNDS
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -94,6 +95,9 @@ class Task(PlanPart):
 
     seconds: Seconds | None = None
     """How long each version is measured in a round; None for the time of the profile."""
+
+    memory: Memory | None = None
+    """The memory of each server, page cache included; None for that of the profile, or the machine's."""
 
     until_decided: bool = False
     confirm_layouts: Annotated[int, Field(strict=True, ge=MIN_LAYOUTS, le=MAX_ROUNDS)] | None = None

@@ -53,7 +53,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.page is not None:
         require_page(Path(arguments.page))
     engine = Engine(arguments.engine or engine_here(arguments.git) or Engine.POSTGRES)
-    suite = load_suite(suite_of(arguments, {engine}))  # a mistake in it is said before anything is fetched
+    # A mistake in it is said before anything is fetched.
+    suite = load_suite(suite_of(arguments, {engine})).with_memory(arguments.memory)
     if not arguments.keep_disturbed:
         with progress() as shown:
             accept = "rely on the counts, which do not depend on it, or accept it (--keep-disturbed)"

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from build.programs.control_groups import CPU, hierarchy_of, numbers
+
 
 @dataclass(frozen=True)
 class Throttling:
@@ -45,7 +47,7 @@ class ThrottleCounters:
             if text := _text(path):
                 found[path] = Throttling(heat=_counted(text))
         for path in self._quotas:
-            group = _counters(_text(path))
+            group = dict(numbers(_text(path)))
             # Control groups of version 2 count microseconds, those of version 1 nanoseconds.
             seconds = group.get("throttled_usec", 0) / 1e6 + group.get("throttled_time", 0) / 1e9
             if "nr_throttled" in group:
@@ -70,28 +72,12 @@ def throttled_between(begin: ThrottleReading, end: ThrottleReading) -> Throttlin
 
 
 def _quota_files(proc: Path, sys: Path) -> Iterator[Path]:
-    """Yield `cpu.stat` of our control group and of its ancestors, any of which may have a quota.
-
-    Lines of /proc/self/cgroup: `hierarchy:controllers:path` (cgroups(7)); version 2 has no controllers.
-    """
-    for line in _text(proc / "self/cgroup").splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        mounts = ("cpu", "cpu,cpuacct") if controllers else ("", "unified")
-        for mount in mounts:
-            top = sys / "fs/cgroup" / mount
-            group = top / path.strip("/")
-            for folder in (group, *group.parents):
-                if not folder.is_relative_to(top):
-                    break
-                with contextlib.suppress(OSError):  # such as a name that is too long
-                    if (folder / "cpu.stat").is_file():
-                        yield folder / "cpu.stat"
-
-
-def _counters(stat: str) -> Mapping[str, int]:
-    return {name: _counted(value) for name, value in re.findall(r"^(\w+) ([0-9]+)$", stat, re.MULTILINE)}
+    """Yield `cpu.stat` of our control group and of its ancestors, any of which may have a quota."""
+    found = hierarchy_of(CPU, proc, sys.parent)
+    for folder in found.path if found is not None else ():
+        with contextlib.suppress(OSError, ValueError):  # such as a name that is too long
+            if (folder / "cpu.stat").is_file():
+                yield folder / "cpu.stat"
 
 
 def _counted(text: str) -> int:

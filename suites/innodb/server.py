@@ -213,6 +213,8 @@ class InnodbServer(LocalServer):
             settings = (f"--{name}={value}" for name, value in beside.items())
             command, bound_to = [*instrument.command, *command, *settings], None
         argv = as_server_user(command, dies_by="TERM")
+        if instrument is None:
+            argv = self._limited(argv)
         began = time.monotonic()
         self._process = start(
             argv, subprocess.DEVNULL, bound_to=bound_to, stderr=subprocess.DEVNULL, cwd=self.folder

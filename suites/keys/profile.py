@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from suites.keys.step import Levels, require_levels
-from suites.keys.values import MAX_ROWS, MAX_SHARE, Count, Number, Option, Strict
+from suites.keys.values import MAX_ROWS, MAX_SHARE, Count, Memory, Number, Option, Strict
 from suites.slices import (
     LONGEST_BUDGET_MINUTES,
     LONGEST_SECONDS,
@@ -94,6 +94,8 @@ class Profile(Strict):
     """Idle time after each reset."""
     limit_seconds: Number | None = Field(default=None, gt=0, le=LONGEST_SECONDS)
     """The most that one query may take, with the generator queries; None for no limit."""
+    memory: Memory | None = None
+    """The memory of each server, page cache included, in place of the machine's; None for that."""
     keeps_copy: bool = Field(default=False, strict=True)
     """Whether a copy of the loaded data of each version is kept for later sessions; only in rounds mode."""
     counted_passes: Count = Field(default=0, ge=0, le=MAX_ROUNDS)

@@ -130,8 +130,10 @@ class PostgresServer(LocalServer):
             command = [*instrument.command, *command, *itertools.chain.from_iterable(settings)]
         bound_to = self._bound_to if instrument is None else None
         self._log.begin()
+        argv = as_server_user(command)
+        if instrument is None:
+            argv = self._limited(argv)
         with open_log(self.log) as log:
-            argv = as_server_user(command)
             began = time.monotonic()
             self._process = start(argv, log, bound_to=bound_to, stderr=subprocess.STDOUT, cwd=self.folder)
         while not self._is_ready():

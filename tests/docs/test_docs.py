@@ -75,7 +75,7 @@ def _plain(cell: str) -> str:
 def test_steps_and_profiles() -> None:
     assert list(table(METHOD, "| step | one transaction |")) == [step.name for step in WRITE_HEAVY.steps]
     rows = table(SERVERS, "| key | smoke | short | long |")
-    others = {"title", "scale", "tables", "clients", "options", "limit_seconds", "keeps_copy"}
+    others = {"title", "scale", "tables", "clients", "options", "limit_seconds", "memory", "keeps_copy"}
     assert set(rows) == ProfileKeys.model_fields.keys() - others
     for place, name in enumerate(("smoke", "short", "long")):
         profile = WRITE_HEAVY.profile(name)

@@ -4,10 +4,12 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suites import sizing
 from suites.data_sets import EqualTables
 from suites.definition import Suite, load_suite, suite_names
 from suites.keys.profile import Profile
@@ -16,12 +18,13 @@ from suites.sizing import (
     DiskSpaceError,
     Hardware,
     fit_together,
+    least_memory,
     require_disk,
     sizes,
     this_machine,
 )
 
-GIB = 1024**3
+MIB, GIB = 1024**2, 1024**3
 SUITES = [load_suite(name) for name in ("write-heavy", "pgbench")]
 
 machines = st.builds(Hardware, st.integers(1, 1024), st.integers(GIB // 4, 8192 * GIB))
@@ -121,6 +124,36 @@ def test_the_long_profile_on_the_machine_of_the_study() -> None:
     assert room.buffer_bytes == 32 * GIB
     assert room.wal_limit_bytes == 32 * GIB
     assert room.disk_bytes == pytest.approx(3 * 256 * GIB + 32 * GIB, rel=1e-6)
+
+
+def test_a_declared_memory_takes_the_place_of_the_machines() -> None:
+    """Twice as much data as memory, on a machine that has much more."""
+    suite = load_suite("write-heavy").with_memory(GIB)
+    room = sizes(suite, suite.profile("long"), Hardware(2, 64 * GIB))
+    assert room.memory_bytes == GIB
+    assert room.data_bytes == pytest.approx(2 * GIB, rel=1e-6)
+    assert (room.buffer_bytes, room.wal_limit_bytes) == (GIB // 4, GIB // 4)
+    assert fit_together(51, room, Hardware(2, 64 * GIB)), "80 % of the machine's memory"
+    assert not fit_together(52, room, Hardware(2, 64 * GIB))
+    plain = load_suite("write-heavy")
+    assert plain.with_memory(None) is plain
+    assert sizes(plain, plain.profile("long"), Hardware(2, 64 * GIB)).memory_bytes is None
+
+
+@given(st.integers(0, 256), st.integers(64, 1024))
+def test_the_least_memory_holds_buffers_and_what_is_beside(clients: int, beside: int) -> None:
+    suite = load_suite("write-heavy")
+    for profile in suite.profiles.values():
+        room = replace(sizes(suite, profile, Hardware(2, 64 * GIB)), most_clients=clients)
+        least = least_memory(profile, room, beside * MIB)
+        needed = (beside + 8 * clients) * MIB
+        assert least - max(int(least * profile.buffer_to_memory), 128 * MIB) == pytest.approx(needed, abs=2)
+
+
+def test_a_limit_above_us_is_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "memory_limit", lambda: 3 * GIB)
+    monkeypatch.setattr(sizing, "usable_cores", lambda: (5, 7))
+    assert this_machine() == Hardware(2, min(3 * GIB, psutil.virtual_memory().total), (5, 7))
 
 
 def test_this_machine_is_described() -> None:

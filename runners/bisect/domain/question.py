@@ -9,7 +9,8 @@ from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 from history.series.variants import described
 from runners.bisect.domain.rules import Direction, Rules
-from suites.definition import Suite
+from suites.control_groups.limits import memory_text
+from suites.definition import Suite, load_suite
 from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.metric import Better, Metric
@@ -68,6 +69,9 @@ class Question:
     server: str = ""
     """The version of the server that it is compiled for, such as `postgres@18.6`; empty without one."""
 
+    memory: int | None = None
+    """The memory of each server in bytes, page cache included; None for the profile's, or the machine's."""
+
     def rules(self) -> Rules:
         """Return the rules of the search for this question."""
         return self._rules_of(METRICS[self.metric])
@@ -107,7 +111,7 @@ class Question:
         `counted` are those of the search by counts that guides it; None when nothing is counted.
         """
         kept = asdict(self)
-        for name in ("variant", "extension", "server"):
+        for name in ("variant", "extension", "server", "memory"):
             if not kept[name]:
                 del kept[name]  # as in older histories
         guide = {} if counted is None else {"counted_rules": asdict(counted)}
@@ -120,6 +124,10 @@ class Question:
         git = known.get("git")  # of an older Tidemark it may hold a token
         return cls(**known | {"engine": Engine(kept["engine"]), "git": git and without_secrets(git)})
 
+    def measured_suite(self) -> Suite:
+        """Return the suite, with the memory that each server gets. Raises SuiteError."""
+        return load_suite(self.suite).with_memory(self.memory)
+
     @property
     def metrics(self) -> set[str]:
         """The metrics that its search reads: its own, and the one that is counted to guide it."""
@@ -130,6 +138,7 @@ class Question:
         """The question in one line."""
         where = f"{self.suite} {self.profile}, {self.step}"
         every = f", with {described(self.variant)}" if self.variant else ""
+        every += f", {memory_text(self.memory)} of memory" if self.memory else ""
         searched = f"{self.extension} on {self.server}" if self.extension else str(self.engine)
         return f"{searched} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}{every}"
 

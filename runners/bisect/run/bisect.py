@@ -121,7 +121,7 @@ class BisectRun:
         """
         began = self.dependencies.monotonic()
         question = self.request.question
-        suite = load_suite(question.suite)
+        suite = question.measured_suite()
         step_of(suite, question.profile, question.step)
         with measuring_alone(self.home):
             span = self._span()
@@ -184,7 +184,7 @@ class BisectRun:
             return None
         question = self.request.question
         versions = (span.points[0].parsed, span.points[-1].parsed)
-        request = replace(self._request(versions, load_suite(question.suite), ""), exact=Exact.DRIVEN)
+        request = replace(self._request(versions, question.measured_suite(), ""), exact=Exact.DRIVEN)
         return counted if self.dependencies.callgrind(request, self.progress) is not None else None
 
     def _same_question(self, span: CandidateRange) -> Iterator[Bisect]:

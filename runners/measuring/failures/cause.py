@@ -11,6 +11,7 @@ from build.programs.work import CompileError
 from build.recipes.recipe import RecipeError
 from history.store.records import FailureCause, VersionFailure
 from suites.capabilities import CapabilityError
+from suites.control_groups.group import KILLED
 from suites.data_copies.store import CopyError
 from suites.sizing import DiskSpaceError
 
@@ -55,6 +56,8 @@ def run_failure(error: TidemarkError, folder: Path | None) -> VersionFailure:
     if folder is not None:
         with suppress(OSError):
             is_full = shutil.disk_usage(folder).free < MIN_FREE_BYTES
+    if KILLED in reason:  # in its own group, where nothing but the version itself takes memory
+        return VersionFailure(FailureCause.VERSION, reason[:LONGEST_REASON])
     if is_full or isinstance(error, CopyError | DiskSpaceError) or _OF_MACHINE.search(reason):
         return VersionFailure(FailureCause.MACHINE, reason[:LONGEST_REASON])
     return VersionFailure(FailureCause.VERSION, reason[:LONGEST_REASON])

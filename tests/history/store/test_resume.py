@@ -89,6 +89,10 @@ CHANGED = "the machine has changed"
         (lambda start: replace(start, profile="long"), "profile: short then, long now"),
         (lambda start: replace(start, suite_digest="cd" * 32), DIGESTS),
         (lambda start: replace(start, options={"threads": 9, "seconds": 1}), "seconds: not set then, 1 now"),
+        (
+            lambda start: replace(start, options={"threads": 8, "memory": "1G"}),
+            "memory: not set then, 1G now",
+        ),
         (lambda start: replace(start, machine=replace(MACHINE, fingerprint="beef")), CHANGED),
     ],
 )

@@ -31,17 +31,29 @@ def test_a_processor_that_is_switched_on_or_off(machine: FakeMachine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "file", "times"),
+    ("group", "mounts", "file", "times"),
     [
-        ("0::/ci/job", "sys/fs/cgroup/ci/job/cpu.stat", "throttled_usec {}00000"),
-        ("0::/ci/job", "sys/fs/cgroup/ci/cpu.stat", "throttled_usec {}00000"),
-        ("0::/", "sys/fs/cgroup/cpu.stat", "throttled_usec {}00000"),
-        ("4:cpu,cpuacct:/ci\n0::/", "sys/fs/cgroup/cpu,cpuacct/ci/cpu.stat", "throttled_time {}00000000"),
-        ("4:cpu:/ci\n3:memory:/x", "sys/fs/cgroup/cpu/ci/cpu.stat", "throttled_time {}00000000"),
+        ("0::/ci/job", {"": "cpu memory"}, "sys/fs/cgroup/ci/job/cpu.stat", "throttled_usec {}00000"),
+        ("0::/ci/job", {"": "cpu memory"}, "sys/fs/cgroup/ci/cpu.stat", "throttled_usec {}00000"),
+        ("0::/", {"": "cpu memory"}, "sys/fs/cgroup/cpu.stat", "throttled_usec {}00000"),
+        (
+            "4:cpu,cpuacct:/ci\n0::/",
+            {"cpu,cpuacct": "", "unified": "memory"},
+            "sys/fs/cgroup/cpu,cpuacct/ci/cpu.stat",
+            "throttled_time {}00000000",
+        ),
+        (
+            "4:cpu:/ci\n3:memory:/x",
+            {"cpu": "", "memory": ""},
+            "sys/fs/cgroup/cpu/ci/cpu.stat",
+            "throttled_time {}00000000",
+        ),
     ],
 )
-def test_a_quota_on_our_group_or_above(machine: FakeMachine, group: str, file: str, times: str) -> None:
-    machine.write("proc/self/cgroup", group + "\n")
+def test_a_quota_on_our_group_or_above(
+    machine: FakeMachine, group: str, mounts: dict[str, str], file: str, times: str
+) -> None:
+    machine.control_groups(group, mounts)
     machine.write("sys/fs/cgroup/elsewhere/cpu.stat", "nr_throttled 9\n")
     machine.write(file, f"usage_usec 1\nnr_throttled 4\n{times.format(2)}\n")
     watching = watch(machine)

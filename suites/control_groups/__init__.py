@@ -1,0 +1,1 @@
+"""Control groups, in which servers get less than the machine has."""

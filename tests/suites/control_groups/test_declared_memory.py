@@ -1,0 +1,124 @@
+"""Real servers with a declared memory: what does not fit is read from the disk, and too much is the end."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from build.build import Build
+from history.store.records import FailureCause
+from runners.fitness.kernel import Kernel
+from runners.fitness.storage import home_mount
+from runners.measuring.cleanup import clean
+from runners.measuring.failures.cause import run_failure
+from suites.control_groups.group import groups_below, make_group
+from suites.control_groups.limits import LimitError
+from suites.control_groups.page_cache import UNCACHED_NOWHERE
+from suites.postgres.server import PostgresServer
+from suites.server import ServerError
+from suites.sizing import Sizes
+from tests.suites.servers import MIB, ask, dead, running, small
+
+pytestmark = pytest.mark.server
+
+ROWS = 200_000
+"""Of about 1 KB each: 208 MB."""
+
+
+@pytest.fixture
+def disk_folder() -> Iterator[Path]:
+    """A folder on a disk, where a server can have a memory of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="tmt-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        mount = home_mount(Kernel(), folder)
+        if mount is None or mount.kind in UNCACHED_NOWHERE:
+            pytest.skip("/tmp is not on a disk")
+        try:
+            make_group(f"tidemark-test-{os.getpid()}", 64 * MIB).remove()
+        except LimitError as error:
+            pytest.skip(str(error))
+        yield folder
+    finally:
+        clean(folder)
+
+
+def room(memory: int) -> Sizes:
+    return replace(small(), buffer_bytes=16 * MIB, memory_bytes=memory)
+
+
+def read_by_scan(server: PostgresServer) -> int:
+    """Bytes that one scan of the whole table reads from the disk, as the kernel counts them."""
+    with server.connect() as connection:
+        reader = psutil.Process(connection.info.backend_pid)
+        began = reader.io_counters().read_bytes
+        connection.execute("SET max_parallel_workers_per_gather = 0; SELECT count(filler) FROM large")
+        return int(reader.io_counters().read_bytes) - began
+
+
+def load(server: PostgresServer) -> int:
+    """Create a table of ROWS rows and return its bytes."""
+    ask(
+        server,
+        "CREATE TABLE large WITH (autovacuum_enabled = off) AS SELECT id, repeat(md5(id::text), 31) AS "
+        f"filler FROM generate_series(1, {ROWS}) AS id",
+    )
+    ask(server, "VACUUM large")
+    ((size,),) = ask(server, "SELECT pg_relation_size('large')")
+    return int(size)
+
+
+@pytest.mark.parametrize(("memory", "again"), [(128 * MIB, (0.9, 1.05)), (512 * MIB, (0.0, 0.01))])
+def test_what_does_not_fit_is_read_again_and_what_fits_never(
+    disk_folder: Path, postgres_17: Build, memory: int, again: tuple[float, float]
+) -> None:
+    """From a copy of its loaded data, of which nothing is in anybody's page cache when it starts.
+
+    Before 18, which has processes that read, the backend itself does.
+    """
+    with running(postgres_17, disk_folder, room(memory)) as server:
+        size = load(server)
+        assert size > 200 * MIB
+        server.keep()
+        server.restore()
+        server.start()
+        assert read_by_scan(server) > 0.95 * size, "the copy has left nothing in the page cache"
+        least, most = again
+        assert least * size <= read_by_scan(server) <= most * size
+
+
+def test_what_needs_more_than_its_memory_is_killed_and_told(disk_folder: Path, postgres_18: Build) -> None:
+    with running(postgres_18, disk_folder, room(96 * MIB)) as server:
+        with pytest.raises(psycopg.OperationalError):
+            ask(server, "SELECT length(string_agg(repeat('x', 1000), '')) FROM generate_series(1, 400000)")
+        ended = dead(server)
+        told = "killed by the kernel: it needed more memory than its limit, 96M; client backend (PID "
+        assert ended.startswith(told)
+        failure = run_failure(ServerError(f"{server.build.version} died during a step: {ended}"), disk_folder)
+        assert failure.cause is FailureCause.VERSION, "SIGKILL of its own making is no trouble of the machine"
+        server.stop()
+        server.start()
+        assert server.death() is None
+        os.kill(server.pid, 9)
+        assert dead(server).startswith("killed by SIGKILL"), "what it was killed for before is over"
+
+
+def test_the_group_goes_with_the_server_or_with_the_next_session(
+    disk_folder: Path, postgres_18: Build
+) -> None:
+    with running(postgres_18, disk_folder, room(128 * MIB)) as server:
+        (group,) = groups_below(disk_folder)
+        members = (group.folder / "cgroup.procs").read_text().split()
+        assert str(server.pid) in members
+    assert groups_below(disk_folder) == []
+    with running(postgres_18, disk_folder, room(128 * MIB)) as server:
+        os.kill(server.pid, 9)
+        time.sleep(0.1)
+        clean(disk_folder)  # as the next session does with the folder of one that was killed
+        assert groups_below(disk_folder) == []
