@@ -48,8 +48,8 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
 def add_memory(parser: argparse.ArgumentParser) -> None:
     """Add the option with the memory of each server."""
     amount = (
-        "memory of each server, such as 1G or 512M, page cache included, in a control group of its own; data, "
-        "buffers and log are sized by it instead of the machine's memory"
+        "memory of each server, such as 1G or 512M, page cache included, in a control group of its own; "
+        "data, buffers and log are sized by it instead of the machine's memory"
     )
     parser.add_argument("--memory", type=memory, metavar="SIZE", help=amount)
 

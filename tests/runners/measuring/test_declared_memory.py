@@ -89,7 +89,10 @@ def test_data_in_memory_cannot_be_limited() -> None:
 
 def test_a_task_of_a_plan_has_a_series_of_its_own() -> None:
     versions = (parse_version("postgres@18.6"), parse_version("postgres@17.11"))
-    tasks = [Task(suite="write-heavy", profile="smoke", memory=memory) for memory in (None, "1024M")]
+    tasks = [
+        Task.model_validate({"suite": "write-heavy", "profile": "smoke", **memory})
+        for memory in ({}, {"memory": "1024M"})
+    ]
     plain, limited = (environment_of(request_of(task, versions), "box") for task in tasks)
     assert limited.configuration == f"{plain.configuration} memory=1G"
 
@@ -107,9 +110,10 @@ def test_a_calibration_is_of_its_memory(tmp_path: Path) -> None:
             rate = 100.0 if memory else 900.0
             store.record_run(session, run_record({"qps": rate, "tps": rate}))
             store.record_noise(session, [StepNoise("insert", "qps", rate, 9.0, 10)])
-        for memory, rate in (("1G", 100.0), ("", 900.0), ("2G", None)):
+        known: dict[str, float | None] = {"1G": 100.0, "": 900.0, "2G": None}
+        for memory, calibrated in known.items():
             asked = replace(session_start("new"), options={"memory": memory} if memory else {})
             noise = store.noise(asked, "qps").get("insert")
-            assert (noise and noise.sd) == rate
+            assert (noise and noise.sd) == calibrated
             place = (MACHINE, "write-heavy", "short", "relaxed", memory, "insert")
-            assert store.calibrated_throughput(*place) == rate
+            assert store.calibrated_throughput(*place) == calibrated

@@ -1,5 +1,6 @@
 """Where a server's group is made, what it gets, and how it goes: on fake groups, and on this machine's."""
 
+import os
 import subprocess
 import sys
 import time
@@ -74,7 +75,7 @@ def test_where_none_may_be_made(
 ) -> None:
     kernel = FakeGroups(tmp_path, version, "/box/job")
     kernel.writable = set()
-    monkeypatch.setattr(groups.os, "geteuid", lambda: 0 if is_root else 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if is_root else 1000)
     with pytest.raises(LimitError) as caught:
         make_group("tidemark-x", GIB, kernel, *kernel.where)
     assert caught.value.what.startswith("no control group can be made for a server of 1G: ")
