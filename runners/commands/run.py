@@ -251,7 +251,8 @@ def own_figures(store: Store, request: Request, outcome: SessionOutcome) -> Sequ
 
 def summary(request: Request, outcome: SessionOutcome) -> str:
     """Render the result of a session."""
-    lines = [f"session {outcome.uid}: {request.suite.name}, {request.profile_name}"]
+    memory = f", {request.memory} of memory for each server" if request.memory else ""
+    lines = [f"session {outcome.uid}: {request.suite.name}, {request.profile_name}{memory}"]
     lines += [f"not measured: {version}: {reason}" for version, reason in outcome.not_built.items()]
     lines += [f"failed: {failure}" for failure in outcome.failures]
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from build.progress import Progress
 from build.version import Version
 from history.counts import counted
 from history.errors import HistoryError
-from history.store.records import FailureCause, SessionStart, SessionStatus, VersionFailure
+from history.store.records import MEMORY, FailureCause, SessionStart, SessionStatus, VersionFailure
 from history.store.resume import InterruptedSession
 from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
@@ -255,7 +255,8 @@ def _announce(
     uid, again = start.uid, ""
     if resumed is not None:
         uid, again = resumed.uid, f", resumed after {counted(len(resumed.recorded), 'round')} of steps"
-    progress.note(f"session {uid}: {start.suite}, {start.profile}, in {where}{again}")
+    memory = f" with {start.options[MEMORY]} of memory for each server" if MEMORY in start.options else ""
+    progress.note(f"session {uid}: {start.suite}, {start.profile}{memory}, in {where}{again}")
     ignored = environment.without_effect(environment.left_out(environment.MEASURED))
     if ignored:
         progress.note(f"servers and clients do not get these environment variables: {', '.join(ignored)}")
