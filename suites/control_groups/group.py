@@ -236,10 +236,12 @@ def _step_aside(own: Path, kernel: GroupKernel) -> None:
 
 def groups_below(folder: Path, proc: Path = PROC, root: Path = ROOT) -> list[ControlGroup]:
     """Return the groups of the servers in the folders of `folder`, wherever they were made, empty or not."""
-    found = hierarchy_of(MEMORY, proc, root)
+    found, prefix = hierarchy_of(MEMORY, proc, root), _prefix_of(folder)
+    if found is None:
+        return []
     return [
         ControlGroup(Path(place) / name, found.version, 0)
-        for place, children, _ in os.walk(found.mount if found is not None else os.devnull)
+        for place, children, _ in os.walk(found.mount)
         for name in children
-        if found is not None and name.startswith(_prefix_of(folder))
+        if name.startswith(prefix)
     ]
