@@ -18,7 +18,7 @@ from suites.control_groups.group import ControlGroup, group_name, make_group
 from suites.control_groups.limits import LimitError
 from suites.control_groups.page_cache import forget
 from suites.processes import as_server_user, exit_reason, run, tail_of, tree_of
-from suites.server import Address, ServerError
+from suites.server import Address, Instrument, ServerError
 from suites.sizing import Sizes
 
 COPY_SECONDS = 2 * 3600.0
@@ -211,14 +211,14 @@ class LocalServer:
         what = f"copying the kept data of {self.build.version}"
         run(as_server_user(command), what=what, seconds=COPY_SECONDS)
 
-    def _limited(self, argv: list[str]) -> list[str]:
+    def _limited(self, argv: list[str], instrument: Instrument | None) -> list[str]:
         """Return the command line that starts `argv` in the server's control group, if its memory is limited.
 
         The group exists from the first start until the server is destroyed: what the server itself has read
         and written since stays in its page cache, and what others have written of its data is dropped from
-        theirs. Raises LimitError.
+        theirs. Under an `instrument`, which needs memory itself, there is no limit. Raises LimitError.
         """
-        if self._memory_bytes is None:
+        if self._memory_bytes is None or instrument is not None:
             return argv
         if self._group is None:
             self._group = make_group(group_name(self.folder), self._memory_bytes)

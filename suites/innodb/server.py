@@ -212,9 +212,7 @@ class InnodbServer(LocalServer):
             beside = instrument.settings_beside(self.chosen)
             settings = (f"--{name}={value}" for name, value in beside.items())
             command, bound_to = [*instrument.command, *command, *settings], None
-        argv = as_server_user(command, dies_by="TERM")
-        if instrument is None:
-            argv = self._limited(argv)
+        argv = self._limited(as_server_user(command, dies_by="TERM"), instrument)
         began = time.monotonic()
         self._process = start(
             argv, subprocess.DEVNULL, bound_to=bound_to, stderr=subprocess.DEVNULL, cwd=self.folder

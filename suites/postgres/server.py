@@ -130,9 +130,7 @@ class PostgresServer(LocalServer):
             command = [*instrument.command, *command, *itertools.chain.from_iterable(settings)]
         bound_to = self._bound_to if instrument is None else None
         self._log.begin()
-        argv = as_server_user(command)
-        if instrument is None:
-            argv = self._limited(argv)
+        argv = self._limited(as_server_user(command), instrument)
         with open_log(self.log) as log:
             began = time.monotonic()
             self._process = start(argv, log, bound_to=bound_to, stderr=subprocess.STDOUT, cwd=self.folder)
