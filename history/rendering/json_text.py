@@ -7,6 +7,7 @@ from history.comparison.beside.domain import domain_of
 from history.comparison.beside.overhead import Overhead, overheads
 from history.comparison.compare import exit_code
 from history.comparison.findings.plans import ChangedPlan, changed_plans
+from history.comparison.findings.rare_events import few_errors
 from history.comparison.kinds import KindComparison
 from history.comparison.pairs import Failure
 from history.comparison.result import Comparison, ContenderComparison, Mean, Nights, StepComparison
@@ -58,6 +59,10 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         },
         "steps": [_step(step) for step in contender.steps],
         "domain": _domain(contender),
+        "few_errors": [
+            {"step": events.step, "metric": events.metric, "text": events.text}
+            for events in few_errors(contender.paired)
+        ],
         "changed_plans": [_plan(plan) for plan in changed_plans(contender)],
         **({"kinds": [_kind(kind) for kind in contender.kinds]} if contender.kinds else {}),
         "curves": [_curve(curve) for curve in curves(contender)],

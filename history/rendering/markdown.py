@@ -13,14 +13,11 @@ from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     CONNECTION_HEADS,
     CONNECTION_TITLE,
-    COSTS_HEADS,
     CURVE_HEADS,
     KIND_HEADS,
     LEFT,
     Row,
     connection_row,
-    costs_legend,
-    costs_rows,
     curve_rows,
     heads,
     kind_rows,
@@ -30,6 +27,7 @@ from history.rendering.table import (
     rows,
     title,
 )
+from history.rendering.tables.costs import COSTS_HEADS, costs_legend, costs_rows
 
 
 def render_markdown(
@@ -65,7 +63,9 @@ def _lines(
         yield ""
         yield from _table(CONNECTION_HEADS, held)
     if costs:
-        yield from _table(COSTS_HEADS, (row for step in contender.steps for row in costs_rows(step)))
+        yield from _table(
+            COSTS_HEADS, (row for step in contender.steps for row in costs_rows(contender, step))
+        )
     if kinds and contender.kinds:
         yield from _table(KIND_HEADS, kind_rows(contender.kinds))
     legends = [*legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]

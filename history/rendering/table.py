@@ -17,7 +17,7 @@ from history.numbers import DASH, amount, bounds, percent, three_decimals, two_d
 from history.rendering.sparkline import sparkline
 from suites.metric import Better, Metric, Role
 from suites.metric_names import MEDIAN_LATENCY, SECOND_LATENCY, TAIL_LATENCY
-from suites.metrics import METRICS, beside_verdict, label_of
+from suites.metrics import METRICS, beside_verdict
 
 MEAN_ROW = "geomean of"
 
@@ -27,7 +27,6 @@ NO_NAMES: Mapping[Version, str] = MappingProxyType({})
 LEFT = ("step", "version", "verdict", "metric", "unit", "change", "nights")
 """The heads of columns that are aligned left."""
 
-COSTS_HEADS = ("step", "metric", "unit", "base", "contender", "ratio", "interval", "change")
 _MARKS = {MetricChange.MORE: "+", MetricChange.LESS: "-"}
 
 
@@ -86,7 +85,7 @@ def outcome(contender: ContenderComparison) -> str:
 
 def _ratio_text(step: StepComparison) -> str:
     judged = step.judged
-    return f"{_decimal(judged.metric, judged.value)} ({bounds(judged.interval, _decimals(judged.metric))})"
+    return f"{decimal(judged.metric, judged.value)} ({bounds(judged.interval, decimals(judged.metric))})"
 
 
 def _worst(steps: Sequence[StepComparison]) -> StepComparison | None:
@@ -127,21 +126,6 @@ def _explained(columns: Sequence[Metric]) -> Iterator[str]:
         sentences = [*([f"Per query: {costs}."] if costs else []), *([f"{others}."] if others else [])]
         yield from sentences[:-1]
         yield from (f"{last} {words[0].upper()}{words[1:]}." for last in sentences[-1:])
-
-
-def costs_legend(contender: ContenderComparison) -> list[str]:
-    """Return the explanation of the table of costs, for metrics without a column in the first table."""
-    shown = beside_verdict(contender.engines, contender.session.primary)
-    metrics = [METRICS[name] for name in shown if not head_of(name)]
-    words = {**dict(DIRECTIONS), Better.NEITHER: ""}
-    return [
-        "Second table: means of the paired rounds, geometric where no value is zero and there is a ratio.",
-        *(
-            f"{metric.label}: {metric.legend}{', ' if words[metric.better] else ''}{words[metric.better]}."
-            for metric in metrics
-            if metric.legend
-        ),
-    ]
 
 
 def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> list[str]:
@@ -199,7 +183,7 @@ def curve_rows(curve: Curve) -> Iterator[Row]:
             Cell(str(level.clients)),
             Cell(amount(level.base)),
             Cell(amount(level.contender)),
-            Cell(_decimal(judged.metric, judged.value)),
+            Cell(decimal(judged.metric, judged.value)),
             Cell(_share_of_peak(level.base, base)),
             Cell(_share_of_peak(level.contender, new)),
             Cell(percent(client_share(level.comparison))),
@@ -247,8 +231,8 @@ def step_row(contender: ContenderComparison, step: StepComparison, left_out: Col
         Cell(step.step),
         Cell(amount(step.judged.base)),
         Cell(amount(step.judged.contender)),
-        Cell(_decimal(step.judged.metric, step.judged.value)),
-        Cell(bounds(step.judged.interval, _decimals(step.judged.metric))),
+        Cell(decimal(step.judged.metric, step.judged.value)),
+        Cell(bounds(step.judged.interval, decimals(step.judged.metric))),
         *([Cell(percent(step.smallest_visible))] if contender.has_visible else []),
         *map(_marked, _shown(contender, step, left_out)),
         *([Cell(sparkline(step.trend))] if contender.has_trends else []),
@@ -272,28 +256,12 @@ def _mean_row(
 ) -> Row:
     first, empty = contender.steps[0], Cell("")
     beside = [
-        Cell(_decimal(ratio.metric, means[ratio.metric])) for ratio in _shown(contender, first, left_out)
+        Cell(decimal(ratio.metric, means[ratio.metric])) for ratio in _shown(contender, first, left_out)
     ]
     sees = [empty] if contender.has_visible else []
     nights = [empty] if contender.has_trends else []
-    relative = Cell(_decimal(first.judged.metric, means[first.judged.metric]))
+    relative = Cell(decimal(first.judged.metric, means[first.judged.metric]))
     return [Cell(label), empty, empty, relative, empty, *sees, *beside, *nights, empty]
-
-
-def costs_rows(step: StepComparison) -> Iterator[Row]:
-    """Iterate over the rows of the table of costs: one per recorded metric beside the judged one."""
-    for ratio in step.beside:
-        if ratio.pairs:
-            yield [
-                Cell(step.step),
-                Cell(label_of(ratio.metric)),
-                Cell(METRICS[ratio.metric].unit),
-                Cell(amount(ratio.base)),
-                Cell(amount(ratio.contender)),
-                Cell(_decimal(ratio.metric, ratio.value)),
-                Cell(bounds(ratio.interval, _decimals(ratio.metric))),
-                Cell(ratio.change, _tone(ratio)),
-            ]
 
 
 def _shown(
@@ -315,19 +283,21 @@ def _verdict(step: StepComparison) -> Cell:
 
 def _marked(ratio: Judged) -> Cell:
     mark = _MARKS.get(ratio.change, "")
-    return Cell(_decimal(ratio.metric, ratio.value), _tone(ratio) if mark else Tone.PLAIN, mark)
+    return Cell(decimal(ratio.metric, ratio.value), tone(ratio) if mark else Tone.PLAIN, mark)
 
 
-def _decimals(metric: str) -> int:
+def decimals(metric: str) -> int:
     """Return the decimals of a metric's ratios: counts are known to a fraction of a per cent."""
     return 3 if is_exact(metric) else 2
 
 
-def _decimal(metric: str, value: float | None) -> str:
+def decimal(metric: str, value: float | None) -> str:
+    """Return a ratio of a metric with its decimals."""
     return three_decimals(value) if is_exact(metric) else two_decimals(value)
 
 
-def _tone(ratio: Judged) -> Tone:
+def tone(ratio: Judged) -> Tone:
+    """Return whether the change of a metric is good or bad."""
     better = METRICS[ratio.metric].better
     return Tone.PLAIN if better is Better.NEITHER else TRAITS[verdict_of(ratio.change, better)].tone
 

@@ -13,7 +13,6 @@ from history.rendering.sparkline import SPARKLINE_LEGEND
 from history.rendering.table import (
     CONNECTION_HEADS,
     CONNECTION_TITLE,
-    COSTS_HEADS,
     CURVE_HEADS,
     KIND_HEADS,
     KINDS_LEFT,
@@ -21,8 +20,6 @@ from history.rendering.table import (
     Cell,
     Row,
     connection_row,
-    costs_legend,
-    costs_rows,
     curve_rows,
     head_of,
     heads,
@@ -35,6 +32,7 @@ from history.rendering.table import (
     step_row,
     title,
 )
+from history.rendering.tables.costs import COSTS_HEADS, costs_legend, costs_rows
 
 _STYLES = {
     Tone.PLAIN: "",
@@ -93,7 +91,7 @@ def _further_tables(contender: ContenderComparison, screen: Screen, *, costs: bo
         screen.table(CONNECTION_HEADS, [[_fields(row) for row in held]], LEFT)
         screen.line()
     if costs:
-        sections = [[_fields(row) for row in costs_rows(step)] for step in contender.steps]
+        sections = [[_fields(row) for row in costs_rows(contender, step)] for step in contender.steps]
         screen.table(COSTS_HEADS, [section for section in sections if section], LEFT)
         screen.line()
     if kinds and contender.kinds:

@@ -49,12 +49,24 @@ def chance_of_more(events: Events, others: Events, ratio: float = 1.0) -> float:
     That is no higher than `ratio` times the rate of `others`. It is 1 without an event.
     Raises ValueError without an exposure on either side.
     """
+    return _chance(events, others, ratio, scatters=True)
+
+
+def chance_of_poisson(events: Events, others: Events) -> float:
+    """Return the same probability of counts that scatter as Poisson counts do: the least that it can be.
+
+    Raises ValueError without an exposure on either side.
+    """
+    return _chance(events, others, ratio=1.0, scatters=False)
+
+
+def _chance(events: Events, others: Events, ratio: float, *, scatters: bool) -> float:
     if events.exposure <= 0 or others.exposure <= 0:
         raise ValueError("events need an exposure on both sides")
     if not events.total:
         return 1.0
     share = ratio * events.exposure / (ratio * events.exposure + others.exposure)
-    scale = dispersion((events, others))
+    scale = dispersion((events, others)) if scatters else 1.0
     return binomial_tail(events.total / scale, others.total / scale, share)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from history.comparison.pairs import StepPairs
 from history.numbers import amount
-from history.stats.event_counts import Events, chance_by_scatter, chance_of_more
+from history.stats.event_counts import Events, chance_by_scatter, chance_of_more, chance_of_poisson
 from suites.metric_names import (
     CAUSES_OF_ERRORS,
     DEAD_ITEMS_LEFT,
@@ -26,6 +26,10 @@ FALSE_FINDINGS = 0.0025
 SMALLEST_RATIO, RATIO_CHANCE = 1.5, 0.05
 """More events are at least so many times as frequent, except with this probability: what is common, such as
 retries of clients that meet, differs between rounds of equal builds."""
+
+WORTH_TELLING = 0.01
+"""The probability, of single errors that come by chance, up to which errors that one version alone has are
+told without being decided: 7 of them in as much work as the other's. One failure says nothing."""
 
 MIN_STALLS = 12
 """The seconds beyond a limit, on both sides together, below which no session of several steps can decide."""
@@ -111,6 +115,13 @@ class RareEvents:
         is_error = self.metric in (ERRORS, *CAUSES_OF_ERRORS)
         return is_error and not min(self.base.total, self.contender.total)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether they are decided, or errors of one version alone that are unlikely to be chance."""
+        sides = (self.contender, self.base), (self.base, self.contender)
+        is_unlikely = min(chance_of_poisson(*pair) for pair in sides) <= WORTH_TELLING
+        return self.is_decided or (self.is_only_one_sided and is_unlikely)
+
 
 def rare_events(paired: Sequence[StepPairs]) -> tuple[RareEvents, ...]:
     """Return what occurred in any round of the steps, by step and then by metric.
@@ -119,6 +130,11 @@ def rare_events(paired: Sequence[StepPairs]) -> tuple[RareEvents, ...]:
     """
     found = [events for step in paired for events in (*_errors(step), *_stalls(step))]
     return tuple(replace(events, level=FALSE_FINDINGS / (2 * len(found))) for events in found)
+
+
+def few_errors(paired: Sequence[StepPairs]) -> tuple[RareEvents, ...]:
+    """Return the errors that one version alone has, and that are too few to be told as a finding."""
+    return tuple(events for events in rare_events(paired) if events.is_only_one_sided and not events.is_told)
 
 
 def _errors(step: StepPairs) -> Iterator[RareEvents]:

@@ -38,7 +38,7 @@ def _failures(contender: ContenderComparison, _intervals: Intervals) -> Iterator
 
 def _events(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
     for events in (*rare_events(contender.paired), *told_tails(contender.paired)):
-        if events.is_decided or events.is_only_one_sided:
+        if events.is_told:
             bearing = Bearing.WORSE if events.is_worse else Bearing.BETTER
             bearing = bearing if events.is_decided else Bearing.TOLD
             yield Finding(EVENTS, events.step, events.metric, bearing, events.text)

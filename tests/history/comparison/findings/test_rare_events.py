@@ -1,5 +1,6 @@
 """Errors, refusals and stalls of a contender, as compare.py tells them and as they set the exit code."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from history.comparison.options import CompareOptions
 from history.comparison.pairs import pair_steps
 from history.comparison.result import Comparison
 from history.open import open_store
+from history.rendering.json_text import render_json
 from history.rendering.notes import notes
+from history.rendering.tables.costs import costs_legend
 from history.store.records import Run, RunStatus, SessionStatus
 from runners.trying.answer import TryAnswer, markdown
 from runners.trying.sides import Sides
@@ -93,12 +96,23 @@ def test_fewer_errors_than_the_base_are_told_and_are_no_regression(tmp_path: Pat
     assert exit_code(found) == 0
 
 
-def test_too_few_errors_are_told_as_such(tmp_path: Path) -> None:
-    found = compared(tmp_path, {"transfer": ({"errors": [0, 0, 0]}, {"errors": [1, 0, 1]})})
-    assert told(found) == [
-        "transfer: 2 of 117,000 transactions failed or were begun again, base 0 of 117,000: "
+@pytest.mark.parametrize(
+    ("errors", "is_told"), [([0, 1, 0], False), ([2, 2, 2], False), ([3, 2, 2], True), ([7, 0, 0], True)]
+)
+def test_few_errors_are_no_line_of_the_first_table(
+    tmp_path: Path, errors: Sequence[float], is_told: bool
+) -> None:
+    found = compared(tmp_path, {"transfer": ({"errors": [0, 0, 0]}, {"errors": errors})})
+    line = (
+        f"transfer: {sum(errors)} of 117,000 transactions failed or were begun again, base 0 of 117,000: "
         "too few to tell from chance"
-    ]
+    )
+    (contender,) = found.contenders
+    assert told(found) == [line] * is_told
+    assert ("few_errors", not is_told) in {
+        (name, bool(value)) for name, value in json.loads(render_json(found))["contenders"][0].items()
+    }
+    assert (line in costs_legend(contender)) is not is_told
     assert exit_code(found) == 0
 
 

@@ -2,19 +2,26 @@
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from build.version import parse_version
+from history.comparison.compare import compare
 from history.comparison.finding import Bearing
 from history.comparison.findings.starts import FALSE_FINDINGS, USUAL, moved_starts, pooled_interval
+from history.comparison.options import CompareOptions
 from history.comparison.pairs import Pair, StepPairs
 from history.comparison.result import ContenderComparison
+from history.comparison.verdict import Tone
+from history.open import open_store
+from history.rendering.table import Cell
+from history.rendering.tables.costs import TOGETHER, costs_legend, costs_rows
 from history.store.records import Session, SessionStatus
 from suites.metric_names import CONNECT, RECOVERY
 from suites.metrics import METRICS
-from tests.history.handmade import NIGHT, session_start
+from tests.history.handmade import NIGHT, run_record, session_start
 
 SEED = 20261125
 
@@ -74,3 +81,24 @@ def test_equal_builds_have_no_finding(values: int, scatter: float) -> None:
             assert interval is not None
             found += interval.low > limit
     assert found <= FALSE_FINDINGS / 2 * sessions
+
+
+def test_costs_of_a_step_say_what_all_steps_show_together(tmp_path: Path) -> None:
+    """Each step has one recovery, which has no interval of its own: the table must not call it unknown."""
+    with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
+        session = store.start_session(session_start())
+        for position, step in enumerate(("insert", "update-index", "delete"), start=1):
+            for version, seconds in (("postgres@18.5", 0.25), ("postgres@18.6", 1.2 + position / 20)):
+                for number in (1, 2, 3):
+                    values = {"qps": 1000.0 + number, **({RECOVERY: seconds} if number == 1 else {})}
+                    run = run_record(
+                        values, version=version, step=step, step_position=position, repetition=number
+                    )
+                    store.record_run(session, run)
+        store.finish_session(session, SessionStatus.FINISHED)
+        versions = map(parse_version, ("postgres@18.5", "postgres@18.6"))
+        (contender,) = compare(store, next(versions), [*versions], CompareOptions()).contenders
+    rows = [row for step in contender.steps for row in costs_rows(contender, step)]
+    cells = [row[-1] for row in rows if row[1].text == "recovery after a crash"]
+    assert cells == [Cell("more together", Tone.BAD)] * 3
+    assert TOGETHER in costs_legend(contender)

@@ -1,0 +1,1 @@
+"""Tables below that of verdicts."""
