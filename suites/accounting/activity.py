@@ -25,6 +25,9 @@ CAUSES: Mapping[str, str] = {
 }
 """What may be going on -> how it is told of a stall; of several, the first is its cause."""
 
+ACTIVITIES_PER_SECOND = 1.0
+"""How often a server is asked, on average, the slices of others included: as fine as throughput is known."""
+
 Window = tuple[float, float]
 """Begin and end, in seconds of the monotonic clock."""
 

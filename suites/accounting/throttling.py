@@ -2,11 +2,12 @@
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from build.programs.control_groups import CPU, hierarchy_of, numbers
+from build.programs.control_groups import CPU, PROC, hierarchy_of, numbers
+from suites.accounting.activity import THROTTLING
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,21 @@ def throttled_between(begin: ThrottleReading, end: ThrottleReading) -> Throttlin
         if min(heat, quota, seconds) >= 0:
             total += Throttling(heat, quota, seconds)
     return total
+
+
+def quota_reader(proc: Path = PROC, sys: Path = Path("/sys")) -> Callable[[], Collection[str]]:
+    """Return a function that returns THROTTLING if our control groups had exhausted their CPU quota since its
+    last call.
+    """
+    counters = ThrottleCounters(proc, sys)
+    before = counters.read()
+
+    def read() -> Collection[str]:
+        nonlocal before
+        begin, before = before, counters.read()
+        return [THROTTLING] if throttled_between(begin, before).quota else []
+
+    return read
 
 
 def _quota_files(proc: Path, sys: Path) -> Iterator[Path]:

@@ -4,25 +4,23 @@ After a checkpoint the first change of each page logs the whole page, and the fi
 A version that finishes fewer queries in its time divides as many of these by fewer queries.
 """
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
-from build.errors import TidemarkError
 from suites.accounting.costs import COSTS
 from suites.accounting.usage import TreeReadings
 from suites.metrics import metrics_at_equal_work
+from suites.slices import Schedule
 
 READINGS = 32
-"""How often totals are read in the seconds of one server. Between two they count as straight lines."""
+"""How often the totals of a server are read in its slices. Between two they count as straight lines."""
 
 MIN_SPACING = 0.25
-"""The seconds between two readings, at least: each takes 0.8 ms of a core from what is measured."""
+"""The seconds between two readings of a server, on average at least, those of other servers' slices included:
+each takes 0.8 ms of a core from what is measured."""
 
 MIN_READINGS = 8
 """The readings while a server works, below which its work is too short for a curve."""
@@ -67,6 +65,11 @@ class TotalsReading:
     """The private memory of each process in bytes, by its id."""
 
 
+def readings_per_second(schedule: Schedule) -> float:
+    """Return how often a server is read in its slices."""
+    return schedule.servers / max(MIN_SPACING, schedule.seconds / READINGS)
+
+
 def curve_of(readings: Sequence[TotalsReading], progress: Sequence[tuple[float, float]]) -> WorkCurve | None:
     """Return the curve of a server from its readings and its Load.progress.
 
@@ -108,41 +111,3 @@ class TotalsReader:
         began = time.monotonic()
         counted = self._counters()
         return TotalsReading((began + time.monotonic()) / 2, {**costs, **counted}, private)
-
-
-class ReadMeanwhile:
-    """Reads the totals of servers when a block begins, and up to READINGS times in `seconds` of it."""
-
-    def __init__(self, readers: Sequence[TotalsReader], seconds: float) -> None:
-        self.readings: list[list[TotalsReading]] = [[] for _ in readers]
-        """Those of each server, in order."""
-
-        self.failed: tuple[int, TidemarkError] | None = None
-        """The index of a server whose totals could not be read, and why."""
-
-        self._readers, self._seconds = readers, max(MIN_SPACING, seconds / READINGS)
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._read_on, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._read_all()
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _read_on(self) -> None:
-        while self.failed is None and not self._ended.wait(self._seconds):
-            self._read_all()
-
-    def _read_all(self) -> None:
-        for place, reader in enumerate(self._readers):
-            if self.failed is None:
-                try:
-                    self.readings[place].append(reader.read())
-                except TidemarkError as error:
-                    self.failed = (place, error)

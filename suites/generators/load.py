@@ -73,6 +73,9 @@ class Share:
     begins: Callable[[float], None] = field(default=lambda moment: None, compare=False)
     """Called with the moment of the monotonic clock at which the first slice begins, by a generator whose
     servers keep to the slices of the schedule."""
+    works: Callable[[int], None] = field(default=lambda place: None, compare=False)
+    """Called with the index of the server that is to work next, by a generator whose slices take as long as
+    they take."""
 
 
 def whole_seconds(work: WorkLimit) -> int:

@@ -218,6 +218,7 @@ class Sysbench:
         work = WorkLimit(share.limit_seconds or TIMED_SECONDS, 1)
         loads: dict[int, Load] = {}
         for place in dict.fromkeys(share.schedule.order[share.schedule.warming :]):
+            share.works(place)
             with blamed_on(place):
                 load = self.run(addresses[place], step, work, observers[place])
             # sysbench's histogram ends where an index build may only begin.

@@ -6,17 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from suites.accounting.activity_sampler import ActivitySampler
 from suites.accounting.counters import instructions_of
-from suites.accounting.work_curve import ReadMeanwhile
+from suites.accounting.sampling import ServerSampler
 from suites.checking.data_checks import DataChecks
 from suites.generators.load import Generator, LoadError, OverLimitError, Share
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.profiling.profiler import ObserverPair, Profiled, Profiling, profile_after, profilers
-from suites.profiling.waits import WaitSampler
 from suites.server import Server
-from suites.turns.failures import CensoredError, ServerDiedError, blame
+from suites.turns.failures import CensoredError, blame
 from suites.turns.turn import Turn
 
 
@@ -50,22 +48,22 @@ def run_slices(
             turn.hold_transaction(beside)
         # Its connections are closed before the debt is read, which waits until all clients have disconnected.
         with contextlib.ExitStack() as meanwhile:
-            readers = [
-                turn.watch(counter, len(turns) == 1, meanwhile)
+            schedule = share.schedule
+            totals = [
+                turn.watch(counter, schedule, meanwhile)
                 for turn, counter in zip(turns, counters, strict=True)
             ]
-            sampled = [turn.watch_waits(meanwhile) for turn in turns if waits]
-            sampler = WaitSampler(sampled, share.schedule)
-            beside_queries = ActivitySampler([turn.watch_activities(meanwhile) for turn in turns])
-            with ReadMeanwhile(readers, share.schedule.seconds) as watched, sampler, beside_queries:
-                _load(turns, generator, step, replace(share, begins=sampler.slices_begin), profiling)
-        if watched.failed is not None:
-            place, error = watched.failed
-            raise ServerDiedError(str(error), place) from error
+            clients = [turn.watch_waits(meanwhile).question for turn in turns if waits]
+            beside_queries = [turn.watch_activities(schedule, meanwhile) for turn in turns]
+            # Threads of their own, as one that waits for an answer asks nothing else.
+            samplers = [ServerSampler(asked, schedule) for asked in (totals, clients, beside_queries)]
+            for sampler in samplers:
+                meanwhile.enter_context(sampler)
+            _load(turns, generator, step, _told(share, samplers), profiling)
         # All are read before any reset, because work during the reset of another server is no query's, and
         # before a held transaction ends, after which what it held back is removed.
-        for turn, readings in zip(turns, watched.readings, strict=True):
-            turn.end(readings, resets=resets)
+        for turn in turns:
+            turn.end(resets=resets)
     if profiling is not None and not profiling.during:
         _profile_after(turns, generator, step, share, profiling)
     for turn in turns:
@@ -77,6 +75,20 @@ def run_slices(
                 turn.check(checks)
     time.sleep(settle_seconds)
     return [turn.measurement() for turn in turns]
+
+
+def _told(share: Share, samplers: Sequence[ServerSampler]) -> Share:
+    """Return the share, of which the samplers are told whose slice it is."""
+
+    def begins(moment: float) -> None:
+        for sampler in samplers:
+            sampler.slices_begin(moment)
+
+    def works(place: int) -> None:
+        for sampler in samplers:
+            sampler.slice_of(place)
+
+    return replace(share, begins=begins, works=works)
 
 
 def _load(

@@ -2,16 +2,23 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeVar
 
 from build.errors import TidemarkError
-from suites.accounting.activity import activities
-from suites.accounting.activity_sampler import ActivityReader
+from suites.accounting.activity import ACTIVITIES_PER_SECOND, activities
 from suites.accounting.costs import Meter
 from suites.accounting.counters import TreeCounter
 from suites.accounting.memory_growth import memory_values
-from suites.accounting.work_curve import TotalsReader, TotalsReading, WorkCurve, curve_of
+from suites.accounting.sampling import RepeatedQuestion
+from suites.accounting.throttling import quota_reader
+from suites.accounting.work_curve import (
+    TotalsReader,
+    TotalsReading,
+    WorkCurve,
+    curve_of,
+    readings_per_second,
+)
 from suites.additions.held_transaction import held_transaction
 from suites.checking.data_checks import DataChecks
 from suites.generators.load import Load, Observer, committed_in
@@ -21,6 +28,7 @@ from suites.measurement import Measurement
 from suites.profiling.profiler import ObserverPair, Profiled
 from suites.profiling.waits import WaitObserver
 from suites.server import ResetError, Server
+from suites.slices import Schedule
 from suites.turns.failures import ServerDiedError
 from suites.turns.load_values import kind_values, load_values, overload
 
@@ -45,7 +53,6 @@ class Turn:
         self.server = server
         self.profiled = Profiled()
         self._waits: WaitObserver | None = None
-        self._activities: ActivityReader | None = None
         self.curve: WorkCurve | None = None
         self._place, self._step, self._committed = place, step, committed
         self._memory: Mapping[str, float] = {}
@@ -61,21 +68,31 @@ class Turn:
         if self._step.held_transaction:
             self._ask(lambda: until.enter_context(held_transaction(self.server)))
 
-    def watch(self, counter: TreeCounter | None, is_alone: bool, until: contextlib.ExitStack) -> TotalsReader:
-        """Make the meter of the load, and return what reads its totals meanwhile, until the stack ends."""
-        self.meter = Meter(self.server.pid, not is_alone, counter)
+    def watch(
+        self, counter: TreeCounter | None, schedule: Schedule, until: contextlib.ExitStack
+    ) -> RepeatedQuestion[TotalsReading]:
+        """Make the meter of the load, and return its totals, which can be read until the stack ends."""
+        self.meter = Meter(self.server.pid, schedule.servers > 1, counter)
         counters = self._ask(lambda: until.enter_context(self.server.open_counters()))
-        return TotalsReader(self.server.pid, counters)
+        self._totals = RepeatedQuestion(
+            TotalsReader(self.server.pid, counters).read, readings_per_second(schedule)
+        )
+        return self._totals
 
     def watch_waits(self, until: contextlib.ExitStack) -> WaitObserver:
-        """Make and return what observes the waits of the clients; it asks the server until the stack ends."""
+        """Make and return what observes the waits of the clients, who can be asked until the stack ends."""
         self._waits = WaitObserver(self._ask(lambda: until.enter_context(self.server.open_client_states())))
         return self._waits
 
-    def watch_activities(self, until: contextlib.ExitStack) -> ActivityReader:
-        """Make and return what reads the activities of the server, which is asked until the stack ends."""
-        read = self._ask(lambda: until.enter_context(self.server.open_activities()))
-        self._activities = ActivityReader(read)
+    def watch_activities(
+        self, schedule: Schedule, until: contextlib.ExitStack
+    ) -> RepeatedQuestion[Collection[str]]:
+        """Make and return the activities of the server, which can be asked until the stack ends."""
+        of_server = self._ask(lambda: until.enter_context(self.server.open_activities()))
+        throttled = quota_reader()
+        self._activities = RepeatedQuestion[Collection[str]](
+            lambda: {*of_server(), *throttled()}, ACTIVITIES_PER_SECOND * schedule.servers
+        )
         return self._activities
 
     @property
@@ -83,8 +100,11 @@ class Turn:
         """What observes the load."""
         return self.meter if self._waits is None else ObserverPair(self.meter, self._waits)
 
-    def end(self, readings: Sequence[TotalsReading], *, resets: bool) -> None:
+    def end(self, *, resets: bool) -> None:
         """Make the curves of the load; read the counters, and what is left to clean up if it `resets`."""
+        if self._totals.failure is not None:
+            raise ServerDiedError(str(self._totals.failure), self._place) from self._totals.failure
+        readings = [reading for _, reading in self._totals.answers]
         self.curve = curve_of(readings, self.load.progress)
         self._memory = memory_values(readings, self.load.progress, restarted=self.load.restarted)
         self._after = self._ask(self.server.counters)
@@ -108,8 +128,7 @@ class Turn:
 
     def measurement(self) -> Measurement:
         """Return all that is known of the turn."""
-        failed = [watch.failure for watch in (self._waits, self._activities) if watch is not None]
-        warnings = [*self.profiled.warnings, *filter(None, failed), *self._warnings, *overload(self.load)]
+        warnings = [*self.profiled.warnings, *self._unknown(), *self._warnings, *overload(self.load)]
         return Measurement(
             {**self._costs(), **self._memory, **self._debt, **self._timed(), **self._reset, **self._checked},
             self.load.per_second,
@@ -118,12 +137,16 @@ class Turn:
             kind_values(self.load),
             self.curve,
             waits=None if self._waits is None else self._waits.profile(self.load.watched_queries),
-            activities=activities(
-                () if self._activities is None else self._activities.answers,
-                self.load.stalls,
-                self.load.seconds_at,
-            ),
+            activities=activities(self._activities.answers, self.load.stalls, self.load.seconds_at),
         )
+
+    def _unknown(self) -> Iterator[str]:
+        """Yield what is not known because the server could not be asked."""
+        waits = None if self._waits is None else self._waits.question.failure
+        if waits is not None:
+            yield f"no wait events: {waits}"
+        if self._activities.failure is not None:
+            yield f"checkpoints and vacuums are not known: {self._activities.failure}"
 
     def _reset_or_warn(self) -> Mapping[str, float]:
         try:

@@ -133,6 +133,7 @@ class QueryConductor:
         turns = [0] * len(addresses)
         with self._clients(addresses, step, observers) as clients:
             for number, place in enumerate(schedule.order):
+                share.works(place)
                 turns[place] += 1
                 is_warm = number < schedule.warming
                 asked = self._asked(step, turns[place], 0.0 if is_warm else schedule.slice_seconds, limit)
@@ -162,6 +163,7 @@ class QueryConductor:
                 is_warm = number < schedule.warming
                 if is_warm and STREAMS in step.options:
                     continue
+                share.works(place)
                 turns[place] += 1
                 if STREAMS in step.options:
                     asked = self._asked_streams(step, turns[place], limit)

@@ -34,6 +34,7 @@ def run_each_slice(
             work = WorkLimit(schedule.slice_seconds, None)
             turn = share.round * len(schedule.order) + len(done[server])
             queries = sum(load.queries for load in done[server])
+            share.works(server)
             began = time.monotonic()
             with blamed_on(server):
                 load = run(addresses[server], step, work, observers[server], turn)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
-from suites.accounting.activity import CHECKPOINT, VACUUM, activities, causes_of
-from suites.accounting.activity_sampler import ActivityReader, ActivitySampler
+from suites.accounting.activity import ACTIVITIES_PER_SECOND, CHECKPOINT, VACUUM, activities, causes_of
+from suites.accounting.sampling import RepeatedQuestion, ServerSampler
 from suites.server import ServerError
+from suites.slices import Schedule
 from tests.suites.innodb_servers import running as innodb_running
 from tests.suites.servers import ask, running
 
@@ -24,10 +25,10 @@ def test_a_checkpoint_is_named_as_the_cause_of_a_stall(
     """A client waits for more than a second, for a row that another one keeps while checkpoints are made."""
     with running(request.getfixturevalue(engine), server_folder) as server, ExitStack() as until:
         ask(server, "CREATE TABLE load AS SELECT id, 0 AS n FROM generate_series(1, 50000) AS id")
-        reader = ActivityReader(until.enter_context(server.open_activities()))
+        samples = RepeatedQuestion(until.enter_context(server.open_activities()), ACTIVITIES_PER_SECOND)
         holder, waiter, other = (until.enter_context(server.connect()) for _ in range(3))
         pool = until.enter_context(ThreadPoolExecutor())
-        with ActivitySampler([reader]):
+        with ServerSampler([samples], Schedule(60, (0,))):
             began = time.monotonic()
             time.sleep(1.2)
             holder.execute("BEGIN; UPDATE load SET n = 1 WHERE id = 1")
@@ -41,10 +42,10 @@ def test_a_checkpoint_is_named_as_the_cause_of_a_stall(
             ended = time.monotonic()
             time.sleep(2.2)
         seconds = [(began + second, began + second + 1) for second in range(int(ended - began) + 1)]
-        found = activities(reader.answers, [(stalled, ended)], seconds)
-        assert not reader.failure
+        found = activities(samples.answers, [(stalled, ended)], seconds)
+        assert samples.failure is None
         assert causes_of(found) == [CHECKPOINT]
-        assert not reader.answers[0][1], "nothing goes on before"
+        assert not samples.answers[0][1], "nothing goes on before"
 
 
 def test_autovacuum_is_told_and_a_dead_server_too(postgres_18: Build, server_folder: Path) -> None:

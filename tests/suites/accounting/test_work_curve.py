@@ -1,26 +1,21 @@
 """Costs at equal work: servers whose totals are known as functions of their queries."""
 
-import itertools
 import math
-import time
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
-from build.errors import TidemarkError
 from suites.accounting.work_curve import (
     MIN_READINGS,
     READINGS,
-    ReadMeanwhile,
-    TotalsReader,
     TotalsReading,
     WorkCurve,
     curve_of,
+    readings_per_second,
 )
 from suites.measurement import Measurement, at_equal_work
 from suites.metric_names import EQUAL_WORK
-from tests.suites.turns.test_step import NOBODY
+from suites.slices import Schedule
 
 WAL, WRITTEN = "wal_bytes_per_op", "server_written_kb_per_op"
 PAGES = 2000
@@ -85,27 +80,9 @@ def test_what_is_written_after_the_work_is_no_part_of_it() -> None:
     )
 
 
-def counting(fails_after: int) -> Callable[[], Mapping[str, float]]:
-    numbers = itertools.count()
-
-    def read() -> Mapping[str, float]:
-        number = next(numbers)
-        if number >= fails_after:
-            raise TidemarkError("it does not answer")
-        return {WAL: float(number)}
-
-    return read
-
-
-def test_totals_are_read_while_a_block_runs_until_one_fails() -> None:
-    readers = [TotalsReader(NOBODY, counting(1000)), TotalsReader(NOBODY, counting(3))]
-    with ReadMeanwhile(readers, 0.001) as watched:
-        deadline = time.monotonic() + 10
-        while watched.failed is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-    assert watched.failed is not None
-    assert (watched.failed[0], str(watched.failed[1])) == (1, "it does not answer")
-    assert [[reading.totals[WAL] for reading in readings] for readings in watched.readings] == [
-        [0, 1, 2, 3],
-        [0, 1, 2],
-    ]
+@pytest.mark.parametrize(
+    ("seconds", "servers", "expected"), [(3, 2, 24), (60, 2, 32), (60, 5, 32), (3, 1, 12)]
+)
+def test_each_server_is_read_as_often_in_its_slices(seconds: int, servers: int, expected: int) -> None:
+    schedule = Schedule(0.5, tuple(range(servers)) * (2 * seconds))
+    assert readings_per_second(schedule) * seconds == pytest.approx(expected)

@@ -113,6 +113,15 @@ def test_one_run_for_each_slice_that_counts() -> None:
     assert [*outer[:2], *inner, *outer[2:]] == sorted(outer + inner), "A B B A"
 
 
+def test_it_is_told_which_server_works_next() -> None:
+    """So that no other one is asked meanwhile."""
+    told: list[int] = []
+    Recording().alternate(
+        ADDRESSES, SUITE.steps[0], Share(SCHEDULE, 1, works=told.append), [Noting(), Noting()]
+    )
+    assert told == [0, 1, 1, 0]
+
+
 def test_all_servers_draw_the_same_and_new_numbers_in_each_slice_and_round() -> None:
     seen = []
     for number in (1, 2, 3):

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.innodb.waits import states_of
-from suites.profiling.waits import WaitObserver, WaitSampler
+from suites.profiling.waits import WaitObserver
 from suites.server import ClientStates, ServerError
-from suites.slices import Schedule
 
 LOCK = "waiting;LWLock:WALInsert"
 
@@ -35,11 +34,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_samples_outside_of_the_windows_do_not_count(clock: Clock) -> None:
     observer = WaitObserver(ClientStates(clock.read))
-    observer.sample()
+    observer.question.take()
     for clock.now in range(1, 13):
         if clock.now in (2, 8):
             observer.begin(1)
-        observer.sample()
+        observer.question.take()
         if clock.now in (4, 5, 10):
             observer.end(1)  # that of 5 counts, as it comes later
     taken = observer.profile(1000)
@@ -52,7 +51,7 @@ def test_without_queries_or_samples_there_is_nothing(clock: Clock) -> None:
     observer = WaitObserver(ClientStates(clock.read))
     observer.begin(1)
     assert observer.profile(1000) is None
-    observer.sample()
+    observer.question.take()
     clock.now = 1.0
     observer.end(1)
     assert observer.profile(0) is None
@@ -61,29 +60,11 @@ def test_without_queries_or_samples_there_is_nothing(clock: Clock) -> None:
 def test_a_server_that_does_not_answer_loses_its_samples_and_no_more(clock: Clock) -> None:
     observer = WaitObserver(ClientStates(clock.read))
     observer.begin(1)
-    observer.sample()
+    observer.question.take()
     clock.fails, clock.now = True, 1.0
-    observer.sample()
+    observer.question.take()
     observer.end(1)
     assert observer.profile(1000) is None
-    assert observer.failure == "no wait events: it does not answer"
-
-
-def test_only_the_server_whose_slice_it_is_is_asked() -> None:
-    """A question takes time from whoever works, and a server at rest has no queries."""
-    observers = [WaitObserver(ClientStates(read)) for read in (lambda: {LOCK: 1}, lambda: {LOCK: 2})]
-    with WaitSampler(observers, Schedule(0.5, (0, 1))) as sampler:
-        sampler.slices_begin(time.monotonic())
-        for observer in observers:
-            observer.begin(1)
-        time.sleep(1)
-        for observer in observers:
-            observer.end(1)
-    first, second = (observer.profile(100) for observer in observers)
-    assert first is not None
-    assert second is not None
-    assert first.samples <= 7, "of half a second"
-    assert second.samples <= 2 * 7
 
 
 # --- the states of InnoDB's threads

@@ -18,7 +18,7 @@ from suites.profiling.perf import Perf
 from suites.profiling.profiler import Profiled, Profiling
 from suites.profiling.stacks import StepProfile
 from suites.server import Address, ClientStates, Instrument, ResetError, ServerError
-from suites.slices import mirrored
+from suites.slices import Schedule, mirrored
 from suites.turns import run
 from suites.turns.failures import ServerDiedError
 from suites.turns.run import run_slices
@@ -89,13 +89,23 @@ class FakeServer:
         return contextlib.nullcontext(ClientStates(dict))
 
     def open_activities(self) -> contextlib.AbstractContextManager[Callable[[], Collection[str]]]:
-        return contextlib.nullcontext(tuple)
+        def read() -> Collection[str]:
+            if "activities" in self.fails:
+                raise self.fails["activities"]
+            return ()
+
+        return contextlib.nullcontext(read)
 
     def log_meter(self) -> Callable[[], None]:
         return lambda: None
 
     def open_counters(self) -> contextlib.AbstractContextManager[Callable[[], Mapping[str, float]]]:
-        return contextlib.nullcontext(dict)
+        def read() -> Mapping[str, float]:
+            if "meanwhile" in self.fails:
+                raise self.fails["meanwhile"]
+            return {}
+
+        return contextlib.nullcontext(read)
 
     def counters(self) -> Mapping[str, float]:
         self._note("counters")
@@ -209,7 +219,7 @@ def test_the_machine_is_nobodys_while_several_work(fakes: Fakes) -> None:
 def test_the_machine_is_that_of_a_server_alone(fakes: Fakes) -> None:
     fakes.servers.pop()
     fakes.generator.loads.pop()
-    (alone,) = fakes.run()
+    (alone,) = fakes.run(Share(Schedule(1, (0,) * 4), round=1))
     assert "machine_cpu_us_per_op" in alone.values
 
 
@@ -229,11 +239,18 @@ def test_a_reset_that_could_not_be_finished_is_a_warning_of_its_server(fakes: Fa
     assert fakes.calls[-1] == "sleep 7"
 
 
+def test_activities_that_are_not_known_are_a_warning_of_their_server(fakes: Fakes) -> None:
+    fakes.servers[0].fails["activities"] = ServerError("it does not answer")
+    first, other = fakes.run()
+    assert first.warnings == ["checkpoints and vacuums are not known: it does not answer"]
+    assert other.warnings == []
+
+
 # --- who is to blame
 
 
 @pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("what", ["counters", "reset"])
+@pytest.mark.parametrize("what", ["counters", "meanwhile", "reset"])
 def test_a_server_that_does_not_answer(fakes: Fakes, place: int, what: str) -> None:
     fakes.servers[place].fails[what] = ServerError("it does not answer")
     error = fakes.blamed()
