@@ -248,7 +248,7 @@ ROWS: tuple[Metric, ...] = (
            "context switches of the whole machine per query",
            label="machine's context switches", column="cs", imported_for="server_cs_per_op"),
     Metric("server_read_kb_per_op", "KiB/query", _LOWER, _COST,
-           "read from storage by server processes per query", followed=True, label="read",
+           "read from storage by server processes per query", followed=True, negligible=0.05, label="read",
            at_equal_work=True),
     Metric("server_written_kb_per_op", "KiB/query", _LOWER, _COST,
            "sent to storage by server processes per query",

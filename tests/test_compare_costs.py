@@ -131,14 +131,53 @@ def test_a_cost_that_moved_the_wrong_way_does_not(tmp_path: Path) -> None:
     comparison = compared(tmp_path, FREE, cheaper)
     assert json_step(comparison)["explained_by"] == []
     text = flat(terminal(comparison))
-    assert "undecided whether a cost explains it: context switches" in text
+    assert "not known whether it is due to context switches" in text
+
+
+def test_a_part_that_is_explained_is_said_beside_what_is_not_known(tmp_path: Path) -> None:
+    partly: Values = {
+        **STALLED,
+        "server_cpu_us_per_op": [88, 88.1, 87.9],
+        "client_cpu_us_per_op": [20, 33, 28],
+    }
+    text = flat(terminal(compared(tmp_path, FREE, {**partly, "server_cs_per_op": [2.5, 3.5, 1.5]})))
+    assert (
+        "delete: time per query +47 %: server CPU +10 % explains 10 of 47 %; "
+        "not known whether the rest is due to client CPU Ratios"
+    ) in text, "context switches have no size"
+
+
+def test_reads_of_next_to_nothing_are_no_doubt(tmp_path: Path) -> None:
+    reading = {**STALLED, "server_read_kb_per_op": [0.004, 0.0, 0.01]}
+    assert "not known" not in flat(terminal(compared(tmp_path, FREE, reading)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0.3, 3.0), st.floats(0.3, 3.0), st.floats(0.3, 3.0), st.sampled_from([0.001, 0.2]))
+def test_no_cost_explains_more_than_there_is(
+    tmp_path_factory: pytest.TempPathFactory, speed: float, server: float, client: float, noise: float
+) -> None:
+    other = {
+        "qps": [speed * value for value in STALLED["qps"]],
+        "server_cpu_us_per_op": [80 * server, 80 * server * (1 + noise), 80 * server * (1 - noise)],
+        "client_cpu_us_per_op": [25 * client, 25 * client * (1 + noise), 25 * client * (1 - noise)],
+    }
+    comparison = compared(tmp_path_factory.mktemp("session"), STALLED, {**STALLED, **other})
+    text = flat(terminal(comparison))
+    parts = re.findall(r"explains (\d+) of (\d+) %", text)
+    assert sum(int(part) for part, _ in parts) <= min((int(whole) for _, whole in parts), default=0) + 1
+    for part, whole in parts:
+        assert int(part) <= int(whole)
+    rest = re.search(r"; (\d+) % is (less )?waiting", text)
+    if rest and parts:
+        assert abs(sum(int(part) for part, _ in parts) + int(rest[1]) - int(parts[0][1])) <= len(parts)
 
 
 def test_reads_that_appear_from_nothing_are_shown(tmp_path: Path) -> None:
     """There is no ratio to zero, so that nothing is proven; but the amounts are in sight."""
     reading = {**STALLED, "server_read_kb_per_op": [12.0, 14.0, 13.0]}
     comparison = compared(tmp_path, FREE, reading)
-    assert "undecided whether a cost explains it: read (0 -> 13 KiB/query)" in flat(terminal(comparison))
+    assert "not known whether it is due to read (0 -> 13 KiB/query)" in flat(terminal(comparison))
     (row,) = [line for line in terminal(comparison, costs=True).splitlines() if " read  " in line]
     assert row.split() == ["delete", "read", "KiB/query", "0", "13", "–", "–", "unknown"]
 

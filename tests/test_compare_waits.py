@@ -56,7 +56,7 @@ def test_a_regression_that_costs_nothing_names_its_wait(tmp_path: Path) -> None:
     (step,) = comparison.contenders[0].steps
     assert (step.judged.verdict, exit_code(comparison)) == (Verdict.REGRESSION, 1)
     text = flat(terminal(comparison))
-    assert "insert: waits LWLock:WALInsert +100 µs of +101 µs per query (+79.3 to +121)" in text
+    assert "insert: waits: LWLock:WALInsert +100 µs of +101 µs per query (+79.3 to +121)" in text
     assert "IO:WalSync" not in text, "it takes as long as before"
     assert "regression?" not in text, "the wait explains it"
     assert "not explained by cost" not in text
@@ -74,7 +74,7 @@ def test_machines_read_all_of_the_client_time(tmp_path: Path) -> None:
 
 def test_an_improvement_names_the_wait_that_is_gone(tmp_path: Path) -> None:
     text = flat(terminal(compared(tmp_path, (HELD, QUICK))))
-    assert "insert: waits LWLock:WALInsert -100 µs of -101 µs per query" in text
+    assert "insert: waits: LWLock:WALInsert -100 µs of -101 µs per query" in text
 
 
 def test_a_step_that_is_not_slower_names_none(tmp_path: Path) -> None:
@@ -84,10 +84,17 @@ def test_a_step_that_is_not_slower_names_none(tmp_path: Path) -> None:
     assert "waits" not in terminal(comparison)
 
 
+def test_a_regression_without_a_wait_says_where_the_time_went(tmp_path: Path) -> None:
+    """As of a lock that is held over a spin, on one core: nobody waits for it while its owner works."""
+    working = (SLOW, [(8, 67, 325), (9, 71, 331), (7, 64, 319)])
+    text = flat(terminal(compared(tmp_path, (QUICK, working))))
+    assert "insert: waits: none moved by much; CPU or waiting for a core +" in text
+
+
 def test_a_wait_of_one_round_alone_explains_nothing(tmp_path: Path) -> None:
     comparison = compared(tmp_path, (QUICK, (SLOW, [(455, 66, 228), (8, 70, 231), (11, 64, 226)])))
     text = flat(terminal(comparison))
-    assert "insert: waits LWLock:WALInsert +" in text
+    assert "insert: waits: LWLock:WALInsert +" in text
     assert ", not certain)" in text
     assert "no cost explains it; 33 % is waiting" in text
     assert "regression?" in text, "nothing that is certain explains it"

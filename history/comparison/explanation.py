@@ -104,13 +104,7 @@ def explanation(
         return None
     if costs and (time is None or time.explained_share >= MIN_SHARE):
         return Explanation.COST
-    unknown = {
-        judged.metric
-        for judged in beside
-        if is_cost(judged.metric) and judged.pairs and judged.change is MetricChange.UNKNOWN
-    }
-    if time is not None and costs:
-        unknown &= CPU_COSTS.keys()  # no other cost has a size
+    unknown = unknown_costs(costs, beside, time)
     # Where CPU time is known not to explain it, no part of it does.
     named = explaining_functions(gained) if time is None or unknown else ()
     if any(function.own_interval is None or function.is_certain for function in named):
@@ -120,6 +114,21 @@ def explanation(
     if unknown or named:
         return Explanation.UNDECIDED
     return Explanation.PARTLY if costs else Explanation.NONE
+
+
+def unknown_costs(
+    costs: Collection[str] | None, beside: Sequence[Judged], time: QueryTime | None
+) -> tuple[Judged, ...]:
+    """The costs of which it is not known whether they moved, beside those that explain a part.
+
+    No cost but CPU time has a size, so that none else is asked for the rest.
+    """
+    return tuple(
+        judged
+        for judged in beside
+        if is_cost(judged.metric) and judged.pairs and judged.change is MetricChange.UNKNOWN
+        if time is None or not costs or judged.metric in CPU_COSTS
+    )
 
 
 def explaining_functions(gained: Sequence["FunctionChange"]) -> tuple["FunctionChange", ...]:

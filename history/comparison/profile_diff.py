@@ -143,6 +143,11 @@ class ClientTime:
     interval: Bounds | None
     """The interval of that change by its own rounds; None with too few rounds or samples."""
 
+    @property
+    def cpu(self) -> FunctionChange | None:
+        """The time on CPU, or waiting for a core; None without a sample of it."""
+        return next((event for event in self.events if event.name == CPU), None)
+
     def moved(self, *, longer: bool) -> tuple[FunctionChange, ...]:
         """Return the events that take longer, or shorter: certain ones first, the largest change first.
 

@@ -6,13 +6,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from history.comparison.explanation import Explanation
 from history.escaping.characters import unbroken
 from history.escaping.json_strings import json_text
 from history.rendering.plain_table import BOLD, PlacedField, Screen
 from history.stats.sample_counts import CONFIDENCE, MIN_COUNT, MIN_ROUNDS, Bounds
 
 if TYPE_CHECKING:
-    from history.comparison.profile_diff import Differential, FunctionChange
+    from history.comparison.profile_diff import ClientTime, Differential, FunctionChange
     from history.comparison.result import StepComparison
     from suites.profiling.stacks import StepProfile
 
@@ -73,7 +74,7 @@ def gained_lines(step: "StepComparison") -> Iterator[str]:
         yield f"{step.step}: CPU per query gained by {named_functions(step.gained)}"
     waits = named_events(step)
     if waits:
-        yield f"{step.step}: waits {waits}"
+        yield f"{step.step}: waits: {waits}"
     if step.gained_instructions:
         yield f"{step.step}: instructions per query gained by {named_functions(step.gained_instructions)}"
 
@@ -81,19 +82,34 @@ def gained_lines(step: "StepComparison") -> Iterator[str]:
 def named_events(step: "StepComparison") -> str:
     """Return the wait events and stages that moved with the throughput of a step, as one line of text.
 
-    Such as `LWLock:WALInsert +31.0 µs of +34.2 µs per query (+26.1 to +36.0)`; empty without any.
+    Such as `LWLock:WALInsert +31.0 µs of +34.2 µs per query (+26.1 to +36.0)`. Where none did and costs do
+    not explain the change, it says how much of it clients spent on CPU. Empty where nothing is to be said.
     """
-    whole, texts = step.client_time, list[str]()
+    whole, events = step.client_time, step.moved_events
     if whole is None:
         return ""
-    for event in step.moved_events:
-        name = event.name if event.name in whole.waits else f"stage {event.name}"
-        of = "" if texts else f" of {_microseconds(whole.change)} per query"
-        low, high = event.own_interval or (event.own_change,) * 2
-        bounds = f"{_microseconds(low)} to {_microseconds(high)}".replace(" µs", "")
-        doubt = "" if event.is_certain else ", not certain"
-        texts.append(f"{name} {_microseconds(event.own_change)}{of} ({bounds}{doubt})")
-    return ", ".join(texts)
+    if events:
+        first, *others = (_named_event(event, whole) for event in events)
+        return ", ".join([first.replace(" (", f"{_of(whole)} (", 1), *others])
+    if whole.cpu is None or step.explanation in (Explanation.COST, Explanation.PROFILE, None):
+        return ""
+    working = _event_text("CPU or waiting for a core", whole.cpu).replace(" (", f"{_of(whole)} (", 1)
+    return f"none moved by much; {working}"
+
+
+def _named_event(event: "FunctionChange", whole: "ClientTime") -> str:
+    return _event_text(event.name if event.name in whole.waits else f"stage {event.name}", event)
+
+
+def _of(whole: "ClientTime") -> str:
+    return f" of {_microseconds(whole.change)} per query"
+
+
+def _event_text(name: str, event: "FunctionChange") -> str:
+    low, high = event.own_interval or (event.own_change,) * 2
+    bounds = f"{_microseconds(low)} to {_microseconds(high)}".replace(" µs", "")
+    doubt = "" if event.is_certain else ", not certain"
+    return f"{name} {_microseconds(event.own_change)} ({bounds}{doubt})"
 
 
 def _microseconds(change: float) -> str:

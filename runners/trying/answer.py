@@ -184,14 +184,16 @@ class TryAnswer:
         if still:
             known = [judged.interval for judged in still if judged.interval is not None]
             widest = max(known, key=lambda interval: interval.high / interval.low, default=None)
-            width = "" if widest is None else f": {_ends(widest)} at the widest"
-            parts.append(
-                f"Throughput is unknown in {len(still)} of {counted(len(self.steps), 'step')}{width}."
-            )
+            width = "" if widest is None else f": {_ends(widest)} %"
+            at_most = " at the widest" if width and len(still) > 1 else ""
+            named = [step.step for step in steps if step.is_open]
+            where = named[0] if len(named) == 1 else f"{len(named)} of {counted(len(self.steps), 'step')}"
+            parts.append(f"Throughput is unknown in {where}{width}{at_most}.")
         judged_by = {step.judged.metric for step in steps}
         others = [unknown for unknown in unknown_metrics(steps) if unknown.metric not in judged_by]
         if others:
-            parts.append(f"M{may_be_worse(others, most=1)[1:]}.")
+            line = may_be_worse(others, most=1)
+            parts.append(f"{line[0].upper()}{line[1:]}.")
         return " ".join(parts)
 
     def _named(self, verdict: Verdict, which: str) -> str:
@@ -299,4 +301,4 @@ def _interval(interval: Interval | None) -> str:
 
 
 def _ends(interval: Interval) -> str:
-    return f"{percents(interval.low)} % to {percents(interval.high)} %"
+    return f"{percents(interval.low)} to {percents(interval.high)}"

@@ -25,7 +25,8 @@ class Unknown:
     """The widest of their intervals; None where no step has any."""
 
     is_rather_worse: bool
-    """Whether an interval of a step lies on the bad side, but not certainly beyond the threshold."""
+    """Whether the intervals of these steps lie on the bad side: what is certain of one metric alone, among so
+    many is not, or not beyond the threshold."""
 
     @property
     def text(self) -> str:
@@ -43,40 +44,47 @@ class Unknown:
 def unknown_metrics(steps: Iterable[StepComparison]) -> tuple[Unknown, ...]:
     """Return the judged metrics that may be worse without being known to be, in the order of their ranks.
 
-    A metric that is part of another one is left out beside it.
+    A metric that is rather worse in some steps is returned of these alone. One that is part of another is
+    left out beside it.
     """
     found: dict[str, list[tuple[str, Judged]]] = {}
     for step in steps:
         for judged in step.unknown:
             found.setdefault(judged.metric, []).append((step.step, judged))
     unknown = (
-        Unknown(
-            name,
-            tuple(step for step, _ in found[name]),
-            _widest([judged for _, judged in found[name]]),
-            any(_is_rather_worse(judged) for _, judged in found[name]),
-        )
+        _unknown(name, found[name])
         for name in METRICS
         if name in found and METRICS[name].part_of not in found
     )
     return tuple(sorted(unknown, key=lambda metric: metric.rank))
 
 
+def _unknown(metric: str, found: Sequence[tuple[str, Judged]]) -> Unknown:
+    rather = [(step, judged) for step, judged in found if _is_rather_worse(judged)]
+    steps = tuple(step for step, _ in rather or found)
+    return Unknown(metric, steps, _widest([judged for _, judged in rather or found]), bool(rather))
+
+
 def may_be_worse(unknown: Sequence[Unknown], most: int = len(METRICS)) -> str:
     """Return a line on at least one metric: `may be worse in insert: WAL or redo (-3.1 to +12.0 %); 2 more`.
 
-    As many are named as the line holds, at least one and at `most` so many.
+    What lies on the bad side is `probably worse`, and comes first. As many are named as the line holds, at
+    least one and at `most` so many.
     """
-    steps = list(dict.fromkeys(step for metric in unknown for step in metric.steps))
-    line = f"may be worse in {steps[0] if len(steps) == 1 else f'{len(steps)} steps'}: {unknown[0].text}"
-    named = 1
-    for metric in unknown[1:most]:
-        longer = f"{line}, {metric.text}"
-        if len(longer) + len("; 10 more") > COLUMNS:
-            break
-        line, named = longer, named + 1
-    rest = len(unknown) - named
-    return f"{line}; {rest} more" if rest else line
+    line, named = "", 0
+    for word, is_rather in (("probably worse", True), ("may be worse", False)):
+        group = [metric for metric in unknown if metric.is_rather_worse is is_rather]
+        steps = list(dict.fromkeys(step for metric in group for step in metric.steps))
+        where = steps[0] if len(steps) == 1 else f"{len(steps)} steps"
+        for place, metric in enumerate(group):
+            link = ", " if place else f"{'; ' if line else ''}{word} in {where}: "
+            longer = f"{line}{link}{metric.text}"
+            rest = len(unknown) - named
+            most_columns = COLUMNS - (len("; 10 more") if rest > 1 else 0)
+            if named == most or (named and len(longer) > most_columns):
+                return f"{line}; {rest} more"
+            line, named = longer, named + 1
+    return line
 
 
 def _is_rather_worse(judged: Judged) -> bool:

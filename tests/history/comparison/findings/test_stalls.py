@@ -49,6 +49,12 @@ def test_rounds_of_one_version_alone_do_not_count() -> None:
     assert only_base.text == ("0 stalls of over a second, base 2: 1 during a checkpoint, 1 unexplained")
 
 
+def test_one_stall_against_none_is_no_news() -> None:
+    runs = {("update", BASE, 1): 1, ("update", CONTENDER, 1): 2}
+    assert list(stalls({1: STALLS[1:2]}, runs, (BASE, CONTENDER))) == []
+    assert list(stalls({1: STALLS[1:2], 2: STALLS}, runs, (BASE, CONTENDER))) == []
+
+
 def test_a_chart_shows_what_was_recorded_and_nothing_else() -> None:
     rounds = [RoundSeconds(1, [900.0] * 10, [1000.0] * 10, (), (), STALLS)]
     chart = str(seconds_figure(rounds, BASE, CONTENDER, "seconds"))

@@ -34,6 +34,16 @@ def test_one_metric_is_named_and_the_rest_are_counted() -> None:
     )
 
 
+def test_what_is_probably_worse_is_no_mere_may_be() -> None:
+    metrics = [
+        Unknown("server_written_kb_per_op", ("q1",), Interval(1.0, 1.04, 1.2, 3), is_rather_worse=True),
+        Unknown("index_bytes", ("q2",), Interval(1.0, 0.9, 1.1, 3), is_rather_worse=False),
+    ]
+    assert may_be_worse(metrics) == (
+        "probably worse in q1: written (+4.0 to +20.0 %); may be worse in q2: index bytes (-10.0 to +10.0 %)"
+    )
+
+
 @given(
     st.lists(st.sampled_from(judged_metrics()), min_size=1, unique=True),
     st.lists(st.text("abcdefghij-", min_size=1, max_size=12), min_size=1, max_size=10, unique=True),
