@@ -224,7 +224,7 @@ def _run(command: argparse.ArgumentParser) -> None:
         help="engine@ref, or engine@NAME=PATH for an install prefix; the base first",
     )
     command.add_argument("--suite", help=f"{suite} (default: {USUAL_SUITE})")
-    command.add_argument("--profile", default="smoke", help="smoke (default), short or long")
+    command.add_argument("--profile", default="smoke", help="smoke (default), short, io or long")
     command.add_argument("--step", action="append", default=[], metavar="NAME", help=step)
     command.add_argument("--repetitions", type=rounds, metavar="N", help=how_many)
     command.add_argument("--until-decided", action="store_true", help=decided)
@@ -264,7 +264,7 @@ def _calibrate(command: argparse.ArgumentParser) -> None:
     clients = "client connections: each number makes a level of every step"
     command.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
     command.add_argument("--suite", default="write-heavy", help=suite)
-    command.add_argument("--profile", default="smoke", help="smoke (default), short or long")
+    command.add_argument("--profile", default="smoke", help="smoke (default), short, io or long")
     command.add_argument(
         "--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated"
     )

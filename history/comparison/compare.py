@@ -328,6 +328,7 @@ def _intervals(
         calibrated,
         exact=engines,
         layouts=session.layouts,
+        in_turn=session.options.get("mode") == "long",
     )
 
 

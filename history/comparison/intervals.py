@@ -45,8 +45,11 @@ class Intervals:
     where counts are values like others."""
     layouts: int = 0
     """The layouts on each side, which rounds took in turns; 0 where all rounds had the same build."""
-    _priors: dict[tuple[str, int | None], Mapping[str, Noise | None]] = field(default_factory=dict)
-    """By metric and by the last round that counts; None for all rounds."""
+    in_turn: bool = False
+    """Whether the steps were measured one after the other, so that those that followed a step have no part in
+    the interval by which it was decided."""
+    _priors: dict[tuple[str, int | None, str], Mapping[str, Noise | None]] = field(default_factory=dict)
+    """By metric, by the last round that counts, and by the last step that counts: None, or empty, for all."""
     _sharing: dict[str, int] = field(default_factory=dict)
     """The number of steps that share the error, cached by metric because it depends on all steps."""
 
@@ -125,12 +128,16 @@ class Intervals:
         it the verdict by which it was stopped.
         """
         until = None if self.looks is None else step.last_round(metric)
-        if (metric, until) not in self._priors:
-            self._priors[metric, until] = self._pooled(metric, until)
-        return self._priors[metric, until].get(step.step)
+        last = step.step if self.in_turn and until is not None else ""
+        key = (metric, until, last)
+        if key not in self._priors:
+            self._priors[key] = self._pooled(metric, until, last)
+        return self._priors[key].get(step.step)
 
-    def _pooled(self, metric: str, until: int | None) -> Mapping[str, Noise | None]:
-        usable = {step.step: logs for step in self.steps if (logs := step.log_ratios(metric, until))}
+    def _pooled(self, metric: str, until: int | None, last: str) -> Mapping[str, Noise | None]:
+        names = [step.step for step in self.steps]
+        counting = self.steps[: names.index(last) + 1] if last else self.steps
+        usable = {step.step: logs for step in counting if (logs := step.log_ratios(metric, until))}
         return priors_of(usable, self.calibrated(metric))
 
 

@@ -226,7 +226,7 @@ def _words(
     words += _defined(session, versions[:1] if calibrates else versions)
     if calibrates:
         return [*words, "--rounds", str(session.repetitions), str(versions[0])]
-    words += _durations(session, profile)
+    words += _durations(session, profile, how)
     words += _rounds(session, profile) if how is None else _chosen(session, how, len(versions))
     words += ["--durability", session.durability] if session.durability != "relaxed" else []
     words += ["--alone"] if len(versions) == 1 else []
@@ -254,10 +254,12 @@ def _is_calibration(session: Session, versions: Sequence[Version], profile: "Pro
     return twin == replace(version, variant=name) and is_plain and as_profile
 
 
-def _durations(session: Session, profile: "Profile") -> list[str]:
+def _durations(session: Session, profile: "Profile", how: Sequence[str] | None = None) -> list[str]:
     options, words = session.options, []
-    if options.get("mode", profile.mode) != profile.mode:
-        words += ["--mode", str(options["mode"])]
+    # A counted pass starts from the loaded data, which long mode does not keep.
+    mode = "rounds" if how is not None and tuple(how) == COUNTED else options.get("mode", profile.mode)
+    if mode != profile.mode:
+        words += ["--mode", str(mode)]
     if options.get("seconds", profile.seconds) != profile.seconds:
         words += ["--seconds", f"{options['seconds']}"]
     return words
@@ -291,8 +293,7 @@ def _chosen(session: Session, how: Sequence[str], versions: int) -> list[str]:
     if tuple(how) == COUNTED:
         return list(how)
     layouts = ["--layouts", str(session.layouts)] if session.layouts else []
-    is_long = session.options.get("mode") == "long"
-    return [*(() if tuple(how) == DECIDED and (versions == 1 or is_long) else how), *layouts]
+    return [*(() if tuple(how) == DECIDED and versions == 1 else how), *layouts]
 
 
 def _is_until_decided(session: Session) -> bool:

@@ -145,7 +145,7 @@ def report(
 def table(request: Request, noise: Mapping[str, StepNoise]) -> Iterator[str]:
     """Yield the noise of each step, and the smallest detectable changes in few and in the most rounds."""
     few = max(MINIMUM_REPETITIONS, request.profile.repetitions)
-    most = max(request.profile.most_rounds, few)
+    most = max(replace(request, until_decided=True).most_rounds, few)
     steps, confidence = len(request.steps), CONFIDENCE / 100
     designs = {
         few: Design.fixed(few, steps, confidence),

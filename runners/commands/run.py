@@ -119,7 +119,8 @@ def request_of(arguments: argparse.Namespace) -> Request:
     versions = tuple(dict.fromkeys(arguments.versions))
     variants = variants_of(arguments)
     require_defined(versions, variants)
-    exact = _exact(arguments)
+    decides = _decides(arguments, profile)
+    exact = _exact(arguments, profile, decides=decides)
     steps = suite.select(tuple(arguments.step), arguments.profile, arguments.clients)
     request = Request(
         versions=versions,
@@ -127,9 +128,9 @@ def request_of(arguments: argparse.Namespace) -> Request:
         profile_name=arguments.profile,
         steps=counted_once(steps) if exact is Exact.ONLY else steps,
         repetitions=arguments.repetitions or _repetitions(profile, exact, arguments.layouts),
-        until_decided=_decides(arguments),
+        until_decided=decides,
         budget_seconds=None if arguments.budget is None else arguments.budget * 60,
-        has_deadline=_decides(arguments) and arguments.budget is not None,
+        has_deadline=decides and arguments.budget is not None,
         mode=None if arguments.mode is None else Mode(arguments.mode),
         keep_disturbed=arguments.keep_disturbed,
         perf=_sampled(arguments),
@@ -178,13 +179,7 @@ def _require_consistent(request: Request) -> None:
         raise RequestError(
             "a counted pass starts from the loaded data, which long mode does not keep",
             where="--exact-only",
-            hint="use --profile smoke or short",
-        )
-    if request.until_decided and request.profile.mode is Mode.LONG:
-        raise RequestError(
-            "long mode measures a fixed number of blocks and cannot run until verdicts are decided",
-            where="--until-decided",
-            hint="omit --until-decided, or use --mode rounds",
+            hint="add --mode rounds, or use --profile smoke or short",
         )
 
 
@@ -210,18 +205,18 @@ def _require_base(request: Request, *, is_alone: bool) -> None:
         )
 
 
-def _exact(arguments: argparse.Namespace) -> Exact:
+def _exact(arguments: argparse.Namespace, profile: Profile, *, decides: bool) -> Exact:
     if arguments.exact_only:
         return Exact.ONLY
-    if arguments.no_exact:
+    if arguments.no_exact or Mode(arguments.mode or profile.mode) is Mode.LONG:
         return Exact.NO
-    return Exact.FIRST if _decides(arguments) and arguments.budget is not None else Exact.BESIDE
+    return Exact.FIRST if decides and arguments.budget is not None else Exact.BESIDE
 
 
-def _decides(arguments: argparse.Namespace) -> bool:
+def _decides(arguments: argparse.Namespace, profile: Profile) -> bool:
     """Return whether rounds go on until verdicts stand, which a budget is for."""
     has_rounds = not (arguments.exact_only or arguments.alone)
-    return arguments.until_decided or (has_rounds and arguments.budget is not None)
+    return arguments.until_decided or (has_rounds and (arguments.budget is not None or profile.until_decided))
 
 
 def _repetitions(profile: Profile, exact: Exact, layouts: int) -> int:

@@ -158,6 +158,8 @@ class Request:
     @property
     def passes(self) -> int:
         """The counted passes that every step gets."""
+        if self.profile.mode is Mode.LONG:
+            return 0  # a pass starts from the loaded data, which long mode does not keep
         if self.exact in (Exact.ONLY, Exact.DRIVEN):
             return self.repetitions
         if self.exact is Exact.FIRST:
@@ -186,7 +188,11 @@ class Request:
         """The most rounds that a step gets."""
         if self.exact is Exact.ONLY:
             return max(self.repetitions, MAX_PASSES)  # for pairs of passes that do not decide
-        return max(self.profile.most_rounds, self.least_rounds) if self.until_decided else self.repetitions
+        if not self.until_decided:
+            return self.repetitions
+        profile = self.profile
+        most = profile.blocks if profile.mode is Mode.LONG else profile.most_rounds
+        return max(most, self.least_rounds)
 
     @property
     def limit_seconds(self) -> float:

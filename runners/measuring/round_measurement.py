@@ -27,7 +27,7 @@ from suites.sizing import Sizes, fit_together, max_transactions, this_machine
 from suites.slices import Schedule, mirrored
 from suites.turns.connects import connect_values
 from suites.turns.failures import CensoredError, ServerDiedError
-from suites.turns.run import run_slices
+from suites.turns.run import bring_to_rest, run_slices
 
 MeasuredRound = tuple[list[Measurement], tuple[str, ...]]
 """The measurement of each version, in the order of the versions, and the reasons why the round is
@@ -151,11 +151,18 @@ class RoundMeasurement:
         return [{**took[place], **connects[place]} for place in places]
 
     def on_running_servers(
-        self, versions: Sequence[MeasuredVersion], step: Step, share: Share, *, is_last: bool = True
+        self,
+        versions: Sequence[MeasuredVersion],
+        step: Step,
+        share: Share,
+        *,
+        is_last: bool = True,
+        profiles: bool = True,
     ) -> MeasuredRound:
         """Measure the slices of a round on servers that are up; only the last round of a step resets them.
 
-        After a step that only reads there is nothing to reset. Raises ServerDiedError and CensoredError.
+        After a step that only reads there is nothing to reset. Profiles in slices of their own are taken of a
+        round that `profiles`. Raises ServerDiedError and CensoredError.
         """
         watch = DisturbanceWatch(lambda: [os.getpid()])
         watch.begin()
@@ -164,7 +171,7 @@ class RoundMeasurement:
             for version in versions:
                 bind(version.server.pid, cores)
         settle = self.request.profile.settle_seconds if is_last else 0.0
-        profiling = self.profiling if is_last or (self.profiling and self.profiling.during) else None
+        profiling = self.profiling if profiles or (self.profiling and self.profiling.during) else None
         own = OWN_ROUNDS.get(self.request.suite.generator)
         with contextlib.ExitStack() as companions:
             servers = [
@@ -191,6 +198,25 @@ class RoundMeasurement:
             replace(measurement, values={**measurement.values, **metrics}) for measurement in measurements
         ]
         return at_equal_work(watched), disturbance.reasons(self.limits)
+
+    def bring_to_rest(self, versions: Sequence[MeasuredVersion], step: Step, number: int) -> tuple[str, ...]:
+        """Reset servers after round `number` of a step, check their data, and return what was not reset.
+
+        Raises ServerDiedError.
+        """
+        warnings = bring_to_rest(
+            [version.server for version in versions],
+            step,
+            number,
+            self.request.profile.settle_seconds,
+            self.checks,
+            [version.committed for version in versions],
+        )
+        return tuple(
+            f"{version.name}: {text}"
+            for version, texts in zip(versions, warnings, strict=True)
+            for text in texts
+        )
 
     def _with_companions(
         self, version: MeasuredVersion, place: int, step: Step, until: contextlib.ExitStack

@@ -1,6 +1,5 @@
 """Scheduling: which step is measured when, until verdicts stand or the time budget is exhausted."""
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,25 +14,18 @@ from runners.measuring.durations.deadline import Deadline
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import Layouts
+from runners.measuring.long_mode.blocks import Blocks
 from runners.measuring.passes.counted_passes import CountedPasses
 from runners.measuring.request import Exact, Request, counted_once, is_slowly_counted
 from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import MeasuredVersion, Serve
-from suites.generators.load import Share
-from suites.keys.profile import Mode, Profile
+from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.lifecycle import keep_log
 from suites.measurement import Measurement
 from suites.server import ServerError
-from suites.sizing import max_transactions
-from suites.slices import Schedule
-
-MIN_BLOCK_SECONDS = 10.0
-"""The shortest time in seconds that a version is measured in one block of long mode, unless its step is
-shorter."""
-
 
 SLOW_PASS_SECONDS = 120.0
 """A guess, before the first one: what a pass of servers that start slowly under callgrind takes."""
@@ -95,8 +87,8 @@ class Rounds:
                     self._load(version)
                 self._require_loaded(versions)
                 if self.request.profile.mode is Mode.LONG:
-                    self._measure_blocks(versions, task)
-                    return True
+                    blocks = Blocks(self.request, self.measurement, self.policy, self.progress)
+                    return blocks.run(versions, began, task)
                 deadline = Deadline(self.request, began, time.monotonic)
                 self._count_first(versions, deadline, task)
                 last: dict[str, int] = {}
@@ -246,36 +238,6 @@ class Rounds:
     def _needs_passes(self, step: Step, versions: Sequence[MeasuredVersion]) -> bool:
         return self.passes is not None and self.passes.need_more(step, versions)
 
-    # --- long mode: the servers stay up, and each step starts from the data that the previous one left
-
-    def _measure_blocks(self, versions: Sequence[MeasuredVersion], task: ProgressTask) -> None:
-        """Measure blocks of slices in the order A B B A, so that the base is measured first and last."""
-        profile = self.request.profile
-        turns = _turns_per_block(profile)
-        blocks = max(1, round(profile.seconds / profile.slice_seconds / 2 / turns))
-        total, done = blocks * len(self.request.steps), 0
-        for step in self.request.steps:
-            transactions = max_transactions(step, self.measurement.sizes)
-            for block in range(1, blocks + 1):
-                task.rename(f"{step.name}, block {block} of {blocks}")
-                part = None if transactions is None else max(1, transactions // blocks)
-                self._measure_block(block, step, versions, part, is_last=block == blocks)
-                done += 1
-                task.update(done, total)
-
-    def _measure_block(
-        self, block: int, step: Step, versions: Sequence[MeasuredVersion], part: int | None, *, is_last: bool
-    ) -> None:
-        profile = self.request.profile
-
-        def measure(active: Sequence[MeasuredVersion]) -> MeasuredRound:
-            order = (*range(len(active)), *reversed(range(len(active)))) * _turns_per_block(profile)
-            done = (block - 1) * (part or 0)
-            share = Share(Schedule(profile.slice_seconds, order), block, part, done, profile.limit_seconds)
-            return self.measurement.on_running_servers(active, step, share, is_last=is_last)
-
-        self.policy.carry_out(block, step, versions, measure, servers_stay_up=True)
-
     def _load(self, version: MeasuredVersion) -> None:
         self.measurement.load(version)
         if version.broken is not None:
@@ -302,9 +264,3 @@ class Rounds:
 def _nothing_but_a_pass(active: Sequence[MeasuredVersion]) -> MeasuredRound:
     """Return the measurements of a round without slices, to which its counted pass is added."""
     return [Measurement({}, ()) for _ in active], ()
-
-
-def _turns_per_block(profile: Profile) -> int:
-    """How often one block of long mode repeats the order A B B A; every block opens new connections."""
-    seconds = min(profile.seconds, MIN_BLOCK_SECONDS)
-    return max(1, math.ceil(seconds / profile.slice_seconds / 2 - 1e-9))

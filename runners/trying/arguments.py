@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     add("--extension", metavar="NAME=REPO", help=extension)
     add("--server", metavar="VERSION", help="the Postgres that the extension is tried on: postgres@18.6")
     add("--suite", help=f"name or folder of the suite (default: {USUAL_SUITE})")
-    add("--profile", default="smoke", help="how long and large: smoke (default) or short")
+    add("--profile", default="smoke", help="how long and large: smoke (default), short or io")
     add("--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated")
     clients = "client connections, such as 1,8,64, instead of the suite's levels"
     add("--clients", type=levels, default=(), metavar="N,N...", help=clients)

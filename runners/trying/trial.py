@@ -25,6 +25,7 @@ from runners.trying.sides import Sides, TryError
 from suites.counting.engines import COUNTED
 from suites.definition import Suite
 from suites.generators.registry import build_programs_of
+from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.metric_names import INSTRUCTIONS
 
@@ -160,6 +161,9 @@ def steps_in_doubt(store: Store, sides: Sides, counted: SessionOutcome | None) -
 
 def _can_count(asked: TrialRequest, progress: Progress) -> bool:
     """Return whether the steps can be counted; if not, the reason is reported."""
+    if asked.suite.profile(asked.profile_name).mode is Mode.LONG:
+        progress.note("no exact counts: a pass starts from the loaded data, which long mode does not keep")
+        return False
     try:
         callgrind_of(counted_request(asked), progress)
     except TidemarkError as error:

@@ -172,11 +172,11 @@ def _way_out(*, is_root: bool) -> str:
     if is_root:
         return (
             "run Tidemark outside of the container, or give that a writable /sys/fs/cgroup of its own "
-            "(docker: --privileged --cgroupns=private); or omit --memory"
+            "(docker: --privileged --cgroupns=private); or no memory: neither --memory nor --profile io"
         )
     return (
         "run it as root, or where systemd delegates control groups: systemd-run --user --scope "
-        "-p Delegate=yes ./tidemark ...; or omit --memory"
+        "-p Delegate=yes ./tidemark ...; or no memory: neither --memory nor --profile io"
     )
 
 

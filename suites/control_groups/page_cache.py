@@ -24,7 +24,7 @@ def require_page_cache(folder: Path, kind: str) -> None:
         raise LimitError(
             f"memory of servers cannot be limited on {UNCACHED_NOWHERE[kind]}",
             where=str(folder),
-            hint="set TIDEMARK_HOME to a folder on a disk, or omit --memory",
+            hint="set TIDEMARK_HOME to a folder on a disk; or no memory: neither --memory nor --profile io",
         )
 
 

@@ -1,5 +1,6 @@
 """A profile of a suite.toml: how long and at what size the suite is run."""
 
+import math
 from enum import StrEnum
 from typing import Annotated
 
@@ -72,8 +73,13 @@ class Profile(Strict):
     """With --perf, how long each version is profiled at the end of a round."""
     repetitions: Count = Field(ge=1, le=MAX_ROUNDS)
     """Rounds of each step; in mode long, the length of the step determines them."""
+    block_seconds: Number = Field(default=10, gt=0, le=LONGEST_SECONDS)
+    """In mode long, how long each version works at least in a block, which is recorded as one round."""
+    until_decided: bool = Field(default=False, strict=True)
+    """Whether sessions measure until their steps are decided, as with --until-decided."""
     most_rounds: Count = Field(default=20, ge=3, le=MAX_ROUNDS)
-    """With --until-decided, the most rounds of a step that has no verdict yet."""
+    """With --until-decided, the most rounds of a step that has no verdict yet; in mode long, `seconds`
+    determines them."""
     budget_minutes: Number = Field(default=30, gt=0, le=LONGEST_BUDGET_MINUTES)
     """With --until-decided, for how long after its first round a session starts further rounds."""
     data_to_memory: Number = Field(gt=0, le=MAX_SHARE)
@@ -100,6 +106,17 @@ class Profile(Strict):
     """Whether a copy of the loaded data of each version is kept for later sessions; only in rounds mode."""
     counted_passes: Count = Field(default=0, ge=0, le=MAX_ROUNDS)
     """How many of the first rounds of a step have a counted pass, unless the session says otherwise."""
+
+    @property
+    def turns_per_block(self) -> int:
+        """How often one block of mode long repeats the order A B B A; every block opens new connections."""
+        seconds = min(self.seconds, self.block_seconds)
+        return max(1, math.ceil(seconds / self.slice_seconds / 2 - 1e-9))
+
+    @property
+    def blocks(self) -> int:
+        """The blocks of a step in mode long, at most."""
+        return max(1, round(self.seconds / self.slice_seconds / 2 / self.turns_per_block))
 
     @model_validator(mode="after")
     def _ordered(self) -> "Profile":

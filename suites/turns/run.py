@@ -69,10 +69,7 @@ def run_slices(
     for turn in turns:
         turn.count_committed()
     if resets:
-        _reset_in_turn(turns, share.round)
-        if checks is not None:
-            for turn in turns:
-                turn.check(checks)
+        _reset_and_check(turns, share.round, checks)
     time.sleep(settle_seconds)
     return [turn.measurement() for turn in turns]
 
@@ -89,6 +86,24 @@ def _told(share: Share, samplers: Sequence[ServerSampler]) -> Share:
             sampler.slice_of(place)
 
     return replace(share, begins=begins, works=works)
+
+
+def bring_to_rest(
+    servers: Sequence[Server],
+    step: Step,
+    round_: int,
+    settle_seconds: float,
+    checks: DataChecks | None,
+    committed: Sequence[Counter[str]],
+) -> list[Sequence[str]]:
+    """Reset servers, one after the other, and check their data, after the last round of a step.
+
+    `committed` is that of `run_slices`. Return the warnings of each server. Raises ServerDiedError.
+    """
+    turns = [Turn(place, server, step, committed[place]) for place, server in enumerate(servers)]
+    _reset_and_check(turns, round_, checks)
+    time.sleep(settle_seconds)
+    return [turn.reset_warnings for turn in turns]
 
 
 def _load(
@@ -130,11 +145,14 @@ def _profile_after(
         turn.profiled = profile
 
 
-def _reset_in_turn(turns: Sequence[Turn], round_: int) -> None:
-    """Reset one server after the other.
+def _reset_and_check(turns: Sequence[Turn], round_: int, checks: DataChecks | None) -> None:
+    """Reset one server after the other, then ask the checks of their data.
 
     The order is reversed in every other round, because servers that wait already clean up in the background:
     otherwise, the last one would always have the least work left.
     """
     for turn in turns if round_ % 2 else reversed(turns):
         turn.reset()
+    if checks is not None:
+        for turn in turns:
+            turn.check(checks)

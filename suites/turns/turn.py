@@ -120,6 +120,11 @@ class Turn:
         """Reset the server. A reset that fails is only a warning."""
         self._reset = self._ask(self._reset_or_warn)
 
+    @property
+    def reset_warnings(self) -> Sequence[str]:
+        """Why the server was not reset; empty if it was, and before that."""
+        return self._warnings
+
     def check(self, checks: DataChecks) -> None:
         """Ask the checks of the data."""
         address, name = self.server.address, self._step.plain_name

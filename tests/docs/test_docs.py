@@ -74,10 +74,10 @@ def _plain(cell: str) -> str:
 
 def test_steps_and_profiles() -> None:
     assert list(table(METHOD, "| step | one transaction |")) == [step.name for step in WRITE_HEAVY.steps]
-    rows = table(SERVERS, "| key | smoke | short | long |")
+    rows = table(SERVERS, "| key | smoke | short | io | long |")
     others = {"title", "scale", "tables", "clients", "options", "limit_seconds", "memory", "keeps_copy"}
     assert set(rows) == ProfileKeys.model_fields.keys() - others
-    for place, name in enumerate(("smoke", "short", "long")):
+    for place, name in enumerate(("smoke", "short", "io", "long")):
         profile = WRITE_HEAVY.profile(name)
         for key, cells in rows.items():
             value = getattr(profile, key)

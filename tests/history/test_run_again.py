@@ -118,7 +118,7 @@ def definitions(draw: st.DrawFn, name: str) -> list[str]:
 def command_lines(draw: st.DrawFn) -> list[str]:
     """Draw a command line of `run`, most of which are accepted."""
     suite = draw(st.sampled_from(["write-heavy", "write-heavy", "oltp-sweep", "connections"]))
-    words = ["--suite", suite, "--profile", draw(st.sampled_from(["smoke", "short"]))]
+    words = ["--suite", suite, "--profile", draw(st.sampled_from(["smoke", "short", "io"]))]
     if suite == "write-heavy":
         chosen = draw(st.sets(st.sampled_from(["insert", "delete", "update-index@3"])))
         words += [word for step in chosen for word in ("--step", step)]
@@ -165,7 +165,7 @@ def test_what_is_printed_asks_for_the_same_again(words: list[str]) -> None:
     for how in (DECIDED, COUNTED):
         first = [str(version) for version in request.versions[:2]]
         *_, line = run_again(session, first, [request.steps[0].name], how)
-        if how == DECIDED or not (request.steps[0].clients or request.profile.mode == "long"):
+        if how == DECIDED or not request.steps[0].clients:
             other = request_of(shlex.split(line)[1:])
             assert [str(version) for version in other.versions] == first
             assert other.steps == request.steps[:1]

@@ -28,8 +28,8 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "--step", "read-only", KNOWN], "its steps are: update-inlist, update-index"),
         (["run", "--set", "io_method", KNOWN], "'io_method' is not of the form NAME=VALUE"),
         (
-            ["run", "--until-decided", "--profile", "long", KNOWN],
-            "long mode measures a fixed number of blocks",
+            ["run", "--exact-only", "--profile", "io", KNOWN],
+            "a counted pass starts from the loaded data, which long mode does not keep",
         ),
         (
             ["run", "--exact-only", "--until-decided", KNOWN],

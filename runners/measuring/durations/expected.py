@@ -17,6 +17,7 @@ from history.series.round_seconds import RecordedSeconds, recorded_seconds
 from history.store.reader import Reader
 from runners.measuring.request import PASSES, Request, counted_once, is_slowly_counted
 from runners.measuring.variants import definition_of
+from suites.keys.profile import Mode
 
 START_SECONDS = 4.0
 """A guess, for what no round is recorded of: starting and resetting a server."""
@@ -105,7 +106,27 @@ def _counts(request: Request, recorded: Recorded) -> str:
     return f"{what} about {in_words(min(whole, most))}"
 
 
+def _blocks(request: Request, recorded: Recorded) -> str:
+    """Return what the blocks of long mode take; loading and resets come on top."""
+    profile = request.profile
+    guess = START_SECONDS + 2 * profile.turns_per_block * profile.slice_seconds
+    known = [recorded.rounds.timed.get(step.name) for step in request.steps]
+    each = [(guess if seconds is None else seconds) * len(request.versions) for seconds in known]
+    guessed = ", a guess" if None in known else ""
+    steps = counted(len(request.steps), "step")
+    if request.until_decided:
+        return (
+            f"blocks of {steps} about {in_words(sum(each) / len(each))} each{guessed}, "
+            f"{request.least_rounds} to {request.most_rounds} of them in a step until it is decided"
+        )
+    return (
+        f"{counted(profile.blocks, 'block')} of {steps} about {in_words(sum(each) * profile.blocks)}{guessed}"
+    )
+
+
 def _rounds(request: Request, recorded: Recorded) -> str:
+    if request.profile.mode is Mode.LONG:
+        return _blocks(request, recorded)
     profile, versions = request.profile, len(request.versions)
     guess = START_SECONDS + profile.seconds + profile.warm_seconds
     known = [recorded.rounds.timed.get(step.name) for step in request.steps]

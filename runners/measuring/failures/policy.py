@@ -98,10 +98,10 @@ class FailurePolicy:
                 return
             except ServerDiedError as error:
                 failed = active if error.place is None else [active[error.place]]
-                self._record_deaths(failed, step, number, error, started)
                 if servers_stay_up:
-                    for version in failed:
-                        version.broken = str(error)
+                    self.exclude(failed, step, number, error, started)
+                else:
+                    self._record_deaths(failed, step, number, error, started)
                 done |= {version.name for version in failed}
                 continue
             if reasons and repeats_left:
@@ -114,6 +114,21 @@ class FailurePolicy:
             self.recorder.record_round(step, number, active, measurements, reasons, started)
             self.verdicts.add(step.name, number, values)
             return
+
+    def exclude(
+        self,
+        failed: Sequence[MeasuredVersion],
+        step: Step,
+        number: int,
+        error: ServerDiedError,
+        started: datetime | None = None,
+    ) -> None:
+        """Record that versions failed in a round, and exclude them from the rest of the session."""
+        self._record_deaths(failed, step, number, error, started or _now())
+        for version in failed:
+            version.broken = str(error)
+            for other in self.recorder.request.steps:
+                self.verdicts.drop(version.name, other.name)
 
     def _with_fixed_work(
         self, number: int, step: Step, active: Sequence[MeasuredVersion], measurements: list[Measurement]

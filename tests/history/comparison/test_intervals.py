@@ -52,6 +52,16 @@ NOISY = step_of("write@64", [0.08, 0.09, 0.085, 0.075])
 logs = st.lists(st.floats(-0.2, 0.2), min_size=3, max_size=20)
 
 
+def test_steps_that_followed_a_decided_one_lend_it_no_noise() -> None:
+    first, second = step_of("first", ONE.log_ratios("qps") or ()), step_of("second", [0.2, -0.2, 0.1, -0.3])
+    alone = Intervals([first], 0.98, UNTIL_DECIDED, in_turn=True)
+    both = Intervals([first, second], 0.98, UNTIL_DECIDED, in_turn=True)
+    at_once = Intervals([first, second], 0.98, UNTIL_DECIDED)
+    found = [intervals._prior(step, "qps") for intervals in (alone, both, at_once) for step in [first]]
+    assert found[0] == found[1] != found[2]
+    assert both._prior(second, "qps") == at_once._prior(second, "qps")
+
+
 # --- a number of rounds that was fixed beforehand
 
 

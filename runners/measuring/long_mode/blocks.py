@@ -1,0 +1,110 @@
+"""The blocks of long mode: which step is measured how long, until verdicts stand or time is up."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from build.progress import Progress, ProgressTask
+from runners.measuring.durations.deadline import Deadline
+from runners.measuring.failures.policy import FailurePolicy
+from runners.measuring.request import Request
+from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
+from runners.measuring.session_versions import MeasuredVersion
+from suites.generators.load import Share
+from suites.keys.step import Step
+from suites.sizing import max_transactions
+from suites.slices import Schedule
+from suites.turns.failures import ServerDiedError
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a session, step by step; each is recorded as one round."""
+
+    request: Request
+    measurement: RoundMeasurement
+    policy: FailurePolicy
+    progress: Progress
+
+    @property
+    def most(self) -> int:
+        """The most blocks of a step."""
+        request = self.request
+        return request.most_rounds if request.until_decided else request.profile.blocks
+
+    @property
+    def least(self) -> int:
+        """The blocks that every step gets, if the budget allows."""
+        return self.request.least_rounds if self.request.until_decided else self.most
+
+    def run(self, versions: Sequence[MeasuredVersion], began: float, task: ProgressTask) -> bool:
+        """Measure all steps; return whether there was time for it.
+
+        `began` is when the session began, by time.monotonic. Each step may take its share of what is left of
+        the budget, so that the first ones leave some to the others.
+        """
+        steps, deadline, had_time = self.request.steps, Deadline(self.request, began, time.monotonic), True
+        for place, step in enumerate(steps):
+            deadline.share_among(len(steps) - place)
+            last = self._measure_step(step, versions, deadline, task)
+            had_time = had_time and not deadline.passed
+            if last and self.request.until_decided and last < self.most and not step.reads_only:
+                task.rename(f"{step.name}: reset")
+                self._rest(step, last, versions)
+            task.update(place + 1, len(steps))
+        if not had_time:
+            self.progress.note("the time budget is used up; steps without a verdict stay open")
+        return had_time
+
+    def _measure_step(
+        self, step: Step, versions: Sequence[MeasuredVersion], deadline: Deadline, task: ProgressTask
+    ) -> int:
+        """Measure the blocks of a step, and return the number of the last one; 0 if there was no time."""
+        transactions = max_transactions(step, self.measurement.sizes)
+        part = None if transactions is None else max(1, transactions // self.most)
+        for block in range(1, self.most + 1):
+            if not deadline.allows(block):
+                return block - 1
+            task.rename(f"{step.name}, block {block} of {self._most_in_words}")
+            is_new, started = not self.policy.recorder.recorded_versions(step, block), time.monotonic()
+            self._measure_block(block, step, versions, part)
+            if is_new:
+                deadline.take(time.monotonic() - started)
+            decides = self.request.until_decided and block >= self.least
+            if decides and not self.policy.verdicts.open_steps([step.name], block):
+                return block
+        return self.most
+
+    @property
+    def _most_in_words(self) -> str:
+        return f"at most {self.most}" if self.request.until_decided else f"{self.most}"
+
+    def _measure_block(
+        self, block: int, step: Step, versions: Sequence[MeasuredVersion], part: int | None
+    ) -> None:
+        """Measure slices in the order A B B A, so that the base is measured first and last."""
+        profile = self.request.profile
+
+        def measure(active: Sequence[MeasuredVersion]) -> MeasuredRound:
+            order = (*range(len(active)), *reversed(range(len(active)))) * profile.turns_per_block
+            done = (block - 1) * (part or 0)
+            share = Share(Schedule(profile.slice_seconds, order), block, part, done, profile.limit_seconds)
+            is_last, profiles = block == self.most, block == self.least
+            return self.measurement.on_running_servers(
+                active, step, share, is_last=is_last, profiles=profiles
+            )
+
+        self.policy.carry_out(block, step, versions, measure, servers_stay_up=True)
+
+    def _rest(self, step: Step, last: int, versions: Sequence[MeasuredVersion]) -> None:
+        """Reset the servers after a step of which nobody knew which block would be its last one."""
+        while active := [version for version in versions if version.exclusion_reason(step.name) is None]:
+            try:
+                warnings = self.measurement.bring_to_rest(active, step, last)
+            except ServerDiedError as error:
+                failed = active if error.place is None else [active[error.place]]
+                self.policy.exclude(failed, step, last + 1, error)
+                continue
+            for warning in warnings:
+                self.progress.note(f"{step.name}: {warning}")
+            return
