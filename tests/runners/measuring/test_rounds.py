@@ -13,7 +13,6 @@ from history.stats.repeated_intervals import Design
 from history.store.records import Run, RunStatus
 from history.store.resume import Recorded, recorded
 from runners.measuring import round_measurement
-from runners.measuring.durations.deadline import Deadline
 from runners.measuring.failures.policy import MAX_DISTURBED, MAX_FAILURES, FailurePolicy
 from runners.measuring.layouts import Layouts
 from runners.measuring.request import Request
@@ -268,78 +267,6 @@ def test_a_version_that_cannot_run_a_step_keeps_it_not_open(journal: Journal) ->
     journal.dies_in = {"18.6 update-index": 99}
     carry_out(journal, (OLD, NEW), 3, until_decided=True)
     assert len(journal.rounds_of("17.11", "update-index")) == 3
-
-
-@pytest.mark.parametrize(("seconds", "blocks"), [(2.0, 1), (30.0, 3), (100.0, 10)])
-def test_long_mode_keeps_the_servers_up_and_measures_the_base_first_and_last(
-    journal: Journal, seconds: float, blocks: int
-) -> None:
-    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=seconds)
-    slices = round(seconds / blocks / SUITE.profile("smoke").slice_seconds)
-    assert {share.schedule.order for share in journal.shares} == {(0, 1, 1, 0) * (slices // 2)}
-    assert journal.rounds_of("18.6", "delete") == [(i, RunStatus.FINISHED) for i in range(1, blocks + 1)]
-    assert not [line for line in journal.lines if line.startswith(("restore", "keep"))]
-    # After the loading there is one reset of each version after each step, not after each block.
-    assert journal.lines.count("reset 18.6") == 1 + len(STEPS)
-    deletes = journal.shares[blocks:]
-    assert [share.done_before for share in deletes] == [
-        place * (share.transactions or 0) for place, share in enumerate(deletes)
-    ]
-
-
-def test_a_server_that_dies_in_long_mode_is_out_of_the_session(journal: Journal) -> None:
-    journal.dies_in = {"18.6 update-index": 1}
-    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=30.0)
-    assert {status for _, status in journal.rounds_of("18.6", "delete")} == {RunStatus.FAILED}
-    assert {status for _, status in journal.rounds_of("17.11", "delete")} == {RunStatus.FINISHED}
-
-
-def test_long_mode_ends_a_step_that_is_decided_and_resets_its_servers_then(journal: Journal) -> None:
-    journal.speed = {"18.6": 0.7}
-    carry_out(journal, (OLD, NEW), 3, mode=Mode.LONG, seconds=100.0, until_decided=True)
-    for step in STEPS:
-        assert journal.rounds_of("18.6", step.name) == [(i, RunStatus.FINISHED) for i in (1, 2, 3)]
-    resets = [place for place, line in enumerate(journal.lines) if line == "reset 18.6"][1:]
-    runs = [place for place, line in enumerate(journal.lines) if line.startswith("run")]
-    assert [sum(run < reset for run in runs) for reset in resets] == [3, 6]
-
-
-def test_long_mode_measures_an_open_step_for_its_seconds_at_most(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(SequentialVerdicts, "open_steps", lambda self, steps, number: list(steps))
-    carry_out(journal, (OLD, NEW), 3, mode=Mode.LONG, seconds=100.0, until_decided=True)
-    assert [len(journal.rounds_of("18.6", step.name)) for step in STEPS] == [10, 10]
-    assert journal.lines.count("reset 18.6") == 1 + len(STEPS)
-
-
-def test_long_mode_waits_for_no_verdict_on_a_server_that_died(journal: Journal) -> None:
-    journal.dies_in = {"18.6 update-index": 1}
-    carry_out(journal, (OLD, NEW), 3, mode=Mode.LONG, seconds=100.0, until_decided=True)
-    assert [len(journal.rounds_of("17.11", step.name)) for step in STEPS] == [3, 3]
-    assert journal.lines.count("reset 17.11") == 1 + len(STEPS)
-
-
-def test_steps_of_long_mode_share_the_budget() -> None:
-    request = Request(
-        (OLD.version, NEW.version),
-        SUITE,
-        "io",
-        STEPS,
-        5,
-        until_decided=True,
-        budget_seconds=100.0,
-        has_deadline=True,
-    )
-    now = [0.0]
-    deadline = Deadline(request, 0.0, lambda: now[0])
-    deadline.share_among(2)
-    assert deadline.left_seconds == 50
-    now[0] = 60.0
-    assert not deadline.allows(1)
-    deadline.share_among(1)
-    assert deadline.left_seconds == 40
-    assert deadline.allows(1)
 
 
 @pytest.mark.parametrize(
