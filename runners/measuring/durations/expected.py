@@ -111,17 +111,15 @@ def _blocks(request: Request, recorded: Recorded) -> str:
     profile = request.profile
     guess = START_SECONDS + 2 * profile.turns_per_block * profile.slice_seconds
     known = [recorded.rounds.timed.get(step.name) for step in request.steps]
-    each = [(guess if seconds is None else seconds) * len(request.versions) for seconds in known]
+    of_steps = [(guess if seconds is None else seconds) * len(request.versions) for seconds in known]
     guessed = ", a guess" if None in known else ""
     steps = counted(len(request.steps), "step")
     if request.until_decided:
         return (
-            f"blocks of {steps} about {in_words(sum(each) / len(each))} each{guessed}, "
+            f"blocks of {steps} about {in_words(sum(of_steps) / len(of_steps))} each{guessed}, "
             f"{request.least_rounds} to {request.most_rounds} of them in a step until it is decided"
         )
-    return (
-        f"{counted(profile.blocks, 'block')} of {steps} about {in_words(sum(each) * profile.blocks)}{guessed}"
-    )
+    return f"{counted(profile.blocks, 'block')} of {steps} about {in_words(sum(of_steps) * profile.blocks)}{guessed}"
 
 
 def _rounds(request: Request, recorded: Recorded) -> str:
