@@ -119,7 +119,8 @@ def _blocks(request: Request, recorded: Recorded) -> str:
             f"blocks of {steps} about {in_words(sum(of_steps) / len(of_steps))} each{guessed}, "
             f"{request.least_rounds} to {request.most_rounds} of them in a step until it is decided"
         )
-    return f"{counted(profile.blocks, 'block')} of {steps} about {in_words(sum(of_steps) * profile.blocks)}{guessed}"
+    whole = in_words(sum(of_steps) * profile.blocks)
+    return f"{counted(profile.blocks, 'block')} of {steps} about {whole}{guessed}"
 
 
 def _rounds(request: Request, recorded: Recorded) -> str:

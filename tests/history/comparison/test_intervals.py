@@ -57,9 +57,14 @@ def test_steps_that_followed_a_decided_one_lend_it_no_noise() -> None:
     alone = Intervals([first], 0.98, UNTIL_DECIDED, in_turn=True)
     both = Intervals([first, second], 0.98, UNTIL_DECIDED, in_turn=True)
     at_once = Intervals([first, second], 0.98, UNTIL_DECIDED)
-    found = [intervals._prior(step, "qps") for intervals in (alone, both, at_once) for step in [first]]
-    assert found[0] == found[1] != found[2]
-    assert both._prior(second, "qps") == at_once._prior(second, "qps")
+    found = [intervals.of(first, "qps") for intervals in (alone, both, at_once)]
+    # The error is shared by the number of steps, which is another one.
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].error == found[1].error
+    assert found[2] is not None
+    assert found[2].error != found[1].error
+    assert both.of(second, "qps") == at_once.of(second, "qps")
 
 
 # --- a number of rounds that was fixed beforehand
