@@ -16,6 +16,7 @@ from build.build import Build
 from build.build_spec import FORMAT, BuildSpec, Patch, build_spec, read_patches
 from build.cache import damage, failures, store
 from build.cache.answers import KeptAnswers
+from build.cache.pruning import mark_used
 from build.engines import git_ref
 from build.files import make_folder
 from build.home import Home
@@ -82,6 +83,7 @@ def provide(
     read = read_patches(patches)
     if build is not None:
         progress.note(f"{version}: from the build cache: {build.prefix.name}{_namesakes(build, home)}")
+        mark_used(home, build)
         return build
     obtained = source.obtain(version, home, progress, git_source)
     options = CompileOptions(jobs or host.cores(), host.ccache_program() if use_ccache else None)
@@ -89,7 +91,9 @@ def provide(
     if again:
         failures.forget(home, spec)
     build = None if relinks else _imported(version, obtained, home, read, choices)
-    return build or _compile_once(spec, home, progress, options)
+    build = build or _compile_once(spec, home, progress, options)
+    mark_used(home, build)
+    return build
 
 
 def lookup(

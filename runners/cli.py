@@ -19,6 +19,7 @@ from runners.exit_codes import INTERRUPTED, TROUBLE
 from runners.occupancy.arguments import add_wait
 from runners.own_version import own_version
 from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
+from runners.retention.arguments import add_data
 from runners.standard_streams import OutputError, discard_output
 from runners.values import LAYOUTS_HELP, count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants
@@ -28,7 +29,11 @@ PLAN = ROOT / "runners/nightly.toml"
 UNREAD = 141
 """The exit code of a program that SIGPIPE ended: 128 and its number."""
 
-ELSEWHERE = {"try": "runners.trying.entry", "suite": "runners.own_workload.command"}
+ELSEWHERE = {
+    "try": "runners.trying.entry",
+    "suite": "runners.own_workload.command",
+    "data": "runners.retention.data_command",
+}
 """The modules of commands with a folder of their own."""
 
 Command = Callable[[argparse.Namespace], int]
@@ -161,7 +166,7 @@ def parser() -> argparse.ArgumentParser:
     _report(commands.add_parser("report", help="write the report site: all results as pages with charts"))
     _history(commands.add_parser("history", help="show, judge, export, merge and back up the history"))
     _suite(commands.add_parser("suite", help="list the suites made from own files, or keep one by a name"))
-    _data(commands.add_parser("data", help="list or delete the kept copies of loaded data"))
+    add_data(commands.add_parser("data", help="list or delete the kept copies of loaded data"))
     _completion(
         commands.add_parser("completion", help="print what a shell needs to complete commands and options")
     )
@@ -170,7 +175,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _build(command: argparse.ArgumentParser) -> None:
-    what = "engine@ref; or: export FOLDER VERSION..., import FILE..."
+    what = "engine@ref; or: export FOLDER VERSION..., import FILE..., list, prune [20GB] [30d] [NAME...]"
     patch = "apply this patch before compiling; VARIANT=FILE only for engine@ref#VARIANT; can be repeated"
     command.add_argument("what", nargs="+", metavar="VERSION", help=what)
     command.add_argument("--patch", action="append", default=[], metavar="FILE", help=patch)
@@ -379,14 +384,6 @@ def _suite(command: argparse.ArgumentParser) -> None:
     save = what.add_parser("save", help="keep a suite that run --script made, to name it in plans")
     save.add_argument("suite", metavar="SUITE", help="its name, as run has printed it")
     save.add_argument("name", metavar="NAME", help="the name to give it")
-
-
-def _data(command: argparse.ArgumentParser) -> None:
-    what = command.add_subparsers(dest="what", required=True, metavar="WHAT")
-    what.add_parser("list", help="show the kept copies of loaded data, and how large they are")
-    prune = what.add_parser("prune", help="delete copies that are damaged, or whose build is gone")
-    prune.add_argument("names", nargs="*", metavar="NAME", help="delete these copies instead")
-    prune.add_argument("--all", action="store_true", help="delete all copies")
 
 
 def _completion(command: argparse.ArgumentParser) -> None:

@@ -47,7 +47,7 @@ def find(home: Home, key: str, version: Version | None = None) -> Build | None:
     A build that has lost files is none; `damaged` says which it is.
     """
     build = _of_key(home, key)
-    if build is None or _lost(build):
+    if build is None or loss_of(build):
         return None
     return replace(build, version=version) if version else build
 
@@ -55,25 +55,26 @@ def find(home: Home, key: str, version: Version | None = None) -> Build | None:
 def damaged(home: Home, key: str) -> str:
     """Return what the build with this key has lost, in words; an empty text without such a build or loss."""
     build = _of_key(home, key)
-    return _lost(build) if build is not None else ""
+    return loss_of(build) if build is not None else ""
 
 
 def _of_key(home: Home, key: str) -> Build | None:
-    for name in _names(home):
+    for name in folder_names(home):
         if name.endswith(f"-{key[:_SHORT_KEY]}"):
-            build = _read(home.builds / name)
+            build = read_folder(home.builds / name)
             if build is not None and build.key == key:
                 return build
     return None
 
 
-def _lost(build: Build) -> str:
+def loss_of(build: Build) -> str:
+    """Return what a build has lost, in words; an empty text if it is whole."""
     return damage.lost(build, (MANIFEST, IMPORTED))
 
 
 def all_builds(home: Home) -> list[Build]:
     """Return every finished build, ordered by engine, release and time of compiling."""
-    builds = [build for name in _names(home) if (build := _read(home.builds / name)) is not None]
+    builds = [build for name in folder_names(home) if (build := read_folder(home.builds / name)) is not None]
     return sorted(builds, key=lambda build: (build.version.engine, build.numbers, _built_at(build)))
 
 
@@ -170,12 +171,12 @@ def publish(tree: Path, home: Home, extra: Mapping[str, Any] | None = None) -> B
     tree.chmod(0o755)
     if extra is not None:
         (tree / IMPORTED).write_text(json.dumps(extra, indent=2) + "\n")
-    staged = _read(tree)
+    staged = read_folder(tree)
     if staged is None:
         raise StoreError("the tree has no manifest", where=str(tree / MANIFEST))
     target = home.builds / folder_name(staged.version.engine, staged.release, staged.key)
-    remains = _read(target)
-    if target.exists() and (remains is None or _lost(remains)):
+    remains = read_folder(target)
+    if target.exists() and (remains is None or loss_of(remains)):
         shutil.rmtree(target)  # The remainder of a build that was being deleted, or one that lost files.
     flush_file_system(tree)
     os.rename(tree, target)  # noqa: PTH104 # named as the system call: a single atomic rename
@@ -228,7 +229,8 @@ def _extends(build: Build, extension: str) -> bool:
     return [entry.get("name") for entry in made] == ([extension] if extension else [])
 
 
-def _names(home: Home) -> list[str]:
+def folder_names(home: Home) -> list[str]:
+    """Return the names of the folders of builds, readable or not, in order."""
     try:
         names = os.listdir(home.builds)  # noqa: PTH208 # only names are needed
     except FileNotFoundError:
@@ -270,8 +272,11 @@ def _built_at(build: Build) -> str:
     return str(build.manifest.get("built_at", ""))
 
 
-def _read(prefix: Path) -> Build | None:
-    """Return the build in a folder; None if the folder has no manifest and is therefore not a build."""
+def read_folder(prefix: Path) -> Build | None:
+    """Return the build in a folder; None if the folder has no manifest and is therefore not a build.
+
+    Raises StoreError for a manifest that is none.
+    """
     path = prefix / MANIFEST
     try:
         manifest = json_value(path.read_text(encoding="utf-8"))

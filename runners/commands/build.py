@@ -1,4 +1,4 @@
-"""`./tidemark build`: compile versions, or export and import compiled ones."""
+"""`./tidemark build`: compile versions; export, import, list and delete compiled ones."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from build.cache.pruning import mark_used
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from build.make import lookup, provide, require_known
@@ -26,6 +27,8 @@ def main(arguments: argparse.Namespace) -> int:
         return _export(rest, arguments, home)
     if first == "import":
         return _import(rest, home)
+    if first in ("list", "prune"):
+        return _kept(first, rest, home)
     with progress() as shown:
         versions = [resolved(parse_revision(text), home, shown, arguments.git) for text in arguments.what]
         for version in versions:
@@ -47,7 +50,10 @@ def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -
     ]
     if all(cached):
         # Nothing is compiled, so that the progress display need not be loaded.
-        print("\n".join(str(build.prefix) for build in cached if build))
+        for build in cached:
+            assert build is not None
+            mark_used(home, build)
+            print(build.prefix)
         return 0
     code = 0
     with progress() as shown:
@@ -83,6 +89,15 @@ def _definition(version: Version, arguments: argparse.Namespace) -> "Variant":
     require_defined((version,), {name: variants[name] for name in {EVERY, version.variant} & variants.keys()})
     definition = definition_of(version, variants)
     return replace(definition, patches=(*everywhere, *definition.patches))
+
+
+def _kept(what: str, words: list[str], home: Home) -> int:
+    from runners.retention.builds import list_builds, prune_builds
+
+    if what == "list" and words:
+        raise TidemarkError(f"'{words[0]}' follows build list, which takes no words")
+    print("\n".join(list_builds(home) if what == "list" else prune_builds(words, home)))
+    return 0
 
 
 def _export(words: list[str], arguments: argparse.Namespace, home: Home) -> int:

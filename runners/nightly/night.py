@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from build.cache.pruning import GIGABYTE
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Progress
+from history.changes.needed_builds import needed_builds
 from history.errors import HistoryError
 from history.series.task_states import (
     WELL,
@@ -31,6 +33,7 @@ from runners.nightly.pools.last_placement import recall, remember
 from runners.nightly.pools.share import begin_in_pool, elsewhere, examined_spots, is_mine
 from runners.nightly.work import Mine, PlannedSession, Spot, Target, find_work
 from runners.occupancy.pause import current_pause
+from runners.retention.pruning import Limits, gigabytes, prune
 
 
 def measure(
@@ -74,9 +77,32 @@ def measure(
                 _fill(night, filling, places, measuring.seconds_left)
             except HistoryError as error:
                 night.problems.append(f"past commits: {error}")
+        _prune(night, plan, home, store)
     store.deliver()
     night.problems += store.problems
     return night
+
+
+def _prune(night: NightResult, plan: Plan, home: Home, store: Store) -> None:
+    """Delete what the plan no longer keeps; without the history nobody knows what is needed."""
+    if store.away:
+        return
+    kept = plan.retention
+    before = store.now() - timedelta(days=kept.logs_days)
+    limits = Limits(kept.builds_gb * GIGABYTE, logs_written_before=before)
+    try:
+        with store.database.reading() as connection:
+            needed = needed_builds(connection, kept.commits)
+        night.pruned = prune(home, needed, limits)
+    except (TidemarkError, OSError) as error:
+        night.problems.append(f"builds that nobody needs could not be deleted: {error}")
+        return
+    left = night.pruned.left_bytes
+    if left > kept.builds_gb * GIGABYTE:
+        night.problems.append(
+            f"builds take {gigabytes(left)}, more than retention.builds_gb = {kept.builds_gb:g}: all of them "
+            "are needed or imported, as ./tidemark build list says"
+        )
 
 
 def _join_pool(night: NightResult, plan: Plan, hostname: str, home: Home, store: Store) -> Mine:

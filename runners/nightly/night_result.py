@@ -15,6 +15,7 @@ from runners.nightly.confirm import ExaminedSuspicion, Suspicion
 from runners.nightly.past.backfill import BackfillResult
 from runners.nightly.work import PlannedSession, Target
 from runners.occupancy.pause import Pause
+from runners.retention.pruning import Pruned
 
 EXHAUSTED = "time budget exhausted"
 """Why a session or a suspicion was skipped."""
@@ -77,6 +78,9 @@ class NightResult:
 
     pause: Pause | None = None
     """The pause that began during the night, after which nothing more was measured."""
+
+    pruned: Pruned | None = None
+    """What was deleted from the disk of the box; None where nobody knew what is needed."""
 
     problems: list[str] = field(default_factory=list)
     """What else went wrong without ending the night."""

@@ -17,6 +17,7 @@ from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
+from runners.nightly.keys.retention import Retention
 from runners.nightly.keys.tracked import PlanPart, Tracked
 from runners.nightly.variant_plan import VariantPlan, with_versions
 from suites.definition import Suite, SuiteError, load_suite
@@ -186,6 +187,7 @@ class Plan(PlanPart):
 
     alerts: Alerts = Alerts()
     site: SitePlan = SitePlan()
+    retention: Retention = Retention()
 
     @model_validator(mode="after")
     def _consistent(self) -> "Plan":

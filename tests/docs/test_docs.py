@@ -141,7 +141,8 @@ def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.Mo
         requests[arguments.command](arguments)
     elif arguments.command == "build":
         kind, *others = arguments.what
-        assert kind == "import" or all(map(parse_version, others[1:] if kind == "export" else arguments.what))
+        versions = others[1:] if kind == "export" else arguments.what
+        assert kind in ("import", "list", "prune") or all(map(parse_version, versions))
     elif arguments.command == "bench":
         assert arguments.name in bench.names()
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.errors import TidemarkError
-from runners.commands.data import chosen, rows
+from runners.retention.data_command import chosen, rows
 from suites.data_copies.store import CopyError, CopyKey, DataCopies, KeptCopy, read_manifest
 from suites.processes import own
 
