@@ -75,6 +75,9 @@ COUNTED = RoundScatter(least=0.0005, typical=0.001, spread=0.5, wobble=0.001, ro
 chance, but it can have failed to do the work, so that the ends of a range have two."""
 
 
+YEARS = 1e8
+"""Seconds, three years: longer than any step, reset or transaction."""
+
 QPS = "qps"
 """The primary metric of suites that do not name another one."""
 

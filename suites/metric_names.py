@@ -26,6 +26,12 @@ DEAD_ITEMS, DEAD_ITEMS_LEFT = "reset_dead_items", "reset_dead_items_left"
 DEAD_TUPLES, DEAD_TUPLES_LEFT = "reset_dead_tuples_before", "reset_dead_tuples_after"
 """The metrics of dead tuples when a reset began, and when its vacuums were done."""
 
+HISTORY_LEFT = "reset_history_left"
+"""The metric of transactions whose old row versions purge left, where it did not keep up."""
+
+LOG_BYTES, UNDO_BYTES = "log_file_bytes", "undo_bytes"
+"""The metrics of the sizes of the log and of undo after a reset, beside those of tables and indexes."""
+
 PROVED_ROWS = "proved_rows"
 """The metric with the rows that a version holds as the base does, after the same transactions and a crash."""
 

@@ -1,14 +1,16 @@
 """The rows of the metric registry: one for each quantity that a step can record.
 
 A new metric is one row and one producer, which records a value under the row's name: a module of
-`suites/accounting/`, `suites/turns/`, or the counters or the reset of an engine. Only the rows say which
-metrics matter, for nights and comparisons alike: which have a series and are shown, and which are judged.
+`suites/accounting/`, `suites/turns/`, or the counters or the reset of an engine. The rows of the reset are in
+`suites/accounting/reset_rows.py`. Only the rows say which metrics matter, for nights and comparisons alike:
+which have a series and are shown, and which are judged.
 """
 
 from itertools import starmap
 
 from build.version import Engine
-from suites.metric import COUNTED, QPS, Better, Detection, Metric, Role
+from suites.accounting.reset_rows import RESET_ROWS
+from suites.metric import COUNTED, QPS, YEARS, Better, Detection, Metric, Role
 from suites.metric_names import (
     BINLOG_BYTES,
     BUFFER_POOL,
@@ -21,10 +23,6 @@ from suites.metric_names import (
     CONNECTION_TABLES,
     CONNECTS,
     COUNTED_TRANSACTIONS,
-    DEAD_ITEMS,
-    DEAD_ITEMS_LEFT,
-    DEAD_TUPLES,
-    DEAD_TUPLES_LEFT,
     DETRENDED,
     EQUAL_WORK,
     ERRORS,
@@ -64,9 +62,6 @@ _POSTGRES, _INNODB = frozenset({Engine.POSTGRES}), frozenset({Engine.MYSQL, Engi
 _RATE = 1e9
 """Queries or transactions per second that no server finishes."""
 
-_YEARS = 1e8
-"""Seconds, three years: longer than any step, reset or transaction."""
-
 _PER_CONNECTION = "KiB/connection"
 
 WRITTEN_PERCENT = 1.0
@@ -74,9 +69,6 @@ WRITTEN_PERCENT = 1.0
 
 WRITTEN_BYTES = 8
 """Those per transaction or query that are none: a record of the log has a header of 24."""
-
-_PAGES = 8 * 8192
-_RESET_SECONDS = 0.05
 
 
 def _seconds_beyond(limit: int) -> Metric:
@@ -86,7 +78,7 @@ def _seconds_beyond(limit: int) -> Metric:
         _LOWER,
         _CONTEXT,
         f"seconds of work in which a transaction ended that took longer than {limit} ms",
-        most=_YEARS,
+        most=YEARS,
         counted_in=SECONDS,
         event=f"had a transaction of more than {limit} ms",
     )
@@ -137,9 +129,9 @@ ROWS: tuple[Metric, ...] = (
     Metric(EQUAL_WORK, "queries", _NEITHER, _CONTEXT,
            "the first queries of the round, warm-up included, over which log and storage were counted: each"
            " version finished as many"),
-    Metric(SECONDS, "s", _NEITHER, _CONTEXT, "length of the measured window", most=_YEARS),
+    Metric(SECONDS, "s", _NEITHER, _CONTEXT, "length of the measured window", most=YEARS),
     Metric("censored_seconds", "s", _NEITHER, _CONTEXT,
-           "the limit at which a query was ended: it would have taken longer", most=_YEARS),
+           "the limit at which a query was ended: it would have taken longer", most=YEARS),
     Metric(ERRORS, "errors", _LOWER, _CONTEXT, "failed or retried transactions",
            event="failed or were begun again", counted_in=TRANSACTIONS),
     Metric("retried_serialisation", "transactions", _LOWER, _CONTEXT,
@@ -164,7 +156,7 @@ ROWS: tuple[Metric, ...] = (
            "transactions that the application itself ended without committing",
            event="were ended by the application without committing", counted_in=TRANSACTIONS),
     Metric("late_seconds", "s", _LOWER, _CONTEXT,
-           "at a rate, the most that a transaction began later than it was due", most=_YEARS),
+           "at a rate, the most that a transaction began later than it was due", most=YEARS),
     Metric(OVERLOADED, "ratio", _LOWER, _CONTEXT,
            "at a rate, 1 if the server did not keep up, else 0", most=1.0),
     Metric("background_share", "ratio", _HIGHER, _CONTEXT,
@@ -174,40 +166,40 @@ ROWS: tuple[Metric, ...] = (
            "the most transactions by which one kind was ahead of another that keeps pace with it"),
     Metric(START, "s", _LOWER, _CONTEXT,
            "start of the server from the loaded data, until it accepts connections",
-           followed=True, threshold_percent=25, negligible=0.05, label="start", most=_YEARS),
+           followed=True, threshold_percent=25, negligible=0.05, label="start", most=YEARS),
     Metric(FIRST_ANSWER, "s", _LOWER, _CONTEXT,
            "from then until the first query is answered, on a connection of its own",
-           followed=True, label="first answer", most=_YEARS),
+           followed=True, label="first answer", most=YEARS),
     Metric(CONNECT, "ms", _LOWER, _CONTEXT,
            "connecting, one statement and disconnecting, before the load: the median",
-           followed=True, threshold_percent=10, negligible=0.1, label="connect", most=_YEARS * 1000),
+           followed=True, threshold_percent=10, negligible=0.1, label="connect", most=YEARS * 1000),
     Metric(RECOVERY, "s", _LOWER, _RESET,
            "start of the server after the same transactions and a crash, until it accepts connections",
-           followed=True, threshold_percent=30, negligible=0.1, label="recovery after a crash", most=_YEARS),
+           followed=True, threshold_percent=30, negligible=0.1, label="recovery after a crash", most=YEARS),
     Metric(PROVED_ROWS, "rows", _NEITHER, _CONTEXT,
            "rows that are those of the base after the transactions of a counted pass and a crash"),
     Metric("check_seconds", "s", _LOWER, _CONTEXT,
-           "asking the checks of the suite, which is not part of the step", most=_YEARS),
+           "asking the checks of the suite, which is not part of the step", most=YEARS),
 
     Metric("latency_mean_ms", "ms", _LOWER, _LATENCY, "mean latency of a transaction",
-           most=_YEARS * 1000),
+           most=YEARS * 1000),
     Metric("latency_p50_ms", "ms", _LOWER, _LATENCY, "median latency of a transaction",
-           most=_YEARS * 1000),
+           most=YEARS * 1000),
     Metric("latency_p95_ms", "ms", _LOWER, _LATENCY, "95th percentile of transaction latency",
-           most=_YEARS * 1000),
+           most=YEARS * 1000),
     Metric("latency_p99_ms", "ms", _LOWER, _LATENCY, "99th percentile of transaction latency",
            followed=True, label="p99 latency", column="p99", gives_way=5, legend="p99 latency",
-           most=_YEARS * 1000),
+           most=YEARS * 1000),
     Metric("latency_p999_ms", "ms", _LOWER, _LATENCY, "99.9th percentile of transaction latency",
-           most=_YEARS * 1000),
-    Metric(SLOWEST, "ms", _LOWER, _LATENCY, "slowest transaction", most=_YEARS * 1000),
+           most=YEARS * 1000),
+    Metric(SLOWEST, "ms", _LOWER, _LATENCY, "slowest transaction", most=YEARS * 1000),
     Metric(SECOND_LATENCY, "ms", _LOWER, _LATENCY,
-           "slowest transaction in each second of work: the median over the seconds", most=_YEARS * 1000),
+           "slowest transaction in each second of work: the median over the seconds", most=YEARS * 1000),
 
     *map(_seconds_beyond, STALL_LIMITS_MS),
     *map(_transactions_beyond, TAIL_LIMITS, TAIL_LIMITS_US),
     Metric(SLOWEST_SECOND, "s", _NEITHER, _CONTEXT,
-           "second of the step's work, from 1, in which its slowest transaction ended", most=_YEARS),
+           "second of the step's work, from 1, in which its slowest transaction ended", most=YEARS),
     Metric(FIRST_THIRD, "queries/s", _HIGHER, _CONTEXT,
            "queries finished per second in the first third of the seconds of the step", most=_RATE),
     Metric(LAST_THIRD, "queries/s", _HIGHER, _CONTEXT,
@@ -215,7 +207,7 @@ ROWS: tuple[Metric, ...] = (
 
     Metric("latency_geometric_mean_ms", "ms", _LOWER, _LATENCY,
            "geometric mean of the latencies in streams, none below a thousandth of the longest",
-           most=_YEARS * 1000),
+           most=YEARS * 1000),
 
     # Steps whose variation got worse are also listed below the table.
     Metric(VARIATION, "ratio", _LOWER, _VARIATION, "coefficient of variation of the per-second throughput",
@@ -331,46 +323,7 @@ ROWS: tuple[Metric, ...] = (
     Metric(CONNECTION_STATEMENTS, "statements", _NEITHER, _CONNECTIONS, "prepared by each connection",
            followed=True, beside_of=CONNECTION_KIB, label="prepared statements"),
 
-    # When the load ends, before any server is reset.
-    Metric("debt_dead_tuples", "tuples", _LOWER, _RESET, "dead tuples, which vacuum had yet to remove",
-           engines=_POSTGRES, followed=True, label="vacuum debt"),
-    Metric("debt_history", "transactions", _LOWER, _RESET,
-           "length of the history list, which InnoDB had yet to purge", engines=_INNODB, followed=True,
-           label="purge debt"),
-    Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
-           followed=True, judged=True, threshold_percent=20, grows_with_work=True,
-           negligible=_RESET_SECONDS, label="reset seconds", subject="reset", most=_YEARS),
-    Metric("reset_vacuum_seconds", "s", _LOWER, _RESET, "VACUUM (ANALYZE) of all tables after the step",
-           engines=_POSTGRES, followed=True, judged=True, threshold_percent=30, grows_with_work=True,
-           negligible=_RESET_SECONDS, part_of="reset_seconds", label="vacuum seconds",
-           subject="vacuum", most=_YEARS),
-    Metric("reset_checkpoint_seconds", "s", _LOWER, _RESET, "CHECKPOINT after the vacuum", engines=_POSTGRES,
-           most=_YEARS),
-    Metric("reset_wal_bytes", "bytes", _LOWER, _RESET, "write-ahead or redo log written by the reset",
-           followed=True, judged=True, threshold_percent=20, grows_with_work=True,
-           negligible=_PAGES, label="WAL or redo of the reset"),
-    Metric(DEAD_TUPLES, "tuples", _NEITHER, _RESET, "dead tuples when the reset began",
-           engines=_POSTGRES, label="dead tuples"),
-    Metric(DEAD_TUPLES_LEFT, "tuples", _LOWER, _RESET, "dead tuples that the reset could not remove",
-           engines=_POSTGRES, event="were left by the vacuum", counted_in=DEAD_TUPLES),
-    Metric(DEAD_ITEMS, "row versions", _NEITHER, _RESET,
-           "row versions that the vacuum met and indexes referred to in vain", engines=_POSTGRES,
-           followed=True, label="dead row versions"),
-    Metric(DEAD_ITEMS_LEFT, "row versions", _LOWER, _RESET,
-           "those of them that the vacuum left, and in the indexes", engines=_POSTGRES,
-           event="were left in the indexes by the vacuum", counted_in=DEAD_ITEMS),
-    Metric("reset_purge_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has purged old row versions",
-           engines=_INNODB, most=_YEARS),
-    Metric("reset_flush_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has written its dirty pages",
-           engines=_INNODB, most=_YEARS),
-    Metric("reset_history_before", "transactions", _NEITHER, _RESET,
-           "length of the history list when the reset began", engines=_INNODB),
-    Metric("reset_history_after", "transactions", _LOWER, _RESET,
-           "length of the history list that purge left", engines=_INNODB),
-    Metric("reset_dirty_pages_before", "pages", _NEITHER, _RESET, "dirty pages when the reset began",
-           engines=_INNODB),
-    Metric("reset_dirty_pages_after", "pages", _LOWER, _RESET, "dirty pages that the reset left",
-           engines=_INNODB),
+    *RESET_ROWS,
 
     Metric("companion_lag_bytes", "bytes", _LOWER, _CONTEXT,
            "log of the server that its consumers had yet to get when the load ended", followed=True,
@@ -381,16 +334,12 @@ ROWS: tuple[Metric, ...] = (
     Metric("others_cpu_share", "ratio", _LOWER, _CONTEXT,
            "CPU time of processes that are not ours, in cores"),
 
-    Metric("table_bytes", "bytes", _LOWER, _RESET, "tables without their indexes after the reset",
-           followed=True, judged=True, grows_with_work=True, negligible=_PAGES, label="table bytes"),
-    Metric("index_bytes", "bytes", _LOWER, _RESET, "indexes after the reset", followed=True, judged=True,
-           grows_with_work=True, negligible=_PAGES, label="index bytes"),
     Metric("statement_seconds", "s", _LOWER, _CONTEXT,
            "the one transaction of a timed step, such as building indexes", followed=True,
-           label="seconds of the statement", most=_YEARS),
+           label="seconds of the statement", most=YEARS),
     Metric(OPERATION_TIME, "ms", _LOWER, _CONTEXT,
            "mean time of an operation, as other tools report it instead of a rate",
            followed=True, judged=True, followed_without=QPS, beside_of=OPERATION_TIME,
-           label="time per operation", most=_YEARS * 1000),
+           label="time per operation", most=YEARS * 1000),
 )
 # fmt: on

@@ -13,7 +13,9 @@ from suites.innodb.server import InnodbServer
 from suites.metric_names import OPERATION_TIME, PRIMARY
 from suites.metrics import METRICS
 
-REGISTRY = {ROOT / f"suites/{name}.py" for name in ("metric_names", "metric_rows", "metrics")}
+REGISTRY = {
+    ROOT / f"suites/{name}.py" for name in ("metric_names", "metric_rows", "metrics", "accounting/reset_rows")
+}
 
 # --- one producer
 

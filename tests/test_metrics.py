@@ -85,7 +85,7 @@ def test_the_lists_of_the_rows() -> None:
         *("server_memory_bytes", "connection_kib", "operation_ms"),
         *OF_FIXED_WORK,
         *("connection_kib", "operation_ms"),
-        *("reset_vacuum_seconds", "reset_wal_bytes"),
+        *("reset_vacuum_seconds", "reset_wal_bytes", "log_file_bytes", "undo_bytes"),
     }
     assert judged_metrics(Detection.STEP) == ("instructions_per_op", *OF_FIXED_WORK)
     assert {*judged_metrics(*Detection)} == {*judged_metrics()}
@@ -98,7 +98,7 @@ def test_the_lists_of_the_rows() -> None:
         "recovery_seconds",
         *("debt_dead_tuples", "debt_history"),
         *("reset_seconds", "reset_vacuum_seconds", "reset_wal_bytes", "reset_dead_items"),
-        *("table_bytes", "index_bytes"),
+        *("table_bytes", "index_bytes", "log_file_bytes", "undo_bytes"),
         *("background_share", "start_seconds", "first_answer_seconds", "connect_ms"),
         *("log_syncs_per_commit", "server_memory_bytes", "companion_lag_bytes", "statement_seconds"),
     )
@@ -124,8 +124,9 @@ def test_the_lists_of_the_rows() -> None:
 
 
 def test_rows_are_whole() -> None:
-    registry = ast.parse((ROOT / "suites/metric_rows.py").read_text())
-    calls = [node for node in ast.walk(registry) if isinstance(node, ast.Call)]
+    files = ("suites/metric_rows.py", "suites/accounting/reset_rows.py")
+    registry = [node for file in files for node in ast.walk(ast.parse((ROOT / file).read_text()))]
+    calls = [node for node in registry if isinstance(node, ast.Call)]
     rows = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "Metric"]
     # Three of these calls are for all limits of stalls, of slow transactions, and for bytes of fixed work.
     several = len(STALL_LIMITS) + len(TAIL_LIMITS) + len(OF_FIXED_WORK)

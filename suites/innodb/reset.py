@@ -2,13 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import pymysql
 from pymysql.connections import Connection
 
 from suites.innodb.monitor import monitor
+from suites.metric_names import HISTORY_LEFT, LOG_BYTES, UNDO_BYTES
 from suites.server import ResetError
 
 Cursor = pymysql.cursors.Cursor
@@ -36,12 +38,16 @@ class ResetLimits:
 
 
 def reset(
-    connection: "Connection[Cursor]", database: str, driven: Mapping[str, str], limits: ResetLimits
+    connection: "Connection[Cursor]",
+    database: str,
+    data: Path,
+    driven: Mapping[str, str],
+    limits: ResetLimits,
 ) -> dict[str, float]:
     """Speed up purge and flushing by the settings `driven`, wait for both, and restore the settings.
 
-    Return the reset_* metrics and the sizes of tables and indexes. Raises ResetError, with the metrics and
-    the oldest open transaction, if a time limit is exceeded.
+    Return the reset_* metrics and the sizes of tables, indexes, redo and undo; `data` is the data directory.
+    Raises ResetError, with the metrics and the oldest open transaction, if a time limit is exceeded.
     """
     started = time.monotonic()
     metrics = {"reset_history_before": history(connection), "reset_dirty_pages_before": _dirty(connection)}
@@ -53,9 +59,10 @@ def reset(
         flushed = _wait(lambda: _dirty(connection) <= limits.dirty_pages, limits.seconds)
         metrics["reset_flush_seconds"] = time.monotonic() - flushing
     metrics["reset_history_after"] = history(connection)
+    metrics[HISTORY_LEFT] = 0.0 if purged else metrics["reset_history_after"]
     metrics["reset_dirty_pages_after"] = _dirty(connection)
     metrics["reset_wal_bytes"] = float(monitor(connection).log_sequence_number - redo_before)
-    metrics |= _sizes(connection, database)
+    metrics |= _sizes(connection, database) | file_sizes(data)
     # Nothing reads old files of the binary log, which would fill the disk during a long suite.
     _query(connection, "PURGE BINARY LOGS BEFORE NOW()")
     metrics["reset_seconds"] = time.monotonic() - started
@@ -103,6 +110,25 @@ def _sizes(connection: "Connection[Cursor]", database: str) -> dict[str, float]:
                FROM information_schema.tables WHERE table_schema = %s"""
     data, index = _query(connection, query, database)[0]
     return {"table_bytes": float(str(data)), "index_bytes": float(str(index))}
+
+
+def file_sizes(data: Path) -> dict[str, float]:
+    """Return the bytes of the files of redo and of undo in a data directory.
+
+    Undo is in the system tablespace where there are no tablespaces for it, as in older MariaDB.
+    """
+    return {
+        LOG_BYTES: _bytes_of(data, "ib_logfile*", "#innodb_redo/*"),
+        UNDO_BYTES: _bytes_of(data, "undo*", "ibdata*"),
+    }
+
+
+def _bytes_of(data: Path, *patterns: str) -> float:
+    found = 0
+    for file in (file for pattern in patterns for file in data.glob(pattern)):
+        with suppress(FileNotFoundError):  # the server has removed it meanwhile
+            found += file.stat().st_size
+    return float(found)
 
 
 @contextmanager

@@ -331,7 +331,7 @@ class InnodbServer(LocalServer):
     def reset(self) -> Mapping[str, float]:
         """Purge, flush and verify; see suites.innodb.reset."""
         with self.request("the reset"), self.connect() as connection:
-            return reset.reset(connection, NAME, self.DRIVEN, self.limits)
+            return reset.reset(connection, NAME, self.data, self.DRIVEN, self.limits)
 
     @contextlib.contextmanager
     def request(self, what: str) -> Iterator[None]:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, DEAD_TUPLES, DEAD_TUPLES_LEFT
+from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, DEAD_TUPLES, DEAD_TUPLES_LEFT, LOG_BYTES
 from suites.server import ResetError
 
 NAMEABLE_DEAD_SHARE = 0.001
@@ -31,7 +31,8 @@ SELECT pid FROM pg_stat_activity
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND state <> 'idle in transaction'
 LIMIT 1"""
 _SIZES = """
-SELECT COALESCE(sum(pg_table_size(relid)), 0), COALESCE(sum(pg_indexes_size(relid)), 0)
+SELECT COALESCE(sum(pg_table_size(relid)), 0), COALESCE(sum(pg_indexes_size(relid)), 0),
+       (SELECT COALESCE(sum(size), 0) FROM pg_ls_waldir())
 FROM pg_stat_user_tables"""
 _HOLDERS = """
 SELECT format('process %s (%s, %s, transaction open for %s s)', pid, backend_type, state,
@@ -64,9 +65,9 @@ def dead_items(messages: Iterable[str]) -> dict[str, float]:
 def reset(connect: Connect, workers: int) -> dict[str, float]:
     """VACUUM (ANALYZE, INDEX_CLEANUP ON, PARALLEL) all tables in parallel, CHECKPOINT, and verify.
 
-    Return the reset_* metrics and the sizes of tables and indexes. Raises ResetError if dead tuples remain,
-    with the transactions or slots that prevent their removal and with the metrics, or if a vacuum does not
-    end.
+    Return the reset_* metrics and the sizes of tables, indexes and WAL. Raises ResetError if dead tuples
+    remain, with the transactions or slots that prevent their removal and with the metrics, or if a vacuum
+    does not end.
     """
     started = time.monotonic()
     with connect() as connection:
@@ -91,6 +92,7 @@ def reset(connect: Connect, workers: int) -> dict[str, float]:
             **dead_items(messages),
             "table_bytes": float(row[0]),
             "index_bytes": float(row[1]),
+            LOG_BYTES: float(row[2]),
             "reset_seconds": time.monotonic() - started,
         }
         _require_no_dead(connection, tables, metrics)

@@ -12,6 +12,7 @@ from suites.metric_names import (
     DEAD_TUPLES_LEFT,
     ERRORS,
     FAILED,
+    HISTORY_LEFT,
     REFUSED,
     SLOWEST,
     SLOWEST_SECOND,
@@ -44,6 +45,7 @@ NOUNS: Mapping[str, str] = {
     REFUSED: "refusals",
     DEAD_ITEMS_LEFT: "dead rows left in indexes",
     DEAD_TUPLES_LEFT: "dead rows left",
+    HISTORY_LEFT: "row versions left by purge",
 }
 """Metric -> what its events are, in a word or two."""
 

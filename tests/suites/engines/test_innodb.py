@@ -123,6 +123,8 @@ def test_the_reset_purges_and_puts_the_settings_back(loaded: InnodbServer) -> No
     assert metrics["reset_dirty_pages_before"] > metrics["reset_dirty_pages_after"]
     assert metrics["table_bytes"] > 1_000_000
     assert metrics["index_bytes"] > 100_000
+    assert metrics["reset_history_left"] == 0
+    assert min(metrics["log_file_bytes"], metrics["undo_bytes"]) > 1_000_000
     assert {name: value(loaded, f"SELECT @@global.{name}") for name in loaded.DRIVEN} == before
 
 
@@ -140,7 +142,8 @@ def test_a_purge_that_cannot_finish_names_the_transaction_and_its_age(loaded: In
             loaded.reset()
         assert f"connection {row[0]}" in str(caught.value)
         assert "open for " in str(caught.value)
-        assert caught.value.metrics["reset_history_after"] > limits.history
+        left = caught.value.metrics["reset_history_left"]
+        assert left == caught.value.metrics["reset_history_after"] > limits.history
         measured = measure(loaded, "update-one", 500)
         assert "not reset" in measured.warnings[0]
         assert measured.values["reset_history_after"] > limits.history

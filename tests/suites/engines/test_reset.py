@@ -12,7 +12,7 @@ from build.build import Build
 from suites import lifecycle
 from suites.generators.load import CountedLoad, CountedWork, Load, Observer, Share, WorkLimit
 from suites.keys.step import Step
-from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT
+from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, LOG_BYTES
 from suites.metrics import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
@@ -66,6 +66,8 @@ def require_rest(server: PostgresServer) -> None:
     assert sum(parts) <= metrics["reset_seconds"]
     assert metrics["table_bytes"] == value(server, "SELECT pg_table_size('debt')")
     assert metrics["index_bytes"] == value(server, "SELECT pg_indexes_size('debt')")
+    wal = sum(file.stat().st_size for file in (server.data / "pg_wal").iterdir() if file.is_file())
+    assert metrics[LOG_BYTES] == wal
     assert value(server, "SELECT count(*) FROM pg_stat_progress_vacuum") == 0
     vacuums = "SELECT vacuum_count, analyze_count, n_live_tup FROM pg_stat_user_tables"
     assert ask(server, vacuums) == [(1, 1, ROWS)]

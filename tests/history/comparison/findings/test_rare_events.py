@@ -88,6 +88,18 @@ def test_a_try_says_of_each_event_what_there_are_more_of(tmp_path: Path) -> None
     )
 
 
+def test_history_that_purge_left_is_worse(tmp_path: Path) -> None:
+    """A few transactions are always left, of which none counts."""
+    base = {"reset_history_left": [0, 0, 0], "reset_history_after": [3, 99, 40]}
+    left = {"reset_history_left": [812, 790, 850], "reset_history_after": [812, 790, 850]}
+    found = compared(tmp_path, {"transfer": (base, left)})
+    assert told(found) == [
+        "transfer: 2,452 of 117,000 transactions left old row versions that purge did not remove in time,"
+        " base 0 of 117,000"
+    ]
+    assert exit_code(found) == 1
+
+
 def test_fewer_errors_than_the_base_are_told_and_are_no_regression(tmp_path: Path) -> None:
     found = compared(tmp_path, {"transfer": ({"errors": [20, 17, 24]}, {"errors": [0, 1, 0]})})
     assert told(found) == [
