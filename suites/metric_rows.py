@@ -2,14 +2,13 @@
 
 A new metric is one row and one producer, which records a value under the row's name: a module of
 `suites/accounting/`, `suites/turns/`, or the counters or the reset of an engine. The rows of the reset are in
-`suites/accounting/reset_rows.py`. Only the rows say which metrics matter, for nights and comparisons alike:
+`suites/rows/reset_rows.py`. Only the rows say which metrics matter, for nights and comparisons alike:
 which have a series and are shown, and which are judged.
 """
 
 from itertools import starmap
 
 from build.version import Engine
-from suites.accounting.reset_rows import RESET_ROWS
 from suites.metric import COUNTED, QPS, YEARS, Better, Detection, Metric, Role
 from suites.metric_names import (
     BINLOG_BYTES,
@@ -53,6 +52,7 @@ from suites.metric_names import (
     WAL_RECORDS,
     WORST_SECOND,
 )
+from suites.rows.reset_rows import RESET_ROWS
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 _THROUGHPUT, _COST, _LATENCY, _VARIATION = Role.THROUGHPUT, Role.COST, Role.LATENCY, Role.VARIATION

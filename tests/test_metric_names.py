@@ -14,7 +14,7 @@ from suites.metric_names import OPERATION_TIME, PRIMARY
 from suites.metrics import METRICS
 
 REGISTRY = {
-    ROOT / f"suites/{name}.py" for name in ("metric_names", "metric_rows", "metrics", "accounting/reset_rows")
+    ROOT / f"suites/{name}.py" for name in ("metric_names", "metric_rows", "metrics", "rows/reset_rows")
 }
 
 # --- one producer

@@ -124,7 +124,7 @@ def test_the_lists_of_the_rows() -> None:
 
 
 def test_rows_are_whole() -> None:
-    files = ("suites/metric_rows.py", "suites/accounting/reset_rows.py")
+    files = ("suites/metric_rows.py", "suites/rows/reset_rows.py")
     registry = [node for file in files for node in ast.walk(ast.parse((ROOT / file).read_text()))]
     calls = [node for node in registry if isinstance(node, ast.Call)]
     rows = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "Metric"]

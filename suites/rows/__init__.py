@@ -1,0 +1,1 @@
+"""Rows of the metric registry, by subject."""
