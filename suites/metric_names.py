@@ -3,6 +3,7 @@
 from suites.metric import QPS
 
 OVER_LIMIT = "censored_seconds"
+STATEMENT_SECONDS = "statement_seconds"
 """The metric of a failed run that was ended at the limit of a query.
 
 The other versions' runs of that step failed with it, because they cannot be compared, and have no such value.

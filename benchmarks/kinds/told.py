@@ -39,13 +39,18 @@ class ToldDifference:
 
 
 def told_worse(comparison: Mapping[str, Any]) -> Iterator[ToldDifference]:
-    """Yield the regressions and the findings for the worse of a comparison in JSON."""
+    """Yield the regressions and the findings for the worse of a comparison in JSON.
+
+    What else is told of a step that is worse, such as another plan, says why, and counts as well.
+    """
     for contender in comparison["contenders"]:
         for step in contender["steps"]:
             if step["verdict"] == Verdict.REGRESSION:
                 yield ToldDifference(step["step"], comparison["metric"], str(Verdict.REGRESSION))
+            bearings = {finding["bearing"] for finding in step["findings"]}
+            is_worse = step["verdict"] == Verdict.REGRESSION or Bearing.WORSE in bearings
             for finding in step["findings"]:
-                if finding["bearing"] == Bearing.WORSE:
+                if finding["bearing"] == Bearing.WORSE or (is_worse and finding["bearing"] == Bearing.TOLD):
                     yield ToldDifference(step["step"], finding["metric"], finding["text"])
 
 
@@ -53,7 +58,12 @@ def missed(attempt: Attempt, exit_code: int, printed: str, told: Sequence[ToldDi
     """Return what an attempt lacks; empty if it told its kind, or why the kind cannot be seen."""
     pattern = re.compile(attempt.expected, re.IGNORECASE)
     if not attempt.is_seen:
-        return "" if pattern.search(printed) else f"no reason that matches '{attempt.expected}'"
+        # The end of a line may stand between two words of the reason.
+        return (
+            ""
+            if pattern.search(" ".join(printed.split()))
+            else f"no reason that matches '{attempt.expected}'"
+        )
     right = [difference for difference in told if pattern.search(difference.line)]
     if not right:
         others = "; ".join(difference.line for difference in told)

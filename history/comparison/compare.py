@@ -39,6 +39,7 @@ from suites.metric_names import (
     PRIMARY,
     PROVED_ROWS,
     STALLED_SECONDS,
+    STATEMENT_SECONDS,
 )
 from suites.metrics import EVENTS, METRICS, beside_verdict
 
@@ -246,11 +247,22 @@ def _metrics(options: CompareOptions, session: Session) -> Set[str]:
 def _failures(history: Reader, session: Session, steps: Sequence[StepPairs]) -> tuple[Failure, ...]:
     """Return the failures of steps, with the versions of the session that were over the limit of a query."""
     failures = tuple(failure for step in steps for failure in step.failures)
-    over: defaultdict[str, set[str]] = defaultdict(set)
-    for run in history.runs(session.id, (), {OVER_LIMIT}) if failures else ():
+    over: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    took: dict[tuple[str, str], float] = {}
+    for run in history.runs(session.id, (), {OVER_LIMIT, STATEMENT_SECONDS}) if failures else ():
         if OVER_LIMIT in run.values:
-            over[run.step].add(run.version)
-    return tuple(replace(failure, over_limit=frozenset(over[failure.step])) for failure in failures)
+            over[run.step][run.version] = run.values[OVER_LIMIT]
+        elif STATEMENT_SECONDS in run.values:
+            took[run.step, run.version] = run.values[STATEMENT_SECONDS]
+    return tuple(
+        replace(
+            failure,
+            over_limit=frozenset(over[failure.step]),
+            limit_seconds=max(over[failure.step].values(), default=0.0),
+            took_seconds=took.get((failure.step, failure.version)) if over[failure.step] else None,
+        )
+        for failure in failures
+    )
 
 
 def _kinds(

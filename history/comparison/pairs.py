@@ -37,6 +37,12 @@ class Failure:
     over_limit: frozenset[str] = frozenset()
     """The versions of the session that were over the limit of a query in this step, which ends it for all."""
 
+    limit_seconds: float = 0.0
+    """That limit; 0 without one."""
+
+    took_seconds: float | None = None
+    """How long the query took this version where others were over the limit; None where it is not known."""
+
 
 @dataclass(frozen=True)
 class Pair:

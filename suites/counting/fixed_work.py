@@ -95,7 +95,7 @@ def work(server: Server, generator: Generator, step: Step, terms: WorkTerms) -> 
     Raises TidemarkError when the server does not start, or when the load fails.
     """
     work, flushed = _Work(server, generator, step, terms), NOTHING
-    trace, notes = _trace_of(server) if terms.counts_syncs else (None, ())
+    trace, notes = _trace_of(server, terms.durability) if terms.counts_syncs else (None, ())
     if trace is not None and terms.durability is Durability.RELAXED:
         with work.started(trace):
             flushed = work.run_durably(trace)
@@ -215,10 +215,14 @@ class _Work:
             return _Written(load.transactions + MIN_WARM, None, syncs, (note,))
 
 
-def _trace_of(server: Server) -> tuple[SyncTrace | None, Sequence[str]]:
-    """Return what counts the flushes of a server's log; None where that says nothing, perhaps with a note."""
+def _trace_of(server: Server, durability: Durability) -> tuple[SyncTrace | None, Sequence[str]]:
+    """Return what counts the flushes of a server's log; None where that says nothing, perhaps with a note.
+
+    A version whose own settings give up durability says so: in a session without it, nothing is to be proved.
+    """
     engine = COUNTED[server.build.version.engine]
-    if any(name.casefold().replace("-", "_") in engine.durability for name in server.chosen):
+    is_chosen = any(name.casefold().replace("-", "_") in engine.durability for name in server.chosen)
+    if is_chosen and durability is Durability.RELAXED:
         return None, ()
     try:
         return sync_trace(server.address.socket.parent, engine.log_files), ()

@@ -25,6 +25,7 @@ from suites.generators.load import Load, Observer, committed_in
 from suites.keys.check import CheckOccasion
 from suites.keys.step import Step
 from suites.measurement import Measurement
+from suites.metric_names import STATEMENT_SECONDS
 from suites.profiling.profiler import ObserverPair, Profiled
 from suites.profiling.waits import WaitObserver
 from suites.server import ResetError, Server
@@ -167,7 +168,7 @@ class Turn:
         return values | {name: (self._after[name] - total) / queries for name, total in self._before.items()}
 
     def _timed(self) -> dict[str, float]:
-        return {"statement_seconds": self.load.seconds} if self._step.timed else {}
+        return {STATEMENT_SECONDS: self.load.seconds} if self._step.timed else {}
 
     def _ask(self, question: Callable[[], Answer]) -> Answer:
         try:

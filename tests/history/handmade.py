@@ -11,7 +11,7 @@ from history.store.records import Machine, RunRecord, RunStatus, SessionStart, S
 from history.store.writer import Store
 from suites.accounting.activity import Activity
 from suites.measurement import Measurement
-from suites.metric_names import OVER_LIMIT
+from suites.metric_names import OVER_LIMIT, STATEMENT_SECONDS
 
 NIGHT = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 
@@ -91,10 +91,12 @@ def record_steps(
     status: SessionStatus | None = SessionStatus.FINISHED,
     failure: str = "the server did not start",
     over: Collection[str] = (),
+    took: float | None = None,
 ) -> int:
     """Record a session from step -> version -> QPS of each repetition; a QPS of 0 is a run with `failure`.
 
-    Failed runs of the versions in `over` were ended at the limit of a query.
+    Failed runs of the versions in `over` were ended at the limit of a query, which `took` the others so many
+    seconds.
     """
     session = store.start_session(start)
     records: list[RunRecord] = []
@@ -112,6 +114,8 @@ def record_steps(
                 )
                 if not qps and version in over:
                     record = replace(record, measurement=Measurement({OVER_LIMIT: 10.0}, ()))
+                elif not qps and took is not None:
+                    record = replace(record, measurement=Measurement({STATEMENT_SECONDS: took}, ()))
                 records.append(record)
     store.record_runs(session, records)
     if status:

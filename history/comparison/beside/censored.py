@@ -1,8 +1,13 @@
 """Steps that were ended at the limit of a query: they have no ratio, and means without them are bounds."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from history.comparison.result import ContenderComparison
+
+MARGIN = 2.0
+"""How many times the seconds of one version the limit must be before the other one is slower for certain: the
+query was executed once."""
 
 
 @dataclass(frozen=True)
@@ -33,3 +38,19 @@ def censored_steps(contender: ContenderComparison) -> CensoredSteps | None:
     elif slow_base == {True} and slow_other == {False}:
         bound = "at least"
     return CensoredSteps(tuple(found), bound)
+
+
+def beyond_limit(contender: ContenderComparison) -> Iterator[tuple[str, bool, str]]:
+    """Yield the steps that one version alone could not end within the limit, and the other one easily.
+
+    Each has whether the contender is the slower one, and a sentence.
+    """
+    base, other = str(contender.base), str(contender.contender)
+    for failure in contender.failures:
+        took, limit = failure.took_seconds, failure.limit_seconds
+        if took is None or took * MARGIN > limit:
+            continue
+        if failure.version == base and other in failure.over_limit:
+            yield failure.step, True, f"took longer than {limit:g} s, base {took:.3g} s"
+        elif failure.version == other and base in failure.over_limit:
+            yield failure.step, False, f"took {took:.3g} s, base longer than {limit:g} s"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from history.comparison.beside.censored import beyond_limit
 from history.comparison.beside.work_done import own_failures
 from history.comparison.finding import Bearing, Finding
 from history.comparison.findings import starts
@@ -15,8 +16,9 @@ from history.comparison.intervals import Intervals
 from history.comparison.result import ContenderComparison
 from suites.metric_names import SERVER_MEMORY
 
-FAILURES, EVENTS, METRICS, MEMORY, STARTS, WITHIN, PLANS = (
+FAILURES, LIMITS, EVENTS, METRICS, MEMORY, STARTS, WITHIN, PLANS = (
     "failures",
+    "limits",
     "events",
     SOURCE,
     "memory",
@@ -34,6 +36,11 @@ def _failures(contender: ContenderComparison, _intervals: Intervals) -> Iterator
     for failure in own_failures(contender):
         text = f"failed on {contender.contender} alone: {' '.join(failure.reason.split())}"
         yield Finding(FAILURES, failure.step, "", Bearing.WORSE, text)
+
+
+def _limits(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
+    for step, is_worse, text in beyond_limit(contender):
+        yield Finding(LIMITS, step, "", Bearing.WORSE if is_worse else Bearing.BETTER, text)
 
 
 def _events(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
@@ -65,6 +72,7 @@ def _plans(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Fi
 
 SOURCES: Mapping[str, Source] = {
     FAILURES: _failures,
+    LIMITS: _limits,
     EVENTS: _events,
     METRICS: moved_metrics,
     MEMORY: _memory,

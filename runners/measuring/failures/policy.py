@@ -14,7 +14,7 @@ from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import MeasuredVersion
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metric_names import OVER_LIMIT, PRIMARY
+from suites.metric_names import OVER_LIMIT, PRIMARY, STATEMENT_SECONDS
 from suites.server import ServerError
 from suites.turns.failures import CensoredError, ServerDiedError
 
@@ -178,7 +178,7 @@ class FailurePolicy:
         for place, version in enumerate(active):
             seconds = error.seconds.get(place)
             reason = where if seconds is None else f"{where}; took {seconds:.4g} s on {version.name}"
-            value = error.values if version.name in over else {}
+            value = error.values if seconds is None else {STATEMENT_SECONDS: seconds}
             self.recorder.record_failure(version, step, number, started, reason, value)
             version.excluded_steps[step.name] = reason
         for version in versions:

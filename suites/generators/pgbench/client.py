@@ -50,8 +50,12 @@ class Pgbench:
     def __init__(self, suite: Suite, sizes: Sizes, build: Build, *, prepares: bool = True) -> None:
         self.suite = suite
         self.sizes = sizes
-        self.command = PgbenchCommand(suite, sizes, build.program("pgbench"), prepares)
-        self.build = build
+        self.build, program = build, build.program("pgbench")
+        self.command = PgbenchCommand(suite, sizes, program, prepares, can_retry=self._tells_failures)
+
+    @property
+    def _tells_failures(self) -> bool:
+        return self.build.numbers[0] >= _TELLS_FAILURES
 
     def version(self) -> str:
         """Return the output of `pgbench --version`."""
@@ -73,7 +77,7 @@ class Pgbench:
             f"--jobs={threads}",
             self.command.protocol(step, address),
             "--no-vacuum",
-            *(["--failures-detailed"] if self.build.numbers[0] >= _TELLS_FAILURES else []),
+            *(["--failures-detailed"] if self._tells_failures else []),
             *(["--connect"] if step.options.get("connect") else []),
             *([f"--rate={step.rate:g}"] if step.rate is not None else []),
         ]

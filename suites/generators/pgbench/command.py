@@ -25,6 +25,9 @@ class PgbenchCommand:
     prepares: bool = True
     """Whether a client may prepare statements."""
 
+    can_retry: bool = True
+    """Whether it is pgbench 15 or newer, which can try a transaction again after a serialisation failure."""
+
     @property
     def scale(self) -> int:
         """The scale factor of pgbench's own tables."""

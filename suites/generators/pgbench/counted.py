@@ -25,6 +25,10 @@ SAMPLED = 3
 """The transactions of each script that decide how many are counted. The first one is left out: a server under
 callgrind translates its code when it first executes it."""
 
+MAX_TRIES = 1000
+"""How often a transaction of the fixed work is tried: a version that refuses some has to do the same work.
+How many it refuses is counted in rounds."""
+
 REPORT_SECONDS = 10
 """The seconds between two reports of a pass."""
 
@@ -90,7 +94,8 @@ def count(pgbench: PgbenchCommand, address: Address, step: Step, work: CountedWo
 
 
 def _fixed(pgbench: PgbenchCommand) -> Sequence[str]:
-    return ["--client=1", "--no-vacuum", f"--random-seed={pgbench.suite.seed}"]
+    tries = [f"--max-tries={MAX_TRIES}"] if pgbench.can_retry else []
+    return ["--client=1", "--no-vacuum", f"--random-seed={pgbench.suite.seed}", *tries]
 
 
 def _marked_scripts(pgbench: PgbenchCommand, step: Step, folder: Path, mark: str) -> Sequence[str]:

@@ -10,7 +10,7 @@ from build.build import Build
 from build.errors import TidemarkError
 from suites.accounting.costs import Meter
 from suites.definition import Suite, SuiteError, load_suite
-from suites.generators.load import LoadError, WorkLimit
+from suites.generators.load import CountedWork, LoadError, PassLength, WorkLimit
 from suites.generators.pgbench.client import Pgbench
 from suites.postgres.server import PostgresServer
 from tests.suites.servers import ask, running, small, value
@@ -92,6 +92,31 @@ def test_own_tables_and_weighted_scripts(
         assert 40 < load.transactions < 130
         assert load.due is not None
         assert load.transactions >= load.due > 40
+
+
+REFUSING = """
+CREATE SEQUENCE tried;
+CREATE FUNCTION refuse_some() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+  IF nextval('tried') % 5 = 0 THEN RAISE EXCEPTION 'no' USING ERRCODE = 'serialization_failure'; END IF;
+END $$;
+"""
+
+
+def test_fixed_work_is_done_also_by_a_server_that_refuses_some_transactions(
+    suite: Callable[..., Suite], server_folder: Path, postgres_18: Build
+) -> None:
+    one = TOML.replace('"orders.sql@9", "report.sql@1"', '"orders.sql"')
+    own = suite(
+        toml=one, setup=SETUP + REFUSING, orders=f"BEGIN;\n{FILES['orders.sql']}SELECT refuse_some();\nEND;\n"
+    )
+    with running(postgres_18, server_folder, ROOM) as server:
+        generator = loaded(own, server, postgres_18)
+        before = value(server, "SELECT count(*) FROM orders")
+        work = CountedWork("SELECT pg_backend_pid()", 60.0, lambda seconds: PassLength(10, 100))
+        load = generator.count(server.address, own.steps[0], work)
+        assert load.transactions == 100
+        sampled = value(server, "SELECT count(*) FROM orders") - before - 110
+        assert 0 < sampled < 10, "those that decided how many are counted"
 
 
 def test_scripts_see_the_scale_that_was_loaded(

@@ -73,6 +73,34 @@ def test_means_without_censored_steps_are_bounds(
     assert f"- failed: q9, {NEW}, round 1: {reason}" in said
 
 
+@pytest.mark.parametrize(
+    ("over", "took", "code", "said"),
+    [
+        ({NEW}, 0.0315, 1, "- q9: took longer than 10 s, base 0.0315 s"),
+        ({BASE}, 0.0315, 2, "- q9: took 0.0315 s, base longer than 10 s"),
+        ({NEW}, 6.0, 2, ""),  # by how much it took longer is not known
+        ({NEW}, None, 2, ""),  # recorded by an older Tidemark
+    ],
+)
+def test_a_query_that_only_the_new_version_cannot_end_is_a_regression(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    over: set[str],
+    took: float | None,
+    code: int,
+    said: str,
+) -> None:
+    start = replace(session_start(), options={"versions": [BASE, NEW]})
+    steps = {"q1": {BASE: [1.0] * 3, NEW: [1.0] * 3}, "q9": {BASE: [0.0], NEW: [0.0]}}
+    with open_store(tmp_path / "h.db") as store:
+        record_steps(store, start, steps, failure="censored at 10 s", over=over, took=took)
+    words = [BASE, NEW, "--history", str(tmp_path / "h.db"), "--format", "markdown"]
+    assert program.main(words) == code
+    out = capsys.readouterr().out
+    assert said in out
+    assert said or "- q9: took" not in out
+
+
 def test_a_failure_is_no_limit_because_of_its_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
