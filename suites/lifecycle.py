@@ -12,10 +12,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import psutil
+
 from build.build import Build
 from build.files import open_checked
 from suites.control_groups.group import ControlGroup, group_name, make_group
-from suites.control_groups.limits import LimitError
+from suites.control_groups.limits import LimitError, MemoryUse
 from suites.control_groups.page_cache import forget
 from suites.processes import as_server_user, exit_reason, run, tail_of, tree_of
 from suites.server import Address, Instrument, ServerError
@@ -179,6 +181,13 @@ class LocalServer:
         """Return totals that only grow, keyed by the metric that is their increase per query."""
         with self.open_counters() as read:
             return read()
+
+    def memory_use(self) -> MemoryUse:
+        """Return the use of the memory of its control group, or of the machine's if it has no limit."""
+        if self._group is not None:
+            return self._group.use()
+        machine = psutil.virtual_memory()
+        return MemoryUse(machine.total - machine.free, machine.total)
 
     def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
         """Return a context that changes nothing: a setting keeps the background work of this engine away."""

@@ -9,6 +9,7 @@ from typing import Protocol
 from build.build import Build
 from build.errors import TidemarkError
 from build.version import Engine
+from suites.control_groups.limits import MemoryUse
 
 SOCKET_PATH_LIMIT = 107
 """Bytes in the path of a Unix socket, without the terminating null byte (unix(7), sun_path)."""
@@ -202,6 +203,15 @@ class Server(Protocol):
         """Return a context with a function that returns what went on beside queries since its last call.
 
         These are names of suites.accounting.activity.CAUSES. Both may raise ServerError.
+        """
+
+    def memory_use(self) -> MemoryUse:
+        """Return the use of the memory of its control group, or of the machine's if it has no limit."""
+
+    def checkpoint_meter(self) -> Callable[[], bool]:
+        """Note where the log ends, and return a function that says whether a checkpoint is over since.
+
+        It has then begun and ended since, and what was changed before is on disk. Both may raise ServerError.
         """
 
     def log_meter(self) -> Callable[[], LogVolume | None]:

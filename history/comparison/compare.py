@@ -19,6 +19,7 @@ from history.comparison.nights.recent_nights import trends
 from history.comparison.options import CompareOptions, Instructions
 from history.comparison.pairs import WORK_METRICS, Failure, StepPairs, pair_steps
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
+from history.comparison.rounds.background import background_shares
 from history.comparison.rounds.onset import onsets
 from history.comparison.rounds.stalls import stalls
 from history.comparison.rounds.steadiness import steadiness
@@ -233,8 +234,11 @@ def _within(
     steps = {run.step for run in runs}
     changes = (onset.finding for onset in onsets(intervals, steps, seconds))
     has_stalls = any(run.values.get(STALLED_SECONDS) for run in runs)
-    stalled = stalls(history.activities(session.id), finished, versions) if has_stalls else ()
-    return (*changes, *steadiness(intervals, steps, seconds), *stalled)
+    is_long = session.options.get("mode") == "long"
+    found = history.activities(session.id) if has_stalls or is_long else {}
+    stalled = stalls(found, finished, versions) if has_stalls else ()
+    shares = background_shares(found, finished, versions, seconds) if is_long else ()
+    return (*changes, *steadiness(intervals, steps, seconds), *stalled, *shares)
 
 
 def _metrics(options: CompareOptions, session: Session) -> Set[str]:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from build.errors import TidemarkError
@@ -28,6 +28,7 @@ from suites.slices import Schedule, mirrored
 from suites.turns.connects import connect_values
 from suites.turns.failures import CensoredError, ServerDiedError
 from suites.turns.run import bring_to_rest, run_slices
+from suites.turns.warming import Warmth, warm_up
 
 MeasuredRound = tuple[list[Measurement], tuple[str, ...]]
 """The measurement of each version, in the order of the versions, and the reasons why the round is
@@ -67,6 +68,18 @@ class RoundMeasurement:
                 return
             if keeps is not None and kept is None:
                 keeps.save(self._copy_key(version), version.server.loaded)
+        elif version.broken is None and self.sizes.memory_bytes is not None:
+            self._start_cold(version)
+
+    @staticmethod
+    def _start_cold(version: MeasuredVersion) -> None:
+        """Start a loaded server again, with nothing of what it loaded in its memory."""
+        try:
+            version.server.stop()
+            version.server.start()
+        except TidemarkError as error:
+            version.broken = str(error)
+            version.server.abandon()
 
     def _indexes(self, version: MeasuredVersion) -> tuple[str, ...]:
         return definition_of(version.build.version, self.request.variants).indexes
@@ -166,10 +179,7 @@ class RoundMeasurement:
         """
         watch = DisturbanceWatch(lambda: [os.getpid()])
         watch.begin()
-        if step.clients:
-            cores = placement(step, self.sizes).server or self.sizes.usable
-            for version in versions:
-                bind(version.server.pid, cores)
+        self._bind(versions, step)
         settle = self.request.profile.settle_seconds if is_last else 0.0
         profiling = self.profiling if profiles or (self.profiling and self.profiling.during) else None
         own = OWN_ROUNDS.get(self.request.suite.generator)
@@ -198,6 +208,22 @@ class RoundMeasurement:
             replace(measurement, values={**measurement.values, **metrics}) for measurement in measurements
         ]
         return at_equal_work(watched), disturbance.reasons(self.limits)
+
+    def warm_up(self, versions: Sequence[MeasuredVersion], step: Step, shares: Iterable[Share]) -> Warmth:
+        """Let servers that are up work on a step until they are warm, for all shares at most.
+
+        Raises ServerDiedError.
+        """
+        self._bind(versions, step)
+        servers = [version.server for version in versions]
+        committed = [version.committed for version in versions]
+        return warm_up(servers, self.generator, step, shares, committed)
+
+    def _bind(self, versions: Sequence[MeasuredVersion], step: Step) -> None:
+        if step.clients:
+            cores = placement(step, self.sizes).server or self.sizes.usable
+            for version in versions:
+                bind(version.server.pid, cores)
 
     def bring_to_rest(self, versions: Sequence[MeasuredVersion], step: Step, number: int) -> tuple[str, ...]:
         """Reset servers after round `number` of a step, check their data, and return what was not reset.

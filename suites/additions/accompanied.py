@@ -9,6 +9,7 @@ from typing import Self
 from build.build import Build
 from suites.additions.companion import CompanionError
 from suites.additions.registry import kind_of
+from suites.control_groups.limits import MemoryUse
 from suites.generators.placement import Placement
 from suites.server import Address, ClientStates, Instrument, LogVolume, Server
 
@@ -129,6 +130,14 @@ class AccompaniedServer(Server):
     def settings(self) -> Mapping[str, str]:
         """Return the whole effective configuration of the server."""
         return self._server.settings()
+
+    def memory_use(self) -> MemoryUse:
+        """Return the use of the memory of the server's control group, or of the machine's."""
+        return self._server.memory_use()
+
+    def checkpoint_meter(self) -> Callable[[], bool]:
+        """Return a function that says whether a checkpoint of the server is over since."""
+        return self._server.checkpoint_meter()
 
     def log_meter(self) -> Callable[[], LogVolume | None]:
         """Return a function that returns what the server has written into its log."""

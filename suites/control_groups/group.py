@@ -16,7 +16,7 @@ from pathlib import Path
 
 from build.programs.control_groups import MEMORY, PROC, ROOT, Hierarchy, hierarchies, hierarchy_of, numbers
 from suites.control_groups.kernel import KERNEL, GroupKernel
-from suites.control_groups.limits import LimitError, memory_text
+from suites.control_groups.limits import LimitError, MemoryUse, memory_text
 
 PREFIX = "tidemark-"
 """The names of all groups that Tidemark makes begin with it."""
@@ -42,6 +42,8 @@ class _MemoryFiles:
     limit: str
     swapped: str
     """The limit of the swap, or of memory and swap together."""
+    used: str
+    """The bytes in use, page cache included."""
     events: str
     """Has a line `oom_kill`: how many of its processes the kernel has killed."""
 
@@ -50,9 +52,10 @@ _FILES = {
     1: _MemoryFiles(
         "memory.limit_in_bytes",
         "memory.memsw.limit_in_bytes",
+        "memory.usage_in_bytes",
         "memory.oom_control",
     ),
-    2: _MemoryFiles("memory.max", "memory.swap.max", "memory.events"),
+    2: _MemoryFiles("memory.max", "memory.swap.max", "memory.current", "memory.events"),
 }
 
 
@@ -72,6 +75,11 @@ class ControlGroup:
     def kills(self) -> int:
         """Return how many processes of the group the kernel has killed; 0 if it does not say."""
         return dict(numbers(self._text(_FILES[self.version].events))).get("oom_kill", 0)
+
+    def use(self) -> MemoryUse:
+        """Return how much of its memory is in use; 0 if the kernel does not say."""
+        used = self._text(_FILES[self.version].used)
+        return MemoryUse(int(used) if used.isdecimal() else 0, self.memory_bytes)
 
     def killed(self) -> str:
         """Return the sentence about a process that the kernel has killed."""

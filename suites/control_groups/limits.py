@@ -1,6 +1,7 @@
 """The limits of a server's control group, as a command line, a profile and a plan write them."""
 
 import re
+from dataclasses import dataclass
 
 from build.errors import TidemarkError
 
@@ -14,6 +15,14 @@ MIN_MEMORY, MAX_MEMORY = 16 * MEBIBYTE, 1024 * 2**40
 
 class LimitError(TidemarkError):
     """A limit cannot be read, is too small or too large, or cannot be set on this machine."""
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """How much memory is in use, page cache included, and how much there is."""
+
+    used_bytes: int
+    limit_bytes: int
 
 
 def parse_memory(text: str) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from suites.accounting.activity import FLUSH, LOG_WAIT, PURGE
 
 if TYPE_CHECKING:
+    from pymysql.connections import Connection
     from pymysql.cursors import Cursor
 
 _COUNTERS = """
@@ -41,3 +42,20 @@ def going_on(before: Mapping[str, int], now: Mapping[str, int]) -> Collection[st
     ]
     history = before.get("trx_rseg_history_len", 0)
     return [*found, PURGE] if now.get("trx_rseg_history_len", 0) < history >= LONG_HISTORY else found
+
+
+_CAPACITY = """
+SHOW GLOBAL VARIABLES
+WHERE variable_name IN ('innodb_redo_log_capacity', 'innodb_log_file_size', 'innodb_log_files_in_group')"""
+
+
+def log_capacity(connection: "Connection[Cursor]") -> int:
+    """Return the bytes that the redo log holds. Raises pymysql.err.Error.
+
+    MySQL from 8.0.30 on has one setting for it, and ignores the others. MariaDB has one file from 10.5 on.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_CAPACITY)
+        known = {str(name): int(str(value)) for name, value in cursor.fetchall()}
+    files = known.get("innodb_log_file_size", 0) * known.get("innodb_log_files_in_group", 1)
+    return known.get("innodb_redo_log_capacity", files)

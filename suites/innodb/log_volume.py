@@ -3,7 +3,7 @@
 import mmap
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from build.files import open_checked
@@ -23,6 +23,12 @@ _XID = 16
 def binlog_sizes(data: Path) -> dict[Path, int]:
     """Return the bytes of each file of the binary log in a data directory, in their order."""
     return {file: file.stat().st_size for file in sorted(data.glob("binlog.[0-9]*"))}
+
+
+def meter(data: Path, sequence_number: Callable[[], int]) -> Callable[[], LogVolume | None]:
+    """Return what returns the redo since then, and what was added to the binary log; None without one."""
+    sizes, begin = binlog_sizes(data), sequence_number()
+    return lambda: written(data, sizes, sequence_number() - begin) if sizes else None
 
 
 def written(data: Path, before: Mapping[Path, int], redo_bytes: int) -> LogVolume:

@@ -294,23 +294,22 @@ class InnodbServer(LocalServer):
             return {
                 "wal_bytes_per_op": float(monitor(connection).log_sequence_number),
                 "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
-                "binlog_bytes_per_op": float(self._binlog_bytes()),
+                "binlog_bytes_per_op": float(sum(log_volume.binlog_sizes(self.data).values())),
             }
 
-    def _binlog_bytes(self) -> int:
-        """Return the bytes of all files of the binary log, of which a session removes none; 0 without one."""
-        return sum(log_volume.binlog_sizes(self.data).values())
+    def checkpoint_meter(self) -> Callable[[], bool]:
+        """Return a function that says whether as much redo was written since then as the log holds."""
+        with self.request("reading the size of the log"), self.connect() as connection:
+            end = self._sequence_number() + activities.log_capacity(connection)
+        return lambda: self._sequence_number() >= end
 
     def log_meter(self) -> Callable[[], LogVolume | None]:
         """Return a function that returns the redo since then, and what was added to the binary log."""
-        what = "reading the log sequence number"
+        return log_volume.meter(self.data, self._sequence_number)
 
-        def sequence_number() -> int:
-            with self.request(what), self.connect() as connection:
-                return monitor(connection).log_sequence_number
-
-        sizes, begin = log_volume.binlog_sizes(self.data), sequence_number()
-        return lambda: log_volume.written(self.data, sizes, sequence_number() - begin) if sizes else None
+    def _sequence_number(self) -> int:
+        with self.request("reading the log sequence number"), self.connect() as connection:
+            return monitor(connection).log_sequence_number
 
     def debt(self) -> Mapping[str, float]:
         """Return the length of the history list, in transactions."""

@@ -45,3 +45,14 @@ def activity_reader(connection: Connection) -> Callable[[], Collection[str]]:
         return [name for name, goes_on in found.items() if goes_on]
 
     return read
+
+
+def checkpoint_ended(connection: Connection, lsn: str) -> bool:
+    """Return whether a checkpoint is over that began at a place in the WAL, or after it.
+
+    The control file has the place where the last finished one began. Raises psycopg.Error.
+    """
+    query = "SELECT redo_lsn >= %s::pg_lsn FROM pg_control_checkpoint()"
+    row = connection.execute(query, [lsn]).fetchone()
+    assert row is not None
+    return bool(row[0])

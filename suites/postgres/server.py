@@ -20,7 +20,7 @@ from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer, start_pause
 from suites.metric_names import FIRST_ANSWER, START
 from suites.postgres import log_volume, reset, shared_memory
-from suites.postgres.activities import activity_reader
+from suites.postgres.activities import activity_reader, checkpoint_ended
 from suites.postgres.configuration import PORT, port_of, render
 from suites.postgres.connecting import Connection, connect
 from suites.postgres.waits import states_reader
@@ -214,6 +214,18 @@ class PostgresServer(LocalServer):
         with self.connect() as connection:
             prefer(connection.info.backend_pid)
             yield self._request("reading its activities")(activity_reader(connection))
+
+    def checkpoint_meter(self) -> Callable[[], bool]:
+        """Return a function that says whether a checkpoint has begun and ended since then."""
+        what = "reading the last checkpoint"
+        with self._request(what), self.connect() as connection:
+            begin = log_volume.position(connection)
+
+        def ended() -> bool:
+            with self._request(what), self.connect() as connection:
+                return checkpoint_ended(connection, begin.lsn)
+
+        return ended
 
     def log_meter(self) -> Callable[[], LogVolume | None]:
         """Return a function that reads the records of WAL since then, which it flushes."""

@@ -1,8 +1,9 @@
 """How a server or its load generator failed during a step."""
 
+import contextlib
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from build.errors import TidemarkError
 from suites.generators.load import LoadError
@@ -33,6 +34,15 @@ class CensoredError(ServerError):
     def values(self) -> Mapping[str, float]:
         """The only metric of a run that was ended at its limit."""
         return {"censored_seconds": self.limit}
+
+
+@contextlib.contextmanager
+def blaming(place: int) -> Iterator[None]:
+    """Raise what goes wrong in the block as a ServerDiedError of the server with the index `place`."""
+    try:
+        yield
+    except TidemarkError as error:
+        raise ServerDiedError(str(error), place) from error
 
 
 def blame(servers: Sequence[Server], step: Step, error: LoadError) -> ServerDiedError:

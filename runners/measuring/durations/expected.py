@@ -114,6 +114,8 @@ def _blocks(request: Request, recorded: Recorded) -> str:
     of_steps = [(guess if seconds is None else seconds) * len(request.versions) for seconds in known]
     guessed = ", a guess" if None in known else ""
     steps = counted(len(request.steps), "step")
+    limit = profile.warm_limit_seconds * len(request.versions)
+    guessed += ", after loading" + (f" and at most {in_words(limit)} of warming up" if limit else "")
     if request.until_decided:
         return (
             f"blocks of {steps} about {in_words(sum(of_steps) / len(of_steps))} each{guessed}, "

@@ -1,10 +1,10 @@
 """The blocks of long mode: which step is measured how long, until verdicts stand or time is up."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from build.progress import Progress, ProgressTask
+from build.progress import Progress, ProgressTask, in_words
 from runners.measuring.durations.deadline import Deadline
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.request import Request
@@ -15,6 +15,9 @@ from suites.keys.step import Step
 from suites.sizing import max_transactions
 from suites.slices import Schedule
 from suites.turns.failures import ServerDiedError
+
+WARMING_IDS = 200_000
+"""The number of the first round in which servers warm up, so that their ids are drawn in no other one."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,17 @@ class Blocks:
         self, step: Step, versions: Sequence[MeasuredVersion], deadline: Deadline, task: ProgressTask
     ) -> int:
         """Measure the blocks of a step, and return the number of the last one; 0 if there was no time."""
-        transactions = max_transactions(step, self.measurement.sizes)
-        part = None if transactions is None else max(1, transactions // self.most)
+        part, is_warm = self._part(step), False
         for block in range(1, self.most + 1):
             if not deadline.allows(block):
                 return block - 1
+            is_new = not self.policy.recorder.recorded_versions(step, block)
+            if is_new and not is_warm and self._warms:
+                task.rename(f"{step.name}: warming up")
+                self._warm_up(step, versions, deadline, part)
+                is_warm = True
             task.rename(f"{step.name}, block {block} of {self._most_in_words}")
-            is_new, started = not self.policy.recorder.recorded_versions(step, block), time.monotonic()
+            started = time.monotonic()
             self._measure_block(block, step, versions, part)
             if is_new:
                 deadline.take(time.monotonic() - started)
@@ -74,6 +81,47 @@ class Blocks:
             if decides and not self.policy.verdicts.open_steps([step.name], block):
                 return block
         return self.most
+
+    @property
+    def _warms(self) -> bool:
+        return self.request.profile.warm_limit_seconds > 0
+
+    def _part(self, step: Step) -> int | None:
+        """Return the transactions of a block, and of warming up; None if the step does not use rows up."""
+        transactions = max_transactions(step, self.measurement.sizes)
+        return None if transactions is None else max(1, transactions // (self.most + self._warms))
+
+    def _warm_up(
+        self, step: Step, versions: Sequence[MeasuredVersion], deadline: Deadline, part: int | None
+    ) -> None:
+        """Let servers work on a step until they are warm; say what they have not reached.
+
+        It takes half of what is left of the budget at most.
+        """
+        limit = self.request.profile.warm_limit_seconds
+        while active := [version for version in versions if version.exclusion_reason(step.name) is None]:
+            most = min(limit, deadline.left_seconds / 2 / len(active))
+            try:
+                warmth = self.measurement.warm_up(active, step, self._warming(len(active), most, part))
+            except ServerDiedError as error:
+                failed = active if error.place is None else [active[error.place]]
+                self.policy.exclude(failed, step, 1, error)
+                continue
+            reached = "; ".join(warmth.lacking) or "all have what they need in memory" + (
+                "" if step.reads_only else ", and a checkpoint is over"
+            )
+            self.progress.note(f"{step.name}: warmed up for {in_words(warmth.seconds)} each: {reached}")
+            return
+
+    def _warming(self, servers: int, seconds: float, part: int | None) -> Iterator[Share]:
+        """Yield slices of all servers, for so many seconds each, with ids that no block has."""
+        profile = self.request.profile
+        slices = max(1, int(seconds / profile.slice_seconds))
+        schedule = Schedule(profile.slice_seconds, tuple(range(servers)))
+        of_slice = None if part is None else max(1, part // slices)
+        for number in range(slices):
+            done = number * (of_slice or 0)
+            yield Share(schedule, WARMING_IDS + number, of_slice, done, profile.limit_seconds)
 
     @property
     def _most_in_words(self) -> str:
@@ -87,7 +135,7 @@ class Blocks:
 
         def measure(active: Sequence[MeasuredVersion]) -> MeasuredRound:
             order = (*range(len(active)), *reversed(range(len(active)))) * profile.turns_per_block
-            done = (block - 1) * (part or 0)
+            done = (block - 1 + self._warms) * (part or 0)
             share = Share(Schedule(profile.slice_seconds, order), block, part, done, profile.limit_seconds)
             is_last, profiles = block == self.most, block == self.least
             return self.measurement.on_running_servers(

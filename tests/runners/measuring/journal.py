@@ -7,6 +7,7 @@ from pathlib import Path
 from build.build import Build
 from build.version import Engine
 from history.store.records import DroppedRound, RunRecord, RunStatus
+from suites.control_groups.limits import MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, OverLimitError, Share
 from suites.keys.step import Step
 from suites.server import Address, ClientStates, Instrument, ServerError
@@ -111,6 +112,12 @@ class FakeServer:
 
     def open_client_states(self) -> contextlib.AbstractContextManager[ClientStates]:
         return contextlib.nullcontext(ClientStates(dict))
+
+    def memory_use(self) -> MemoryUse:
+        return MemoryUse(0, 1)
+
+    def checkpoint_meter(self) -> Callable[[], bool]:
+        return lambda: True
 
     def log_meter(self) -> Callable[[], None]:
         return lambda: None

@@ -17,6 +17,7 @@ from suites.control_groups.limits import (
     MEBIBYTE,
     MIN_MEMORY,
     LimitError,
+    MemoryUse,
     memory_text,
     parse_memory,
 )
@@ -39,6 +40,15 @@ def test_beside_our_own_group_in_version_2(tmp_path: Path) -> None:
     assert text(kernel.own / "cgroup.procs") == str(OWN), "we stay where we are"
     made.remove()
     assert not made.folder.exists()
+
+
+@pytest.mark.parametrize(("version", "file"), [(1, "memory.usage_in_bytes"), (2, "memory.current")])
+def test_the_memory_in_use_is_what_the_kernel_counts(tmp_path: Path, version: int, file: str) -> None:
+    kernel = FakeGroups(tmp_path, version, "/")
+    made = make_group("tidemark-x", GIB, kernel, *kernel.where)
+    assert made.use() == MemoryUse(0, GIB), "it does not say"
+    (made.folder / file).write_text(f"{GIB // 4}\n")
+    assert made.use() == MemoryUse(GIB // 4, GIB)
 
 
 def test_in_a_delegated_group_we_step_aside(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from build.build import Build
 from build.version import Engine
+from suites.control_groups.limits import MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, Share, WorkLimit
 from suites.keys.step import Step
 from suites.measurement import Measurement
@@ -95,6 +96,12 @@ class FakeServer:
             return ()
 
         return contextlib.nullcontext(read)
+
+    def memory_use(self) -> MemoryUse:
+        return MemoryUse(0, 1)
+
+    def checkpoint_meter(self) -> Callable[[], bool]:
+        return lambda: True
 
     def log_meter(self) -> Callable[[], None]:
         return lambda: None

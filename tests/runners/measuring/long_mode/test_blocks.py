@@ -81,3 +81,26 @@ def test_steps_of_long_mode_share_the_budget() -> None:
     deadline.share_among(1)
     assert deadline.left_seconds == 40
     assert deadline.allows(1)
+
+
+def test_servers_warm_up_before_the_first_block_of_a_step_with_work_of_their_own(journal: Journal) -> None:
+    smoke = SUITE.profile("smoke").model_copy(update={"warm_limit_seconds": 0.1})
+    suite = SUITE.model_copy(update={"profiles": {**SUITE.profiles, "smoke": smoke}})
+    carry_out(journal, (OLD, NEW), 1, suite=suite, mode=Mode.LONG, seconds=20.0)
+    rounds = [share.round for share in journal.shares]
+    assert rounds == [200_000, 200_001, 1, 2] * len(STEPS)
+    *_, first, second, block, last = journal.shares
+    assert first.schedule.order == (0, 1)
+    done = [share.done_before for share in (first, second, block, last)]
+    work = [share.transactions or 0 for share in (first, second, block, last)]
+    assert done == [0, work[0], block.transactions, 2 * (block.transactions or 0)]
+    assert work[0] + work[1] <= work[2] == work[3]
+
+
+def test_a_server_that_dies_while_it_warms_up_leaves_the_session(journal: Journal) -> None:
+    smoke = SUITE.profile("smoke").model_copy(update={"warm_limit_seconds": 0.1})
+    suite = SUITE.model_copy(update={"profiles": {**SUITE.profiles, "smoke": smoke}})
+    journal.dies_in = {"18.6 update-index": 1}
+    carry_out(journal, (OLD, NEW), 1, suite=suite, mode=Mode.LONG, seconds=20.0)
+    assert {status for _, status in journal.rounds_of("18.6", "update-index")} == {RunStatus.FAILED}
+    assert journal.rounds_of("17.11", "delete") == [(i, RunStatus.FINISHED) for i in (1, 2)]

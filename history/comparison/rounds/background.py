@@ -1,0 +1,58 @@
+"""The background work of two versions beside each other: in how many of its seconds each of them had any."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from history.comparison.finding import Bearing, Finding
+from history.comparison.rounds.onset import Seconds
+from history.comparison.rounds.stalls import Runs
+from suites.accounting.activity import CHECKPOINT, PURGE, VACUUM, Activity
+
+SOURCE = "background"
+
+WORDS: Mapping[str, str] = {CHECKPOINT: "checkpoints", VACUUM: "autovacuum", PURGE: "purge"}
+"""The work that a server does for what its clients wrote, and how it is told."""
+
+MIN_SECONDS = 60
+"""The seconds of each version below which nothing is told: a checkpoint more or less is chance."""
+
+SMALLEST_DIFFERENCE = 0.1
+"""The difference of shares of seconds from which on it is told."""
+
+
+def background_shares(
+    found: Mapping[int, Sequence[Activity]], runs: Runs, versions: tuple[str, str], seconds: Seconds
+) -> Iterator[Finding]:
+    """Yield the steps in which base and contender, the `versions`, had other shares of background work.
+
+    `found` is what went on in runs, by id; `seconds` is called for steps in which there was any. The finding
+    is only told: how much there is may belong to a version, or be chance.
+    """
+    for step in dict.fromkeys(step for step, _, _ in runs):
+        both = [
+            number
+            for name, version, number in runs
+            if (name, version) == (step, versions[0]) and (step, versions[1], number) in runs
+        ]
+        sides = [
+            [activity for number in both for activity in found.get(runs[step, version, number], ())]
+            for version in versions
+        ]
+        if not any(activity.name in WORDS for side in sides for activity in side):
+            continue
+        known = seconds(step)
+        lengths = [sum(len(pair[place]) for pair in known) for place in (0, 1)]
+        if min(lengths) >= MIN_SECONDS and (told := "; ".join(_differences(sides, lengths))):
+            yield Finding(SOURCE, step, "", Bearing.TOLD, f"{told}: unequal shares of background work")
+
+
+def _differences(sides: Sequence[Sequence[Activity]], lengths: Sequence[int]) -> Iterator[str]:
+    """Yield the kinds of work with other shares: `checkpoints in 22 % of the seconds, base 40 %`."""
+    where = " of the seconds"
+    for name, words in WORDS.items():
+        base, contender = (
+            sum(activity.last - activity.first + 1 for activity in side if activity.name == name) / length
+            for side, length in zip(sides, lengths, strict=True)
+        )
+        if abs(base - contender) >= SMALLEST_DIFFERENCE:
+            yield f"{words} in {100 * contender:.0f} %{where}, base {100 * base:.0f} %"
+            where = ""

@@ -1,0 +1,111 @@
+"""Warming up before the first block of a step, until counters say that servers are as they stay."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from suites.control_groups.limits import MemoryUse, memory_text
+from suites.generators.load import Generator, LoadError, Share, committed_in
+from suites.keys.step import Step
+from suites.server import Server
+from suites.turns.failures import blame, blaming
+
+FULL_SHARE = 0.95
+"""The share of its limit from which on memory counts as full: the kernel takes back before it is reached."""
+
+STILL_SHARE, STILL_SLICES = 0.005, 2
+"""In so many slices in a row memory grows by less than this share of its limit, once a step has read all that
+it reads."""
+
+
+class Unwatched:
+    """Observes nothing; an Observer."""
+
+    def begin(self, pid: int) -> None:
+        """Do nothing."""
+
+    def end(self, pid: int) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True)
+class Warmth:
+    """How far servers got."""
+
+    seconds: float
+    """How long each of them worked."""
+    lacking: Sequence[str]
+    """What a server has not reached, one clause each; empty if all have reached everything."""
+
+
+class _WarmingServer:
+    """What one server has reached since it was made."""
+
+    def __init__(self, server: Server, step: Step) -> None:
+        """Raises TidemarkError. A step that only reads has no checkpoint."""
+        self.server = server
+        self._has_ended: Callable[[], bool] = (lambda: True) if step.reads_only else server.checkpoint_meter()
+        self._checkpointed = step.reads_only
+        self._uses: list[MemoryUse] = [server.memory_use()]
+
+    def look(self) -> None:
+        """Read the counters after a slice. Raises TidemarkError."""
+        self._uses.append(self.server.memory_use())
+        self._checkpointed = self._checkpointed or self._has_ended()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its cache is full, or holds all that the step reads."""
+        last = self._uses[-1]
+        grown = [after.used_bytes - before.used_bytes for before, after in pairwise(self._uses)]
+        is_still = all(growth < STILL_SHARE * last.limit_bytes for growth in grown[-STILL_SLICES:])
+        return last.used_bytes >= FULL_SHARE * last.limit_bytes or (
+            len(grown) >= STILL_SLICES and is_still and last.used_bytes > 0
+        )
+
+    @property
+    def lacking(self) -> list[str]:
+        """What it has not reached."""
+        use, name = self._uses[-1], self.server.build.version
+        found = []
+        if not self.is_full:
+            used, limit = memory_text(use.used_bytes), memory_text(use.limit_bytes)
+            found.append(f"the memory of {name} is not full ({used} of {limit})")
+        if not self._checkpointed:
+            found.append(f"no checkpoint of {name} is over")
+        return found
+
+
+def warm_up(
+    servers: Sequence[Server],
+    generator: Generator,
+    step: Step,
+    shares: Iterable[Share],
+    committed: Sequence[Counter[str]],
+) -> Warmth:
+    """Let servers work in the slices of one share after the other until all are warm, at most for all shares.
+
+    A server is warm when its memory is full or no longer grows, and a checkpoint has begun and ended since.
+    All work until the last one is warm, so that they have done so for equally long. `committed` is that of
+    `run_slices`. Raises ServerDiedError.
+    """
+    warming: list[_WarmingServer] = []
+    for place, server in enumerate(servers):
+        with blaming(place):
+            warming.append(_WarmingServer(server, step))
+    seconds = 0.0
+    for share in shares:
+        try:
+            addresses = [server.address for server in servers]
+            loads = generator.alternate(addresses, step, share, [Unwatched() for _ in servers])
+        except LoadError as error:
+            raise blame(servers, step, error) from error
+        for place, load in enumerate(loads):
+            committed[place].update(committed_in(load))
+            with blaming(place):
+                warming[place].look()
+        seconds += share.schedule.seconds / len(servers)
+        if not any(server.lacking for server in warming):
+            break
+    return Warmth(seconds, [text for server in warming for text in server.lacking])

@@ -1,0 +1,89 @@
+"""The profile io on two real Postgres releases, with less data and seconds than it has."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from build.home import ROOT, Home
+from runners.fitness.kernel import Kernel
+from runners.fitness.storage import home_mount
+from suites.control_groups.group import make_group
+from suites.control_groups.limits import LimitError
+from suites.control_groups.page_cache import UNCACHED_NOWHERE
+from suites.definition import SUITES
+
+pytestmark = pytest.mark.server
+
+SHORTER = {
+    "seconds": "6",
+    "slice_seconds": "1",
+    "block_seconds": "2",
+    "warm_limit_seconds": "4",
+    "repetitions": "3",
+    "data_to_memory": "0.01",
+    "rows": "[20_000, 20_000]",
+    "settle_seconds": "0",
+}
+
+
+@pytest.fixture
+def disk_home(shared_home: Home) -> Iterator[Home]:
+    """A home on a disk, with the builds of the shared one, where servers can have a memory of their own."""
+    folder = Path(tempfile.mkdtemp(prefix="tmi-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        mount = home_mount(Kernel(), folder)
+        if mount is None or mount.kind in UNCACHED_NOWHERE:
+            pytest.skip("/tmp is not on a disk")
+        try:
+            make_group(f"tidemark-test-{os.getpid()}", 64 * 2**20).remove()
+        except LimitError as error:
+            pytest.skip(str(error))
+        for real in (shared_home.builds, shared_home.tools):
+            (folder / real.name).symlink_to(real)
+        yield Home(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def shorter_suite(folder: Path) -> Path:
+    """A copy of write-heavy whose profile io is over in seconds."""
+    copied = Path(shutil.copytree(SUITES / "write_heavy", folder / "write_heavy"))
+    toml = copied / "suite.toml"
+    before, io, rest = re.split(r"(?=\[profiles\.io\])|(?=# Counted passes)", toml.read_text())
+    for key, value in SHORTER.items():
+        io, changed = re.subn(rf"^{key} = .*$", f"{key} = {value}", io, flags=re.MULTILINE)
+        assert changed == 1, key
+    toml.write_text(before + io + rest)
+    return copied
+
+
+def test_io_warms_up_and_measures_until_it_is_decided(
+    disk_home: Home, tmp_path: Path, postgres_17: Build, postgres_18: Build
+) -> None:
+    pair = ("postgres@17.11", "postgres@18.6")
+    suite = ("--suite", str(shorter_suite(tmp_path)), "--profile", "io", "--memory", "384M")
+
+    def tidemark(*words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "TIDEMARK_HOME": str(disk_home.path), "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-P", "-m", "runners", *words]
+        return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
+
+    ran = tidemark("run", *suite, "--step", "update-index", *pair)
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"session \w+: write-heavy, io with 384M of memory for each server", ran.stderr)
+    assert re.search(r"update-index: warmed up for [1-4] s each: ", ran.stderr)
+    shown = tidemark("compare", *pair, "--format", "json")
+    (contender,) = json.loads(shown.stdout)["contenders"]
+    (step,) = contender["steps"]
+    assert step["step"] == "update-index"
+    assert step["pairs"] == 3

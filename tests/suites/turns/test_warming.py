@@ -1,0 +1,114 @@
+"""Warming up: what counters of servers say, and when that is enough."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from suites.control_groups.limits import MemoryUse
+from suites.generators.load import Load, LoadError, Share
+from suites.keys.step import Step
+from suites.slices import Schedule
+from suites.turns.failures import ServerDiedError
+from suites.turns.warming import Warmth, warm_up
+from tests.suites.turns.test_run_slices import FakeServer
+from tests.suites.turns.test_step import LOAD, STEP
+
+LIMIT = 1000 * 2**20
+SLICE_SECONDS = 10.0
+
+
+class WarmingServer(FakeServer):
+    """A server whose memory has so many MiB at each look, and whose checkpoint is over at one of them."""
+
+    def __init__(self, release: str, mebibytes: Sequence[int], checkpoint_at: int) -> None:
+        super().__init__(release, [])
+        self.mebibytes, self.looks = mebibytes, 0
+        self.checkpoint_at = checkpoint_at
+
+    def memory_use(self) -> MemoryUse:
+        self._note("memory")
+        used = self.mebibytes[min(self.looks, len(self.mebibytes) - 1)] * 2**20
+        self.looks += 1
+        return MemoryUse(used, LIMIT)
+
+    def checkpoint_meter(self) -> Callable[[], bool]:
+        self._note("checkpoint")
+        return lambda: self.looks > self.checkpoint_at
+
+
+class WarmingGenerator:
+    """Remembers the shares; fails in one of them."""
+
+    def __init__(self, fails_in: int | None = None) -> None:
+        self.shares: list[Share] = []
+        self.fails_in = fails_in
+
+    def alternate(self, addresses: Sequence[Any], step: Step, share: Share, observers: object) -> list[Load]:
+        self.shares.append(share)
+        if len(self.shares) == self.fails_in:
+            raise LoadError("connection lost", place=1)
+        return [LOAD for _ in addresses]
+
+
+def shares(most: int) -> Iterator[Share]:
+    return (Share(Schedule(SLICE_SECONDS, (0, 1)), number) for number in range(most))
+
+
+def warmed(*servers: WarmingServer, most: int = 10, step: Step = STEP) -> Warmth:
+    generator: Any = WarmingGenerator()
+    found = warm_up(servers, generator, step, shares(most), [Counter() for _ in servers])
+    assert found.seconds == SLICE_SECONDS * len(generator.shares)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "checkpoint_at", "slices"),
+    [
+        ([100, 960], 1, 1),
+        ([100, 500, 940, 960], 1, 3),
+        # What no longer grows is all that the step reads.
+        ([100, 300, 301, 302, 303], 1, 3),
+        ([100, 960], 4, 4),
+    ],
+)
+def test_it_ends_when_memory_is_full_and_a_checkpoint_over(
+    mebibytes: Sequence[int], checkpoint_at: int, slices: int
+) -> None:
+    early = WarmingServer("17.11", [990], 1)
+    late = WarmingServer("18.6", mebibytes, checkpoint_at)
+    assert warmed(early, late) == Warmth(slices * SLICE_SECONDS, [])
+
+
+def test_at_its_limit_it_says_what_no_server_has_reached() -> None:
+    first, second = WarmingServer("17.11", [100, 200, 300, 400], 99), WarmingServer("18.6", [990], 1)
+    lacking = [
+        "the memory of postgres@17.11 is not full (400M of 1000M)",
+        "no checkpoint of postgres@17.11 is over",
+    ]
+    assert warmed(first, second, most=3) == Warmth(30.0, lacking)
+
+
+def test_memory_that_nobody_counts_is_never_full() -> None:
+    (told,) = warmed(WarmingServer("17.11", [0], 1), WarmingServer("18.6", [990], 1), most=4).lacking
+    assert told == "the memory of postgres@17.11 is not full (0M of 1000M)"
+
+
+def test_a_step_that_reads_has_no_checkpoint() -> None:
+    first, second = WarmingServer("17.11", [990], 99), WarmingServer("18.6", [990], 99)
+    reading = STEP.model_copy(update={"reads_only": True})
+    assert warmed(first, second, step=reading) == Warmth(SLICE_SECONDS, [])
+    assert "checkpoint 17.11" not in first.calls
+
+
+def test_a_server_that_fails_is_named_by_its_place() -> None:
+    servers = [WarmingServer("17.11", [100], 9), WarmingServer("18.6", [100], 9)]
+    generator: Any = WarmingGenerator(fails_in=2)
+    with pytest.raises(ServerDiedError) as caught:
+        warm_up(servers, generator, STEP, shares(5), [Counter(), Counter()])
+    assert caught.value.place == 1
+    servers[1].fails = {"memory": LoadError("refused")}
+    with pytest.raises(ServerDiedError, match="refused") as caught:
+        warm_up(servers, generator, STEP, shares(5), [Counter(), Counter()])
+    assert caught.value.place == 1
