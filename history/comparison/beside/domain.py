@@ -2,12 +2,15 @@
 there."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from history.comparison.beside.clients import clients_of
+from history.comparison.intervals import looks_of
 from history.comparison.result import ContenderComparison
 from history.counts import counted
-from history.store.records import DATA
+from history.store.records import DATA, Session
+from suites.control_groups.limits import LimitError, parse_memory
 from suites.keys.durability import Durability
 
 LATE_SECONDS = 30.0
@@ -33,7 +36,7 @@ class Domain:
     """The bytes of the server's buffer cache."""
 
     memory_bytes: int
-    """The memory of the machine; 0 if it is not known."""
+    """The memory of the machine, or of each server if that was declared; 0 if it is not known."""
 
     clients: tuple[int, ...]
     """The numbers of clients of its steps, ascending."""
@@ -50,14 +53,22 @@ class Domain:
     is_durable: bool
     """Whether commits wait for their flush."""
 
+    is_long: bool = False
+    """Whether servers stay up, so that a round is a block of a longer life."""
+
     @property
     def is_cached(self) -> bool:
         """Whether the data fit into the buffer cache of the server."""
         return self.bytes is not None and self.cache_bytes is not None and self.bytes <= self.cache_bytes
 
     @property
+    def life_seconds(self) -> float:
+        """How long each version works on the same data, as far as it is known; 0 otherwise."""
+        return self.work_seconds if self.is_long else self.seconds or 0.0
+
+    @property
     def is_in_memory(self) -> bool:
-        """Whether they fit into the memory of the machine."""
+        """Whether they fit into the memory that is there for them."""
         return self.bytes is not None and (self.is_cached or self.bytes <= self.memory_bytes)
 
     @property
@@ -87,7 +98,7 @@ class Domain:
         if self.is_counted:
             yield "counted work"
         elif self.seconds is not None:
-            yield f"rounds of {self.seconds:g} s"
+            yield f"{'blocks' if self.is_long else 'rounds'} of {self.seconds:g} s"
 
 
 @dataclass(frozen=True)
@@ -100,7 +111,7 @@ class Unseen:
 
 UNSEEN: tuple[Unseen, ...] = (
     Unseen("time: waiting, locks, cache misses, I/O", lambda domain: domain.is_counted),
-    Unseen("what begins later", lambda domain: 0 < (domain.seconds or 0) < LATE_SECONDS),
+    Unseen("what begins later", lambda domain: 0 < domain.life_seconds < LATE_SECONDS),
     Unseen("rare stalls", lambda domain: 0 < domain.work_seconds < STALL_SECONDS),
     Unseen("larger trees", lambda domain: 0 < (domain.index_levels or 0) < DEEP_LEVELS),
     Unseen("reading from disk", lambda domain: not domain.is_counted and domain.is_in_memory),
@@ -132,15 +143,28 @@ def domain_of(contender: ContenderComparison) -> Domain | None:
     length = options.get("seconds")
     seconds = float(length) if isinstance(length, int | float) and not session.only_counted else None
     rounds = max((step.judged.pairs for step in contender.steps), default=0)
+    is_long = options.get("mode") == "long"
+    if seconds is not None and is_long:
+        # They are those of all blocks of a step, of which there may have been fewer.
+        looks = looks_of(session)
+        seconds /= max(1, rounds if looks is None else looks[1])
     return Domain(
         **sizes,
-        memory_bytes=session.machine.memory_bytes,
+        memory_bytes=_memory_of(session),
         clients=tuple(sorted(count for count in clients if count is not None)),
         is_counted=session.only_counted,
         seconds=seconds,
         work_seconds=(seconds or 0.0) * rounds,
         is_durable=session.durability != Durability.RELAXED,
+        is_long=is_long,
     )
+
+
+def _memory_of(session: Session) -> int:
+    """Return the memory that a server had, which a history of others may say in words that are none."""
+    with suppress(LimitError):
+        return parse_memory(session.memory) if session.memory else session.machine.memory_bytes
+    return 0
 
 
 def _count(value: object) -> int | None:

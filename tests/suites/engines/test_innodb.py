@@ -12,11 +12,13 @@ import psutil
 import pytest
 
 from build.build import Build
+from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.accounting.work_curve import TotalsReader
 from suites.capabilities import knows_setting
 from suites.generators.load import LoadError, WorkLimit
 from suites.generators.sysbench import Sysbench
+from suites.innodb.activities import log_capacity
 from suites.innodb.reset import ResetLimits
 from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
@@ -151,6 +153,25 @@ def test_a_purge_that_cannot_finish_names_the_transaction_and_its_age(loaded: In
         holder.close()
         loaded.limits = limits
     assert loaded.reset()["reset_history_after"] <= limits.history
+
+
+def test_a_checkpoint_is_over_once_the_log_was_written_around(build: Build, server_folder: Path) -> None:
+    name = "redo_log_capacity" if build.version.engine is Engine.MYSQL else "log_file_size"
+    with (
+        running(build, server_folder) as server,
+        server.connect() as connection,
+        connection.cursor() as cursor,
+    ):
+        assert log_capacity(connection) == ROOM.wal_limit_bytes
+        cursor.execute(f"SET GLOBAL innodb_{name} = {8 * 2**20}")
+        assert log_capacity(connection) == 8 * 2**20
+        has_ended = server.checkpoint_meter()
+        cursor.execute("CREATE TABLE tidemark.large (x LONGBLOB)")
+        cursor.execute("INSERT INTO tidemark.large VALUES (REPEAT('x', 4000000))")
+        assert not has_ended()
+        cursor.execute("INSERT INTO tidemark.large SELECT x FROM tidemark.large")
+        cursor.execute("INSERT INTO tidemark.large SELECT x FROM tidemark.large")
+        assert has_ended()
 
 
 def test_full_durability_is_in_effect(build: Build, server_folder: Path) -> None:

@@ -158,6 +158,16 @@ def test_the_position_in_the_log_advances_with_writes(living: PostgresServer) ->
     assert 100_000 <= living.counters()["wal_bytes_per_op"] - before < 200_000
 
 
+def test_a_checkpoint_is_over_once_it_has_begun_and_ended(server_folder: Path, postgres_17: Build) -> None:
+    with running(postgres_17, server_folder) as server:
+        has_ended = server.checkpoint_meter()
+        ask(server, "CREATE TABLE written AS SELECT 1 AS x")
+        assert not has_ended(), "the last one began before"
+        ask(server, "CHECKPOINT")
+        assert has_ended()
+        assert not server.checkpoint_meter()()
+
+
 def test_private_memory_is_what_a_connection_keeps_and_not_the_buffers_that_it_reads(
     living: PostgresServer,
 ) -> None:

@@ -14,6 +14,7 @@ from history.comparison.beside.domain import UNSEEN, Domain, domain_of
 from history.comparison.compare import compare
 from history.open import open_store
 from history.rendering.plain_table import PLAIN_WIDTH
+from history.store.records import MEMORY
 from tests.history.handmade import record_steps, session_start
 
 BASE, NEW = "postgres@17.11", "postgres@18.6"
@@ -83,6 +84,7 @@ large = st.one_of(st.none(), st.integers(0, 10**13))
         seconds=st.one_of(st.none(), st.floats(0.1, 1e4).map(lambda seconds: round(seconds, 1))),
         work_seconds=st.floats(0, 1e5),
         is_durable=st.booleans(),
+        is_long=st.booleans(),
     )
 )
 def test_the_sentence_has_two_lines_at_most(domain: Domain) -> None:
@@ -114,6 +116,29 @@ def test_a_session_says_its_domain(tmp_path: Path) -> None:
     assert found is not None
     assert (found.rows, found.bytes, found.index_levels, found.clients) == (400_000, 92_000_000, 3, (8,))
     assert (found.seconds, found.work_seconds, found.is_cached, found.is_durable) == (9.0, 27.0, True, False)
+
+
+@pytest.mark.parametrize(
+    ("memory", "is_in_memory"), [("64M", False), ("128M", True), ("", True), ("not an amount", False)]
+)
+def test_data_are_held_against_a_declared_memory(tmp_path: Path, memory: str, is_in_memory: bool) -> None:
+    found = compared(tmp_path / "h.db", {MEMORY: memory})
+    assert found is not None
+    assert replace(found, cache_bytes=1 << 20).is_in_memory is is_in_memory
+
+
+@pytest.mark.parametrize(
+    ("rounds", "block"),
+    [({"least": 3, "cap": 45, "until_decided": True}, 20.0), ({"least": 1, "until_decided": False}, 300.0)],
+)
+def test_long_mode_says_how_long_its_blocks_are(
+    tmp_path: Path, rounds: Mapping[str, object], block: float
+) -> None:
+    found = compared(tmp_path / "h.db", {"mode": "long", "seconds": 900.0, "rounds": rounds})
+    assert found is not None
+    assert (found.seconds, found.work_seconds) == (block, 3 * block)
+    assert f"blocks of {block:g} s" in found.text
+    assert "what begins later" not in found.text
 
 
 def test_older_sessions_say_what_they_know(tmp_path: Path) -> None:
