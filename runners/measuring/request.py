@@ -139,6 +139,10 @@ class Request:
     bisect: str = ""
     """The uid of the bisect that it belongs to; its session is then not a night of any series."""
 
+    proved_steps: frozenset[str] = frozenset()
+    """The plain names of the steps in which an earlier session has compared what the same builds hold after
+    the same work (runners/measuring/passes/work_proofs.py): once is enough."""
+
     @property
     def profile(self) -> Profile:
         """The profile with the overrides of the request."""

@@ -269,6 +269,10 @@ def basis(answer: TryAnswer) -> Iterator[str]:
             f"{what}: {span} {unit} of {session.suite}, {session.profile}, on {session.machine.hostname} "
             f"(session {session.uid})"
         )
+        if contender.same_rows:
+            proved = [step.step for step in contender.steps if step.step in contender.same_rows]
+            where = "every step" if len(proved) == len(contender.steps) else ", ".join(proved)
+            yield f"the same rows after the same transactions and a crash in {where} (session {session.uid})"
     yield f"{answer.minutes:.0f} minutes, compiling included"
 
 

@@ -12,6 +12,7 @@ from build.progress import Progress, in_words
 from build.version import Version
 from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
+from history.comparison.result import ContenderComparison
 from history.comparison.verdict import Verdict
 from history.store.writer import Store
 from runners.bisect.run.builds import Unusable, build_of, provider
@@ -25,6 +26,7 @@ from runners.trying.sides import Sides, TryError
 from suites.counting.engines import COUNTED
 from suites.definition import Suite
 from suites.generators.registry import build_programs_of
+from suites.keys.levels import plain_name
 from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.metric_names import INSTRUCTIONS
@@ -87,10 +89,16 @@ def counted_request(asked: TrialRequest) -> Request:
     )
 
 
-def timed_request(asked: TrialRequest, seconds: float, first_steps: tuple[str, ...] = ()) -> Request:
+def timed_request(
+    asked: TrialRequest,
+    seconds: float,
+    first_steps: tuple[str, ...] = (),
+    proved_steps: frozenset[str] = frozenset(),
+) -> Request:
     """Return the request of the session with rounds, which end after so many seconds at the latest.
 
-    The `first_steps` are decided before the others get a round.
+    The `first_steps` are decided before the others get a round. In the `proved_steps` the counted session has
+    compared what both sides hold after the same work.
     """
     sides = asked.sides
     return Request(
@@ -110,6 +118,7 @@ def timed_request(asked: TrialRequest, seconds: float, first_steps: tuple[str, .
         git={} if sides.git is None else {sides.base.engine: sides.git},
         layouts=asked.layouts,
         is_try=True,
+        proved_steps=proved_steps,
     )
 
 
@@ -140,23 +149,38 @@ def run_trial(
         left = asked.budget_seconds - (clock() - began)
         timed = None
         if left > 0:
-            first = steps_in_doubt(store, asked.sides, counted)
-            timed = run_session(timed_request(asked, left, first), home, store, progress, given)
+            compared = compared_counts(store, asked.sides, counted)
+            request = timed_request(asked, left, steps_in_doubt(compared), proved_steps(compared))
+            timed = run_session(request, home, store, progress, given)
         else:
             progress.note("the budget is used up: no rounds")
     return TrialOutcome(counted, timed, clock() - began)
 
 
-def steps_in_doubt(store: Store, sides: Sides, counted: SessionOutcome | None) -> tuple[str, ...]:
-    """Return the steps of which counts do not show that both sides execute as much."""
+def compared_counts(store: Store, sides: Sides, counted: SessionOutcome | None) -> ContenderComparison | None:
+    """Return what the counted session shows of both sides; None if nothing can be compared."""
     if counted is None:
-        return ()
+        return None
     options = CompareOptions(session=counted.uid, metric=INSTRUCTIONS)
     try:
         (contender,) = compare(store, sides.base, (sides.tip,), options).contenders
     except TidemarkError:
-        return ()  # whoever asks for the answer is told
-    return tuple(step.step for step in contender.steps if step.judged.verdict is not Verdict.UNCHANGED)
+        return None  # whoever asks for the answer is told
+    return contender
+
+
+def steps_in_doubt(counted: ContenderComparison | None) -> tuple[str, ...]:
+    """Return the steps of which counts do not show that both sides execute as much."""
+    steps = () if counted is None else counted.steps
+    return tuple(step.step for step in steps if step.judged.verdict is not Verdict.UNCHANGED)
+
+
+def proved_steps(counted: ContenderComparison | None) -> frozenset[str]:
+    """Return the plain names of the steps in which both sides held the same rows after the same work.
+
+    Where they did not, or it is not known, rounds compare them.
+    """
+    return frozenset(map(plain_name, () if counted is None else counted.same_rows))
 
 
 def _can_count(asked: TrialRequest, progress: Progress) -> bool:

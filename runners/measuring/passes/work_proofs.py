@@ -83,10 +83,11 @@ class WorkProofs:
     ) -> list[Measurement]:
         """Return the measurements of a round with what was found; a version that is refuted has no values.
 
-        Only the first round of a step has a comparison. Where versions wrote unlike amounts, the next one
-        does the work again. Both end servers that are still up.
+        Only the first round of a step has a comparison, and none where an earlier session has it. Where
+        versions wrote unlike amounts, the next one does the work again. Both end servers that are still up.
         """
         is_due = number == 1 or self._need_more(step, versions)
+        is_due = is_due and step.plain_name not in self.request.proved_steps
         if step.reads_only or not is_due or not self._are_comparable(versions):
             return list(measurements)
         try:

@@ -4,6 +4,7 @@ import json
 import platform
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +22,10 @@ from history.open import open_store
 from runners.bisect.run import builds as bisect_builds
 from runners.cli import main
 from runners.measuring import session
-from runners.measuring.request import Request
+from runners.measuring.passes.work_proofs import WorkProofs
+from runners.measuring.request import Exact, Request
 from runners.trying import trial
-from runners.trying.answer import StepAnswer, TryAnswer, markdown
+from runners.trying.answer import StepAnswer, TryAnswer, basis, markdown
 from runners.trying.changes import changes_of
 from runners.trying.command import answer_of, require_page, write_page
 from runners.trying.series import base_commit_of
@@ -31,6 +33,9 @@ from runners.trying.sides import Sides, TryError, sides_of
 from runners.trying.trial import TrialRequest, history_of_tries, run_trial
 from suites.counting.tool import Callgrind
 from suites.definition import load_suite
+from suites.keys.step import Step
+from suites.measurement import Measurement
+from suites.metric_names import PROVED_ROWS
 from tests.build.installs.pretended import pretended_prefix
 from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, record_steps, session_start
@@ -217,6 +222,29 @@ def test_more_instructions_are_told_and_no_series_gets_a_point(lab: Lab) -> None
         options = [json.loads(text) for (text,) in rows(store, "SELECT options FROM sessions")]
     assert [option["try"] for option in options] == [True, True]
     assert not lab.home.history.exists()
+
+
+def test_rounds_compare_only_rows_that_the_counted_session_has_not(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_to_rounds = set()
+
+    def prove(
+        proofs: WorkProofs, _number: int, step: Step, _versions: object, measured: Sequence[Measurement]
+    ) -> list[Measurement]:
+        if proofs.request.exact is not Exact.ONLY:
+            left_to_rounds.add(proofs.request.proved_steps)
+        elif step.name != "insert":
+            return [replace(found, values={**found.values, PROVED_ROWS: 10.0}) for found in measured]
+        return list(measured)
+
+    branched(lab)
+    monkeypatch.setattr(WorkProofs, "add_to", prove)
+    answer, _ = tried(lab, sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home))
+    assert left_to_rounds == {frozenset({"update-index", "delete"})}
+    (line,) = [line for line in basis(answer) if "same rows" in line]
+    said = "the same rows after the same transactions and a crash in update-index, delete (session "
+    assert line.startswith(said)
 
 
 def test_functions_and_resources_that_changed_are_named(lab: Lab) -> None:

@@ -42,6 +42,7 @@ class Servers:
         """What servers write when they do the work once more."""
         self.terms: list[WorkTerms] = []
         self.proofs: WorkProofs | None = None
+        self.proved_steps: frozenset[str] = frozenset()
         monkeypatch.setattr(work_proofs, "work_and_crash", self._work)
         monkeypatch.setattr(work_proofs, "work", lambda server, *_: self.again[server.name])
         monkeypatch.setattr(work_proofs, "loaded_rows", lambda server: self.loaded.get(server.name, rows(1)))
@@ -57,7 +58,7 @@ class Servers:
     def prove(self, *names: str, number: int = 1) -> list[Measurement]:
         """The measurements of a round of the step `delete`, with what the work has shown."""
         versions = tuple(map(parse_version, names))
-        request = Request(versions, SUITE, "smoke", (DELETE,), 3)
+        request = Request(versions, SUITE, "smoke", (DELETE,), 3, proved_steps=self.proved_steps)
         generator: Any = None
         self.proofs = self.proofs or WorkProofs(request, BASE, small(), generator)
         return self.proofs.add_to(
@@ -88,6 +89,16 @@ def test_equal_rows_are_recorded_with_the_recovery(servers: Servers) -> None:
     base, new, other = servers.prove(BASE, NEW, OTHER)
     assert base.values == new.values == {QPS: 100.0, PROVED_ROWS: 10.0, RECOVERY: 1.5}
     assert other.values == {QPS: 100.0, RECOVERY: 1.5}, "rows of engines are not compared"
+
+
+def test_a_step_that_an_earlier_session_has_compared_is_not_compared_again(servers: Servers) -> None:
+    servers.proved_steps = frozenset({"delete"})
+    assert servers.prove(BASE, NEW) == [MEASURED, MEASURED]
+    assert servers.worked == []
+    servers.proofs, servers.proved_steps = None, frozenset({"insert"})
+    servers.held = {BASE: [rows(5)], NEW: [rows(5)]}
+    servers.prove(BASE, NEW)
+    assert sorted(servers.worked) == sorted([BASE, NEW])
 
 
 def test_other_rows_are_told_once_the_base_has_repeated_its_own(servers: Servers) -> None:
