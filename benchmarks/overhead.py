@@ -123,7 +123,9 @@ def alternate(
             if interval.low > MIN_RATIO or interval.high < MIN_RATIO:
                 break
     assert interval is not None
-    note = f"{len(through)} pairs, {CONFIDENCE:.0%} interval {interval.low:.4f} to {interval.high:.4f}"
+    note = (
+        f"{len(through)} pairs, {100 * CONFIDENCE:.0f} % interval {interval.low:.4f} to {interval.high:.4f}"
+    )
     return [
         Figure("QPS through Tidemark / by hand", interval.estimate, "", at_least=MIN_RATIO, note=note),
         Figure("Tidemark's own CPU", 100 * sum(shares) / len(shares), "% of a core", at_most=MAX_CPU_PERCENT),

@@ -128,7 +128,9 @@ def slices_figures(home: Home) -> Iterable[Figure]:
             if pair + 1 >= MIN_PAIRS and decided:
                 break
     assert interval is not None  # every slice has transactions
-    note = f"{len(through)} pairs, {CONFIDENCE:.0%} interval {interval.low:.4f} to {interval.high:.4f}"
+    note = (
+        f"{len(through)} pairs, {100 * CONFIDENCE:.0f} % interval {interval.low:.4f} to {interval.high:.4f}"
+    )
     yield Figure(
         "pgbench in slices / by hand", interval.estimate, "", at_least=MIN_RATIO, at_most=MAX_RATIO, note=note
     )

@@ -98,7 +98,7 @@ def _overhead(home: Home, shown: Progress) -> Figure:
             server.destroy()
     interval = ratio_interval(rates[False], rates[True], CONFIDENCE)
     assert interval is not None
-    bounds = f"{CONFIDENCE:.0%} interval {interval.low:.3f} to {interval.high:.3f}"
+    bounds = f"{100 * CONFIDENCE:.0f} % interval {interval.low:.3f} to {interval.high:.3f}"
     note = f"{PAIRS} pairs, {bounds}, by {profiling.perf.description}"
     return Figure("QPS sampled / not sampled", interval.estimate, "", at_least=MIN_RATIO, note=note)
 

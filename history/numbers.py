@@ -49,6 +49,11 @@ def percents(ratio: float) -> str:
     return "±0.0" if float(text) == 0 else text
 
 
+def change_text(ratio: float, low: float, high: float) -> str:
+    """Return a ratio as a change, with the bounds of its interval: `-9.1 % (-9.8 to -8.3)`."""
+    return f"{percents(ratio)} % ({percents(low)} to {percents(high)})"
+
+
 def percent_bounds(interval: Interval) -> str:
     """Return both bounds of an interval as changes: `-3.1 to +12.0 %`, or VERY_WIDE."""
     if is_very_wide(interval):
@@ -57,15 +62,15 @@ def percent_bounds(interval: Interval) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a fraction in four characters at most, as long as it is below one."""
+    """Return a fraction with two digits, as long as it is below one: `2.2 %`, `12 %`."""
     if value is None:
         return DASH
-    return f"{value:.1%}" if value < 0.0995 else f"{value:.0%}"
+    return f"{100 * value:.1f} %" if value < 0.0995 else f"{100 * value:.0f} %"
 
 
 def signed_percent(value: float) -> str:
     """Return a fraction as a change: `-12 %`."""
-    return f"{value:+.0%}".replace("%", " %")
+    return f"{100 * value:+.0f} %"
 
 
 def rounded(value: float | None) -> float | None:

@@ -33,8 +33,8 @@ GOLDEN = ROOT / "tests/golden/compare"
 Rates = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 """Step -> QPS of base and contender in each round."""
 
-STEAL = "disturbed: the host withheld {:.1f}% of the CPU time that was wanted (limit 2.0%)"
-CRON = "disturbed: other processes used {:.1f}% of a core (limit 10.0%): most of it cron (812)"
+STEAL = "disturbed: the host withheld {:.1f} % of the CPU time that was wanted (limit 2.0 %)"
+CRON = "disturbed: other processes used {:.1f} % of a core (limit 10.0 %): most of it cron (812)"
 
 
 def until_decided(least: int = 3, cap: int = 20) -> SessionStart:
@@ -246,7 +246,7 @@ def test_a_hundred_disturbed_runs_are_one_line(tmp_path: Path) -> None:
         record(store, session_start(repetitions=50), {"insert": (calm, calm)}, warnings)
         (line,) = compared(store).contenders[0].warnings
     assert line == (
-        "disturbed, 50 rounds: the host withheld 2.1 to 7.0% of the CPU time that was wanted: insert 1-50"
+        "disturbed, 50 rounds: the host withheld 2.1 to 7.0 % of the CPU time that was wanted: insert 1-50"
     )
 
 

@@ -63,7 +63,8 @@ def counted_figures() -> Iterator[Figure]:
     verdict, candidates = answer["verdict"], len(planted.candidates)
     tried = {place for event in answer["events"] for place in positions(event)} - {candidates}
     named = [commit["commit"] for commit in answer["blamed"]]
-    note = f"{verdict['size'] - 1:+.2%}, confidence {verdict['confidence']:.1%}, {verdict['rounds']} passes"
+    note = f"{100 * (verdict['size'] - 1):+.2f} %, confidence {100 * verdict['confidence']:.1f} %"
+    note += f", {verdict['rounds']} passes"
     yield Figure("counted: the planted commit is named", float(named == [planted.culprit]), "", 1, note=note)
     yield Figure(
         "counted: compiles between good and bad / log2",

@@ -159,7 +159,7 @@ def level_figures(steps: int = STEPS, apart: Sequence[float] = APART) -> Iterato
             false = 100 * sum(share for verdict, share in shares.items() if verdict in FALSE)
             said = [] if kind.is_chosen_for else ["not tuned on"]
             said += [kind.hint] if kind.hint else []
-            said += [f"{shares.get(Verdict.UNCHANGED, 0):.0%} unchanged"]
+            said += [f"{100 * shares.get(Verdict.UNCHANGED, 0):.0f} % unchanged"]
             yield Figure(
                 f"{name}, {percent:g} %: steps of equal builds with a false verdict",
                 false,

@@ -114,7 +114,7 @@ def false_figures() -> Iterator[Figure]:
             "",
             at_most=0,
             note=f"{outcome.undecided} of {SESSIONS * len(steps)} steps undecided, "
-            f"whose loads are of several sessions; all passes of a step are within {widest:.2%}",
+            f"whose loads are of several sessions; all passes of a step are within {100 * widest:.2f} %",
         )
         for percent in PLANTED_PERCENT:
             planted = drawn(engine, steps, planted=percent / 100)

@@ -70,7 +70,7 @@ def clean_figures(home: Home) -> Iterator[Figure]:
         for which in FALSE_PERCENT:
             false = [found[which] for found in told if found[which]]
             bound = upper_bound(len(false), len(recorded), CONFIDENCE)
-            note = f"at most {100 * bound:.1f} % with {CONFIDENCE:.0%} confidence{_most(false)}"
+            note = f"at most {100 * bound:.1f} % with {100 * CONFIDENCE:.0f} % confidence{_most(false)}"
             yield Figure(f"equal builds: recorded sessions with a false {which}", len(false), "", note=note)
         rounds = rounds_of(history, recorded)
         available = min(map(len, rounds.values()))

@@ -43,7 +43,7 @@ def time_figures(home: Home) -> Iterator[Figure]:
     before, now = (sum(side) / PAIRS for side in minutes)
     yield Figure("a session of three steps before", before, "minutes")
     yield Figure("a session of three steps now", now, "minutes")
-    note = f"{PAIRS} pairs, {CONFIDENCE:.0%} interval {interval.low:.3f} to {interval.high:.3f}"
+    note = f"{PAIRS} pairs, {100 * CONFIDENCE:.0f} % interval {interval.low:.3f} to {interval.high:.3f}"
     yield Figure("now / before", interval.estimate, "", at_most=MAX_RATIO, note=note)
 
 

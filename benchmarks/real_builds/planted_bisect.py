@@ -48,7 +48,7 @@ def planted_figures(fillers: int = 0, name: str = "planted") -> Iterator[Figure]
         float(named == [planted.culprit]),
         "",
         at_least=1,
-        note=f"{verdict['size'] - 1:+.1%}, confidence {verdict['confidence']:.1%}",
+        note=f"{100 * (verdict['size'] - 1):+.1f} %, confidence {100 * verdict['confidence']:.1f} %",
     )
     yield Figure(
         f"{name}: machine time",

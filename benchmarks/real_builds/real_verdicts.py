@@ -245,7 +245,7 @@ def _widths(ours: Mapping[str, Interval | None], theirs: Mapping[str, Interval |
             continue
         narrow, wide = math.log(mine.high / mine.low), math.log(other.high / other.low)
         logs.append(math.log(wide / narrow))
-        note = f"interleaved +-{narrow / 2:.1%}, one after the other +-{wide / 2:.1%}"
+        note = f"interleaved +-{100 * (narrow / 2):.1f} %, one after the other +-{100 * (wide / 2):.1f} %"
         figures.append(Figure(f"width, {step}", wide / narrow, "times narrower", note=note))
     mean = math.exp(math.fsum(logs) / len(logs))
     return [*figures, Figure("width, mean of the steps", mean, "times narrower", at_least=MIN_NARROWING)]

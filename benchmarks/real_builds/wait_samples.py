@@ -44,7 +44,7 @@ def sample_figures(
             shown.note(f"{pair + 1} of {PAIRS} pairs with and without samples")
     interval = ratio_interval(rates[False], rates[True], CONFIDENCE)
     assert interval is not None  # there are enough pairs, and every slice has queries
-    note = f"{PAIRS} pairs, {CONFIDENCE:.0%} interval {interval.low:.4f} to {interval.high:.4f}"
+    note = f"{PAIRS} pairs, {100 * CONFIDENCE:.0f} % interval {interval.low:.4f} to {interval.high:.4f}"
     yield Figure("QPS with samples of waits / without", interval.estimate, "", at_least=MIN_RATIO, note=note)
     own, servers = _cost_of_sample(server, generator, step)
     note = f"{own:.0f} µs of Tidemark, {servers:.0f} µs of the server, {MAX_STATES_PER_SECOND:g} a second"

@@ -122,7 +122,7 @@ def _sizes() -> Iterator[Figure]:
                 mean = float(slowed.mean[called, 0].mean()) / truth
                 bounds = rounds is None and slow_down > min(SIZES)
                 yield Figure(
-                    f"{name}{_named(rounds)}: reported size of {slow_down:.0%} / truth",
+                    f"{name}{_named(rounds)}: reported size of {100 * slow_down:.0f} % / truth",
                     float(slowed.size[called, 0].mean()) / truth,
                     "",
                     at_least=1 - MAX_WRONG_SIZE if bounds else None,
@@ -160,7 +160,7 @@ def _figures_of(name: str, kind: Kind, seed: int) -> list[Figure]:
     ]
     fixed = fixed_rounds(WITHOUT_STALLS.get(name, kind), float(np.mean(correct)))
     outcome = ", ".join(
-        f"{effect:.0%}: {rate:.1%} in {mean:.1f}"
+        f"{100 * effect:.0f} %: {100 * rate:.1f} % in {mean:.1f}"
         for effect, rate, mean in zip(MIX, correct, rounds, strict=True)
     )
     promised = name in SYNTHETIC  # the recorded deviations are more than the 2 % that the targets are for
@@ -189,7 +189,9 @@ def _fixed(name: str, kind: Kind, seed: int, rounds: int) -> Figure:
         slow_down: simulate(kind, SLOWED_SUITES, (seed, 1), slow_down, design).verdict[:, 0] == REGRESSION
         for slow_down in SLOW_DOWNS
     }
-    detected = ", ".join(f"{slow_down:.0%} {100 * called.mean():.1f} %" for slow_down, called in seen.items())
+    detected = ", ".join(
+        f"{100 * slow_down:.0f} % {100 * called.mean():.1f} %" for slow_down, called in seen.items()
+    )
     return replace(figure, note=f"{figure.note}; detected: {detected}")
 
 
@@ -248,7 +250,7 @@ def _as_read() -> list[Figure]:
     ):
         for slow_down in (0.0, 0.05):
             changed = read_otherwise(kind, READ_SUITES, (104, place), slow_down)
-            named = f"{name}, {slow_down:.0%} slower" if slow_down else f"{name}, equal builds"
+            named = f"{name}, {100 * slow_down:.0f} % slower" if slow_down else f"{name}, equal builds"
             figures.append(Figure(f"{named}: verdicts read otherwise than decided", changed, "", at_most=0))
     return figures
 

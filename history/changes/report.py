@@ -92,13 +92,14 @@ class ChangeReport:
 
     @property
     def headline(self) -> str:
-        """What the change is: `insert and 3 more 7.0% slower`.
+        """What the change is: `insert and 3 more 7.0 % slower`.
 
-        Of a trade what got worse, then what got better: `reset of insert 29.0% slower; insert 12.0% faster`.
+        Of a trade what got worse, then what got better: `reset of insert 29.0 % slower; insert 12.0 %
+        faster`.
         """
         if self.course is Course.ALTERNATION:
             subject, size = _subject(self.change.members), abs(self.main_series.ratio - 1)
-            return f"{subject}: {self.switches} switches between two levels {size:.1%} apart"
+            return f"{subject}: {self.switches} switches between two levels {100 * size:.1f} % apart"
         parts = (self.change.leading, self.change.opposite)
         told = "; ".join(_moved(members) for members in parts if members)
         return f"{told}, gradually over {self.nights} nights" if self.course is Course.DRIFT else told
@@ -146,7 +147,7 @@ def _prominence(member: Member) -> tuple[bool, float]:
 def _moved(members: Sequence[Member]) -> str:
     """Return how some series moved that moved alike, by the most prominent one."""
     main = most_prominent(members)
-    return f"{_subject(members)} {abs(main.ratio - 1):.1%} {moved_by(main.key.metric, main.ratio)}"
+    return f"{_subject(members)} {100 * abs(main.ratio - 1):.1f} % {moved_by(main.key.metric, main.ratio)}"
 
 
 def _subject(members: Sequence[Member]) -> str:

@@ -325,7 +325,7 @@ def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Interv
         base, contender = step.values(metric)
         if pairs >= needed and min(*base, *contender) > 0:
             apart = math.expm1(pairs_apart(base, contender))
-            said = f"the ratios of {pairs} counted passes are {apart:.1%} apart".replace("%", " %")
+            said = f"the ratios of {pairs} counted passes are {100 * apart:.1f} % apart"
             most = f"{100 * rule.agreement:g} %"
             if pairs >= rule.most:
                 return Gap.DISAGREE, f"{said}, more than {most}: the count has two levels or more"

@@ -165,8 +165,8 @@ def ranges(rounds: Iterable[int]) -> str:
 
 
 def _short(reason: str) -> str:
-    """Return a reason without its limit and the processes responsible."""
-    return _DETAIL.sub("", reason)
+    """Return a reason without its limit and the processes responsible, and as it is spelt today."""
+    return re.sub(r"(?<=\d)%", " %", _DETAIL.sub("", reason))
 
 
 def _merged(reasons: Sequence[str]) -> str:

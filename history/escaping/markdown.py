@@ -1,6 +1,6 @@
 """GitHub's Markdown, into which a text is put only through a template, and is escaped there.
 
-md("- {}: {:.1%} in {}", branch, change, code_span(commit))
+md("- {}: {:+.1f} % in {}", branch, change, code_span(commit))
 """
 
 import re

@@ -14,7 +14,7 @@ from history.changes.level_shift import Course, Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
 from history.counts import counted
-from history.numbers import amount, rounded
+from history.numbers import amount, change_text, rounded
 from history.rendering.confirmations import measurement, occasion, series_name
 from history.stats.change_points import FALSE_SHARE, SHORTEST
 from history.store.records import ChangeStatus
@@ -26,9 +26,7 @@ SHOWN_SERIES = 4
 CERTAIN = 0.999
 """A higher confidence is shown as `over` this."""
 
-BY_CHANCE = f"By chance, up to {FALSE_SHARE:.0%} of series a year show a change that is none.".replace(
-    "%", " %"
-)
+BY_CHANCE = f"By chance, up to {100 * FALSE_SHARE:.0f} % of series a year show a change that is none."
 
 HASH = 10
 """The characters of a commit that are shown."""
@@ -145,8 +143,8 @@ def _alternation_json(found: AlternatingLevels | None) -> dict[str, Any] | None:
 
 
 def level_change(change: LevelChange) -> str:
-    """Return size and direction: `-9.1% (-9.8% to -8.3%), worse`."""
-    size = f"{change.after / change.before - 1:+.1%} ({change.low - 1:+.1%} to {change.high - 1:+.1%})"
+    """Return size and direction: `-9.1 % (-9.8 to -8.3), worse`."""
+    size = change_text(change.after / change.before, change.low, change.high)
     return f"{size}, {change.direction}"
 
 
@@ -168,7 +166,7 @@ def _drift(series: SearchedSeries) -> Iterator[str]:
         return
     key, drift = series.key, series.drift
     relative = f", relative to {series.base}" if series.base else ""
-    size = f"{drift.ratio - 1:+.1%} ({drift.low - 1:+.1%} to {drift.high - 1:+.1%})"
+    size = change_text(drift.ratio, drift.low, drift.high)
     yield f"{key.step} {label_of(key.metric)}, {key.branch}: drifts by {size}, {drift.direction}{relative}"
     yield f"    from {drift.first.started_at:%Y-%m-%d} to {drift.last.started_at:%Y-%m-%d}, in no step"
 
@@ -224,15 +222,15 @@ def _member(member: Member) -> str:
     name = label_of(key.metric)
     gone = f", gone since {member.gone.started_at:%Y-%m-%d}" if member.gone else ""
     return (
-        f"{key.environment.box} ({key.environment.configuration}) {key.step} {name}: {member.ratio - 1:+.1%} "
-        f"({member.ratio_low - 1:+.1%} to {member.ratio_high - 1:+.1%}), "
+        f"{key.environment.box} ({key.environment.configuration}) {key.step} {name}: "
+        f"{change_text(member.ratio, member.ratio_low, member.ratio_high)}, "
         f"confidence {_confidence(member.confidence)}{gone}"
     )
 
 
 def _confidence(value: float) -> str:
     """Return a confidence as text, which is never rounded up to 100 %."""
-    return f"over {CERTAIN:.1%}" if value > CERTAIN else f"{value:.1%}"
+    return f"over {100 * CERTAIN:.1f} %" if value > CERTAIN else f"{100 * value:.1f} %"
 
 
 def _json(report: ChangeReport) -> dict[str, Any]:
@@ -351,7 +349,9 @@ def _noise(note: NoiseChange) -> str:
 
 
 def _shared(notes: Sequence[SharedNight]) -> str:
-    listed = ", ".join(f"{note.night.started_at:%Y-%m-%d} {note.move:+.1%}" for note in notes[-SHOWN_NIGHTS:])
+    listed = ", ".join(
+        f"{note.night.started_at:%Y-%m-%d} {100 * note.move:+.1f} %" for note in notes[-SHOWN_NIGHTS:]
+    )
     more = f", and {len(notes) - SHOWN_NIGHTS} earlier nights" if len(notes) > SHOWN_NIGHTS else ""
     return f"{_where(notes[0])}: most series of {label_of(notes[0].metric)} moved together: {listed}{more}"
 

@@ -2,11 +2,12 @@
 
 from history.changes.confirmation import Confirmation
 from history.counts import counted
+from history.numbers import change_text
 from suites.metrics import label_of
 
 
 def measurement(confirmed: Confirmation) -> str:
-    """Return rounds, versions and result: `7 interleaved rounds, X against Y: -7.1% (-8.0% to -6.2%)`."""
+    """Return rounds, versions and result: `7 interleaved rounds, X against Y: -7.1 % (-8.0 to -6.2)`."""
     return (
         f"{counted_rounds(confirmed)}, {confirmed.before.version} against "
         f"{confirmed.after.version}: {interval(confirmed)}"
@@ -28,8 +29,8 @@ def counted_rounds(confirmed: Confirmation) -> str:
 
 
 def interval(confirmed: Confirmation) -> str:
-    """Return the change from the old version to the new one: `-7.1% (-8.0% to -6.2%)`."""
-    return f"{confirmed.ratio - 1:+.1%} ({confirmed.low - 1:+.1%} to {confirmed.high - 1:+.1%})"
+    """Return the change from the old version to the new one: `-7.1 % (-8.0 to -6.2)`."""
+    return change_text(confirmed.ratio, confirmed.low, confirmed.high)
 
 
 def series_name(confirmed: Confirmation) -> str:

@@ -122,7 +122,7 @@ def _curve(curve: Curve) -> Iterator[str]:
         text += f", {amount(shape.per_core)} per core"
         less = f"{percent(shape.droop)} less" if shape.droop > 0 else "as many"
         end = "" if shape.clients == shape.most else f"; with {shape.most} clients {less}"
-        yield (text + end).replace("%", " %")
+        yield text + end
 
 
 def _connections(contender: ContenderComparison) -> Iterator[str]:

@@ -125,7 +125,7 @@ def _visible(contender: ContenderComparison) -> Iterator[str]:
         by = {noise.session: f"{noise.started_at:%Y-%m-%d}" for noise in contender.calibrations}
         named = ", ".join(f"{uid} of {day}" for uid, day in by.items())
         rounds = "its rounds" if contender.looks is None else f"{contender.looks[1]} rounds"
-        chance = f"{VISIBLE_PROBABILITY:.0%}".replace("%", " %")
+        chance = f"{100 * VISIBLE_PROBABILITY:.0f} %"
         yield f"sees: the {worse} that {rounds} flag with {chance} probability; calibration {named}."
     elif judged.better is not Better.NEITHER and not session.is_imported:
         words = f"--suite {session.suite} --profile {session.profile} {contender.base.plain}"

@@ -34,7 +34,9 @@ def quality(profile: "StepProfile") -> str:
     figures = profile.quality
     reasons = figures.warnings()
     samples = f"{figures.samples} samples by {profile.event} over {profile.queries:.0f} queries"
-    stacks = f"{figures.shallow:.1%} shallow stacks, {figures.unknown:.1%} frames without a name"
+    stacks = (
+        f"{100 * figures.shallow:.1f} % shallow stacks, {100 * figures.unknown:.1f} % frames without a name"
+    )
     return f"{samples}, {stacks}" + (f"; unreliable: {'; '.join(reasons)}" if reasons else "")
 
 
@@ -154,7 +156,7 @@ def render_differential(both: "Differential", limit: int, screen: Screen) -> Non
     _print_table(screen, heads, certain, [_row(function) for function in shown if not function.is_certain])
     old, new = both.base_total, both.contender_total
     bounds = f", interval {_bounds(both.total_interval)} µs" if both.total_interval else ""
-    change = f"{new - old:+.2f} µs, {new / old - 1:+.1%}{bounds}"
+    change = f"{new - old:+.2f} µs, {100 * (new / old - 1):+.1f} %{bounds}"
     screen.line(f"CPU per query of the whole server: {old:.2f} -> {new:.2f} µs ({change})")
     screen.lines([f"base: {quality(both.base)}", f"contender: {quality(both.contender)}"])
     screen.line(_certainty(both))
@@ -169,8 +171,8 @@ def _certainty(both: "Differential") -> str:
     said = what.get(number, f"{number} functions changed for certain (above, in bold)")
     tested = sum(function.own_interval is not None for function in both.functions)
     return (
-        f"{said}: the intervals of {tested} functions hold together with {CONFIDENCE:.0%} over {both.rounds} "
-        f"rounds. Functions with fewer than {MIN_COUNT} samples have none."
+        f"{said}: the intervals of {tested} functions hold together with {100 * CONFIDENCE:.0f} % over "
+        f"{both.rounds} rounds. Functions with fewer than {MIN_COUNT} samples have none."
     )
 
 
@@ -195,7 +197,7 @@ def conclusion(both: "Differential", base: str, contender: str) -> str:
         return f"No function of {contender} is known to use more or less CPU per query than in {base}."
     more = "more" if first.own_change > 0 else "less" if unit.startswith("µs") else "fewer"
     amount = f"{abs(first.own_change):.0f}" if both.base.is_exact else f"{abs(first.own_change):.2f}"
-    share = f", {first.own_share:.0%} of the whole change" if first.own_share else ""
+    share = f", {100 * first.own_share:.0f} % of the whole change" if first.own_share else ""
     return f"{contender} uses {amount} {unit} {more} per query in {shortened(first.name)} than {base}{share}."
 
 
@@ -206,7 +208,7 @@ def _render_exact(both: "Differential", limit: int, screen: Screen) -> None:
     old, new = both.base_total, both.contender_total
     screen.line(
         f"Exact instructions per query of the client's backend: {old:.0f} -> {new:.0f} "
-        f"({new - old:+.0f}, {new / old - 1:+.2%})"
+        f"({new - old:+.0f}, {100 * (new / old - 1):+.2f} %)"
     )
     if abs(new / old - 1) < ONE_COMPILER:
         screen.lines(
@@ -226,9 +228,9 @@ def render_costs(profile: "StepProfile", limit: int, screen: Screen) -> None:
     rows = [
         (
             f"{cost.own:.2f}",
-            f"{cost.own / everything:.1%}",
+            f"{100 * (cost.own / everything):.1f} %",
             f"{cost.whole:.2f}",
-            f"{cost.whole / everything:.1%}",
+            f"{100 * (cost.whole / everything):.1f} %",
             shortened(name),
         )
         for name, cost in by_cost[:limit]
@@ -282,4 +284,4 @@ def _exact_row(function: "FunctionChange") -> Sequence[str]:
 
 
 def _share(share: float | None) -> str:
-    return "-" if share is None else f"{share:.0%}"
+    return "-" if share is None else f"{100 * share:.0f} %"

@@ -14,8 +14,8 @@ MIN_SPAN = 0.05
 
 SPARKLINE_LEGEND = (
     f"nights: new over base in the last nights; {BARS[3]} is 1, {BARS[0]} and {BARS[-1]} are "
-    f"{MIN_SPAN:.0%} less and more, or as far as the furthest night of the row; {GAP} has no value."
-).replace("%", " %")
+    f"{100 * MIN_SPAN:.0f} % less and more, or as far as the furthest night of the row; {GAP} has no value."
+)
 
 
 def sparkline(ratios: Sequence[float | None]) -> str:

@@ -150,7 +150,7 @@ def _drawn(frame: _Frame, left: float, width: float, class_: str, label: str) ->
 def _label(frame: _Frame, root: _Frame, is_exact: bool, is_difference: bool) -> str:
     digits, unit = (0, "instructions") if is_exact else (2, "µs")
     cost = f"{one_line(frame.name)}: {frame.after:.{digits}f} {unit} per query"
-    share = f"{frame.after / (root.after or 1.0):.1%}"
+    share = f"{100 * (frame.after / (root.after or 1.0)):.1f} %"
     if not is_difference:
         return f"{cost}, {share}"
     whole = f"base {frame.before:.{digits}f} ({frame.after - frame.before:+.{digits}f})"

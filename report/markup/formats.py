@@ -63,9 +63,9 @@ def signed(value: float) -> str:
 
 
 def typeset(text: str) -> str:
-    """Return a text of the terminal as pages write numbers: `−6 %` for `-6%`, `a to b` for `a -> b`."""
+    """Return a text of the terminal as pages write numbers: `−6 %` for `-6 %`, `a to b` for `a -> b`."""
     spaced = re.sub(r"(?<=\d)%", " %", text.replace(" -> ", " to "))
-    return re.sub(r"(?<![\w.,:/#-])-(?=\d+(?:\.\d+)?(?: %| to ))", MINUS, spaced)
+    return re.sub(r"(?<![\w.,:/#-])-(?=\d+(?:\.\d+)?(?: %| to |\)))", MINUS, spaced)
 
 
 def amount(value: float | None) -> str:

@@ -363,7 +363,7 @@ def _likeliest(state: BisectState) -> str:
     if not state.counts:
         return "nothing has been measured yet"
     (place, share), *_ = state.likeliest(1, 0.0)
-    return f"most likely {state.point(place).short}, {share:.0%}; the same command resumes it"
+    return f"most likely {state.point(place).short}, {100 * share:.0f} %; the same command resumes it"
 
 
 def _status(state: BisectState) -> dict[str, object]:

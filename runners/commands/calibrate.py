@@ -134,7 +134,7 @@ def report(
     if missing:
         lines.append(f"the noise of {', '.join(missing)} is unknown: fewer than {MINIMUM_REPETITIONS} rounds")
     lines += [
-        f"the two identical builds differ by {change:+.1%} on {step}: this machine is unfit, "
+        f"the two identical builds differ by {100 * change:+.1f} % on {step}: this machine is unfit, "
         "see ./tidemark check"
         for step, change in _differing_steps(comparison)
     ]
@@ -158,7 +158,14 @@ def table(request: Request, noise: Mapping[str, StepNoise]) -> Iterator[str]:
             smallest_visible(designs[rounds], measured.noise, rounds, THRESHOLD / 100)
             for rounds in (few, most)
         )
-        yield _row((step, str(measured.rounds), f"{measured.sd:.2%}", *(f"{share:.1%}" for share in visible)))
+        yield _row(
+            (
+                step,
+                str(measured.rounds),
+                f"{100 * measured.sd:.2f} %",
+                *(f"{100 * share:.1f} %" for share in visible),
+            )
+        )
     yield (
         f"suite {request.suite.name}, profile {request.profile_name}; noise: standard deviation of a round's "
         f"ratio of {request.suite.primary};\n"

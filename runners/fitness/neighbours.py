@@ -24,7 +24,8 @@ MAX_LOAD = 0.5
 def steal(machine: CheckedMachine) -> Reading:
     """Check that the host gives the CPU time that is requested."""
     share, limit = machine.sample.steal_share, DisturbanceLimits().steal_share
-    text = f"{share:.1%} of the CPU time requested in {machine.sample.seconds:.1f} s (limit {limit:.0%})"
+    text = f"{100 * share:.1f} % of the CPU time requested in {machine.sample.seconds:.1f} s"
+    text += f" (limit {100 * limit:.0f} %)"
     return unfit(text) if share > limit else ok(text)
 
 
@@ -32,7 +33,8 @@ def load(machine: CheckedMachine) -> Reading:
     """Check that no other programs are active. Raises ValueError without a load average."""
     share, limit = machine.sample.others_share, DisturbanceLimits().others_share
     average = float((machine.kernel.read("/proc/loadavg") or "").partition(" ")[0])
-    text = f"others used {share:.1%} of a core (limit {limit:.0%}); load of the last minute {average:.2f}"
+    text = f"others used {100 * share:.1f} % of a core (limit {100 * limit:.0f} %)"
+    text += f"; load of the last minute {average:.2f}"
     if share > limit:
         names = ", ".join(machine.sample.culprits) or "many small processes"
         return unfit(f"{text}; most used by {names}", look="top")

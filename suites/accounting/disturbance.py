@@ -70,8 +70,8 @@ class Disturbance:
         reasons = []
         if self.steal_share > limits.steal_share:
             reasons.append(
-                f"the host withheld {self.steal_share:.1%} of the CPU time that was wanted"
-                f" (limit {limits.steal_share:.1%})"
+                f"the host withheld {100 * self.steal_share:.1f} % of the CPU time that was wanted"
+                f" (limit {100 * limits.steal_share:.1f} %)"
             )
         if self.others_share > limits.others_share:
             most = f": most of it {', '.join(self.culprits)}" if self.culprits else ""

@@ -49,11 +49,11 @@ class Quality:
         if self.samples < MIN_SAMPLES:
             problems.append(f"only {self.samples} samples")
         if self.shallow > MAX_SHALLOW:
-            problems.append(f"{self.shallow:.0%} of the stacks have fewer than {SHALLOW} frames")
+            problems.append(f"{100 * self.shallow:.0f} % of the stacks have fewer than {SHALLOW} frames")
         if self.unknown > MAX_UNKNOWN:
-            problems.append(f"{self.unknown:.0%} of the frames have no name")
+            problems.append(f"{100 * self.unknown:.0f} % of the frames have no name")
         if self.lost > 0.01:
-            problems.append(f"{self.lost:.0%} of the samples were lost")
+            problems.append(f"{100 * self.lost:.0f} % of the samples were lost")
         return problems
 
 

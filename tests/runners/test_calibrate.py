@@ -131,7 +131,7 @@ def test_twins_that_differ_make_the_machine_unfit(night: Night, capsys: pytest.C
     assert main(WORDS) == 1
     said = capsys.readouterr().out
     assert (
-        "the two identical builds differ by -4.9% on update-index: this machine is unfit, "
+        "the two identical builds differ by -4.9 % on update-index: this machine is unfit, "
         "see ./tidemark check"
     ) in said
     assert "failed: something else" in said

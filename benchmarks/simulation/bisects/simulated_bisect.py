@@ -103,7 +103,7 @@ def simulated_figures() -> list[Figure]:
 def culprit_figures(cells: Sequence[SearchCell]) -> Iterator[Figure]:
     """Yield the figures of every cell, and those of all cells together with their targets."""
     for cell in cells:
-        name = f"{cell.length} commits, {cell.size:.0%}, noise {cell.noise:.1%}"
+        name = f"{cell.length} commits, {100 * cell.size:.0f} %, noise {100 * cell.noise:.1f} %"
         ours, build = _minutes([cell], ASSUMED_BUILD), ASSUMED_BUILD
         ratios = ", ".join(f"{ours / _plain(cells, [cell], plan, build):.2f}" for plan in PLANNERS.values())
         note = f"{cell.rounds:.0f} rounds, {cell.builds:.1f} builds; time / plain {ratios}"
@@ -147,12 +147,12 @@ def _quiet_figures() -> Iterator[Figure]:
     """Yield the figures of ranges without a change."""
     outcomes = []
     for noise in NOISES:
-        print(f"no culprit, noise {noise:.1%}: {QUIET_TRIALS} searches", flush=True)
+        print(f"no culprit, noise {100 * noise:.1f} %: {QUIET_TRIALS} searches", flush=True)
         quiet = [_quiet(noise, trial) for trial in range(QUIET_TRIALS)]
         rounds = mean([outcome.rounds for outcome in quiet])
         seen = 100 * mean([outcome.verdict.smallest_seen for outcome in quiet])
         note = f"{_counted(quiet)}; {rounds:.0f} rounds; smallest seen {seen:.1f} %"
-        yield Figure(f"none, noise {noise:.1%}", _share(quiet, "none"), "%", note=note)
+        yield Figure(f"none, noise {100 * noise:.1f} %", _share(quiet, "none"), "%", note=note)
         outcomes += quiet
     note = f"{len(outcomes)} ranges: {_counted(outcomes)}"
     yield Figure("none where there is no culprit", _share(outcomes, "none"), "%", MIN_NONE, note=note)
@@ -280,5 +280,7 @@ def case_figure(case: Case, number: int, trials: int = BEYOND_TRIALS) -> Figure:
         mean([outcome.rounds for outcome in outcomes]),
         mean([outcome.builds for outcome in outcomes]),
     )
-    note = f"noise {case.deviation:.1%}; {_counted(outcomes)}; {rounds:.0f} rounds, {builds:.1f} builds"
+    note = (
+        f"noise {100 * case.deviation:.1f} %; {_counted(outcomes)}; {rounds:.0f} rounds, {builds:.1f} builds"
+    )
     return Figure(case.name, 100 * right / trials, "%", case.at_least, note=note)

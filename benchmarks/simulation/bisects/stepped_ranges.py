@@ -120,7 +120,7 @@ def stepped_figure(case: SteppedCase, number: int, trials: int) -> Figure:
         mean([outcome.rounds for outcome in outcomes]),
         mean([outcome.builds for outcome in outcomes]),
     )
-    note = f"noise {case.deviation:.1%}; {kinds(outcomes)}; {rounds:.0f} rounds, {builds:.1f} builds"
+    note = f"noise {100 * case.deviation:.1f} %; {kinds(outcomes)}; {rounds:.0f} rounds, {builds:.1f} builds"
     least = MIN_RIGHT if case.is_tuned and trials >= TRIALS else None
     kind = "" if case.is_tuned else "not tuned on: "
     return Figure(f"{kind}{case.name}: named", 100 * right / trials, "%", least, note=note)

@@ -101,6 +101,6 @@ def varying_figure(case: VaryingCase, number: int, trials: int) -> Figure:
     rounds = mean([outcome.rounds for outcome in outcomes])
     builds = mean([outcome.builds for outcome in outcomes])
     least = MIN_RIGHT if case.is_tuned and trials >= TRIALS else None
-    note = f"noise {NOISE:.1%}; {kinds(outcomes)}; {rounds:.0f} rounds, {builds:.1f} builds"
+    note = f"noise {100 * NOISE:.1f} %; {kinds(outcomes)}; {rounds:.0f} rounds, {builds:.1f} builds"
     name = case.name if case.is_tuned else f"not tuned on: {case.name}"
     return Figure(f"{name}: no commit named", unnamed, "%", least, note=note)

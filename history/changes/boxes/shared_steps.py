@@ -102,7 +102,11 @@ class SharedStep:
     def amounts(self) -> str:
         """How many series of the metric moved, and by how much."""
         one_way = abs(self.size) > self.typical / 2
-        by = f"{math.expm1(self.size):+.1%}" if one_way else f"{math.expm1(self.typical):.1%} up or down"
+        by = (
+            f"{100 * math.expm1(self.size):+.1f} %"
+            if one_way
+            else f"{100 * math.expm1(self.typical):.1f} % up or down"
+        )
         return f"{self.moved} of {self.series} of {label_of(self.metric)} by {by} in the median"
 
 

@@ -9,7 +9,7 @@ from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Judged, MetricChange, Verdict, verdict_of
-from history.numbers import percents
+from history.numbers import change_text, percents
 from history.stats.estimators import Interval
 from suites.metric import Better
 from suites.metric_names import INSTRUCTIONS
@@ -83,5 +83,5 @@ def moved_text(judged: Judged) -> str:
 
 def ratio_text(metric: str, value: float, interval: Interval | None) -> str:
     """Return how a metric moved by a ratio, with its interval if it has one."""
-    text = f"{label_of(metric)} {percents(value)} %"
-    return text if interval is None else f"{text} ({percents(interval.low)} to {percents(interval.high)})"
+    size = f"{percents(value)} %" if interval is None else change_text(value, interval.low, interval.high)
+    return f"{label_of(metric)} {size}"

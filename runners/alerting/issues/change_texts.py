@@ -107,7 +107,7 @@ def _what(report: ChangeReport) -> Iterator[str]:
     yield md(
         "**{}** {}: {} is {:.3f} times what it was ({:.3f} to {:.3f}), relative to {} in the same nights.",
         subject_of(member.key.metric, member.key.step),
-        f"{abs(member.ratio - 1):.1%} {moved_by(member.key.metric, member.ratio)}",
+        f"{100 * abs(member.ratio - 1):.1f} % {moved_by(member.key.metric, member.ratio)}",
         name,
         member.ratio,
         member.ratio_low,
@@ -163,7 +163,7 @@ def _measurement(confirmed: Confirmation) -> Markdown:
         series_name(confirmed),
         interval(confirmed),
         # Counts have no confidence, because they hardly scatter.
-        ("" if confirmed.is_counted else f"at {confirmed.confidence:.1%} confidence, ")
+        ("" if confirmed.is_counted else f"at {100 * confirmed.confidence:.1f} % confidence, ")
         + f"in session {confirmed.uid}",
     )
 
@@ -178,8 +178,8 @@ def _table(report: ChangeReport) -> Iterator[str]:
             label_of(member.key.metric),
             f"{member.level_before:.3f}",
             f"{member.level_after:.3f}",
-            f"{member.ratio - 1:+.1%}",
-            f"{member.ratio_low - 1:+.1%} to {member.ratio_high - 1:+.1%}",
+            f"{100 * (member.ratio - 1):+.1f} %",
+            f"{100 * (member.ratio_low - 1):+.1f} to {100 * (member.ratio_high - 1):+.1f} %",
         )
         yield row(cells)
     more = len(report.members) - MAX_ROWS

@@ -87,7 +87,7 @@ def _head(state: BisectState) -> str:
     source = f", from {question.git}" if question.git else ""
     return (
         f"bisect {bisect.uid} of {bisect.began_at:%Y-%m-%d}: {question.summary}{source}, on "
-        f"{bisect.machine.hostname}; {_rounds(state)}, confidence {question.confidence:.0%}"
+        f"{bisect.machine.hostname}; {_rounds(state)}, confidence {100 * question.confidence:.0f} %"
     )
 
 
@@ -120,9 +120,9 @@ def _posterior(state: BisectState) -> Table:
     rows: list[tuple[str, ...]] = []
     for place, share in state.likeliest(MAX_ROWS, MIN_SHARE):
         point = state.point(place)
-        rows.append((str(place), point.short, f"{share:.1%}", _bar(share), _short(point.subject)))
+        rows.append((str(place), point.short, f"{100 * share:.1f} %", _bar(share), _short(point.subject)))
     alone = state.posterior[0]
-    rows.append(("", "no single culprit", f"{alone:.1%}", _bar(alone), ""))
+    rows.append(("", "no single culprit", f"{100 * alone:.1f} %", _bar(alone), ""))
     return ("position", "commit", "probability", "", "subject"), rows
 
 

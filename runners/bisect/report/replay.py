@@ -100,14 +100,14 @@ def _round_line(entry: Round, span: CandidateRange) -> str:
 def _known(search: GuidedSearch, span: CandidateRange) -> str:
     posterior = search.posterior
     place = int(posterior[1:].argmax()) + 1
-    others = ", ".join(f"{name} {share:.1%}" for name, share in search.alternatives.items())
+    others = ", ".join(f"{name} {100 * share:.1f} %" for name, share in search.alternatives.items())
     wanted = search.next()
     if isinstance(wanted, Measure):
         names = ", ".join(map(str, wanted.positions))
         then = f"next: {'count ' if wanted.counted else ''}{wanted.rounds} x {names}"
     else:
-        then = f"verdict: {wanted.kind}, {wanted.low} to {wanted.high}, {wanted.confidence:.1%}"
-    return f"likeliest {place} ({span.points[place].short}) {posterior[place]:.1%}; {others}; {then}"
+        then = f"verdict: {wanted.kind}, {wanted.low} to {wanted.high}, {100 * wanted.confidence:.1f} %"
+    return f"likeliest {place} ({span.points[place].short}) {100 * posterior[place]:.1f} %; {others}; {then}"
 
 
 def _event_line(entry: BisectEvent, span: CandidateRange) -> str:

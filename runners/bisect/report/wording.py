@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from history.counts import counted
-from history.numbers import percent
+from history.numbers import change_text, percent
 from history.rendering.commands import COUNTED, DECIDED, patch_notes, quoted
 from history.series.variants import option_words
 from runners.bisect.domain.rules import LevelStep, SearchVerdict
@@ -31,9 +31,8 @@ def headline(state: BisectState) -> str:
 
 
 def changed(size: float, interval: tuple[float, float]) -> str:
-    """Format a ratio as a change with its interval: `-38.8% (-41.0% to -36.2%)`."""
-    low, high = interval
-    return f"{_signed(size)} ({_signed(low)} to {_signed(high)})"
+    """Format a ratio as a change with its interval: `-38.8 % (-41.0 to -36.2)`."""
+    return change_text(size, *interval)
 
 
 def reproduce(state: BisectState) -> Iterator[str]:
@@ -151,7 +150,7 @@ def _undecided(state: BisectState, verdict: SearchVerdict) -> str:
     low, high = state.point(verdict.low), state.point(verdict.high)
     return (
         f"undecided after {state.rounds} rounds: most likely between {low.short} and {high.short} "
-        f"({verdict.confidence:.0%})"
+        f"({100 * verdict.confidence:.0f} %)"
     )
 
 
@@ -166,7 +165,3 @@ def _swapped(state: BisectState, verdict: SearchVerdict) -> str:
 
 def _what(state: BisectState) -> str:
     return f"{state.log.question.metric} of {state.log.question.step}"
-
-
-def _signed(ratio: float) -> str:
-    return f"{ratio - 1:+.1%}"

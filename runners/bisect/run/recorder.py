@@ -137,7 +137,7 @@ class EventRecorder:
         posterior = self.search.posterior
         likeliest = int(posterior[1:].argmax()) + 1
         point = self.span.points[likeliest]
-        return f"{levels} times good; likeliest {point.short}, {posterior[likeliest]:.0%}"
+        return f"{levels} times good; likeliest {point.short}, {100 * posterior[likeliest]:.0f} %"
 
     def _refuse_metric(self, recorded: set[str]) -> None:
         metric = self.question.metric

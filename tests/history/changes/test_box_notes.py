@@ -83,7 +83,7 @@ def test_notes_read_as_sentences() -> None:
         f"box db1 (write-heavy, short, 4 clients), {NEW}: the noise is 1.8 times what it was, since "
         f"{night(2):%Y-%m-%d}, over 24 series",
         f"box db1 (write-heavy, short, 4 clients), {NEW}: most series of qps moved together: "
-        + ", ".join(f"{night(n):%Y-%m-%d} -8.1%" for n in range(2, 7))
+        + ", ".join(f"{night(n):%Y-%m-%d} -8.1 %" for n in range(2, 7))
         + ", and 2 earlier nights",
     ]
 

@@ -95,5 +95,5 @@ def test_it_is_read_without_a_database(commits: Commits, tmp_path: Path) -> None
     assert copy == report
     assert "insert qps" in "\n".join(render_changes([copy]))
     assert changes_json([copy])[0]["fingerprint"] == report.change.fingerprint
-    assert title([copy]) == "postgres master: insert 6.9% slower (write-heavy)"
+    assert title([copy]) == "postgres master: insert 6.9 % slower (write-heavy)"
     assert "CPU time per query grew most in heap_insert +" in body([copy])

@@ -134,6 +134,6 @@ def test_one_night_is_one_line_whatever_shows_it() -> None:
     ]
     assert list(box_note_lines(seen)) == [
         f"boxes db1, db2 (write-heavy): most series of 2 branches moved together, since {night(0):%Y-%m-%d}: "
-        "db1 18 of 20 of qps by -3.0% in the median; db2 17 of 20 of qps by 2.5% up or down in the median; "
+        "db1 18 of 20 of qps by -3.0 % in the median; db2 17 of 20 of qps by 2.5 % up or down in the median; "
         "no issue is opened"
     ]

@@ -16,8 +16,8 @@ from history.comparison.warnings import (
 )
 from history.store.records import DroppedRound, Run, RunStatus
 
-STEAL = "the host withheld {}% of the CPU time that was wanted (limit 2.0%)"
-OTHERS = "other processes used {}% of a core (limit 10.0%): most of it {}"
+STEAL = "the host withheld {} % of the CPU time that was wanted (limit 2.0 %)"
+OTHERS = "other processes used {} % of a core (limit 10.0 %): most of it {}"
 
 
 @given(st.sets(st.integers(1, 60)))
@@ -33,14 +33,14 @@ def test_numbers_say_each_round_once(rounds: set[int]) -> None:
 def test_figures_become_ranges_and_culprits_are_left_out() -> None:
     reasons = [OTHERS.format(share, who) for share, who in ((34.0, "cron (812)"), (9.5, "apt (7), dpkg (8)"))]
     found = by_reason(Disturbed("insert", number, reason) for number, reason in enumerate(reasons, start=1))
-    assert list(found) == ["other processes used 9.5 to 34.0% of a core"]
+    assert list(found) == ["other processes used 9.5 to 34.0 % of a core"]
 
 
 def test_reasons_of_one_kind_are_together_in_the_order_they_came() -> None:
     texts = [STEAL.format(5), "processors were throttled: cpu 3 grew too hot", STEAL.format(5)]
     found = by_reason(Disturbed("insert", number, text) for number, text in enumerate(texts, start=1))
     assert [(reason, steps_and_rounds(rounds)) for reason, rounds in found.items()] == [
-        ("the host withheld 5% of the CPU time that was wanted", "insert 1, 3"),
+        ("the host withheld 5 % of the CPU time that was wanted", "insert 1, 3"),
         ("processors were throttled", "insert 2"),
     ]
 

@@ -112,9 +112,9 @@ def test_a_step_of_which_every_round_was_disturbed_says_so(store: Store) -> None
     session = record_steps(
         store, session_start(), {"insert": {BASE: [1000.0]}, "delete": {BASE: [1.0], NEW: [1.0]}}, status=None
     )
-    store.record_dropped(session, DroppedRound("insert", 1, "the host withheld 5%", {NEW: 1.5}))
+    store.record_dropped(session, DroppedRound("insert", 1, "the host withheld 5 %", {NEW: 1.5}))
     store.finish_session(session, SessionStatus.FINISHED)
-    assert series(store, NEW)[0].gap == "disturbed: the host withheld 5%"
+    assert series(store, NEW)[0].gap == "disturbed: the host withheld 5 %"
 
 
 def test_a_version_that_was_not_built_is_a_gap_of_all_steps(store: Store) -> None:

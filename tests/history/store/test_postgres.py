@@ -51,7 +51,7 @@ def test_dropped_rounds_and_calibrations(store: Store, url: str, capsys: pytest.
     store.finish_session(calibration, SessionStatus.FINISHED)
     rates = {"insert": {OLD: [1000.0, 1010.0, 990.0], NEW: [1001.0, 1011.0, 991.0]}}
     session = record_steps(store, session_start(), rates)
-    dropped = [DroppedRound("insert", number, "the host withheld 5%", {OLD: 1.5}) for number in (2, 2, 1)]
+    dropped = [DroppedRound("insert", number, "the host withheld 5 %", {OLD: 1.5}) for number in (2, 2, 1)]
     for row in dropped:
         store.record_dropped(session, row)
     assert store.dropped(session) == tuple(dropped)
@@ -62,7 +62,7 @@ def test_dropped_rounds_and_calibrations(store: Store, url: str, capsys: pytest.
     program.main([OLD, NEW, "--history", url])
     said = capsys.readouterr().out
     assert "sees" in said
-    assert "measured again, 3 rounds: the host withheld 5%" in said
+    assert "measured again, 3 rounds: the host withheld 5 %" in said
 
 
 def test_a_record_that_fails_leaves_nothing(store: Store) -> None:

@@ -120,9 +120,9 @@ STEPS = (LevelStep(3, 4, 0.97, 0.9, (0.88, 0.92)), LevelStep(10, 12, 0.96, 0.8, 
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
-        (verdict("culprit", 3, 4), "(Change 4) changes qps of update-nonindex by -10.0% (-12.0% to -8.0%)"),
+        (verdict("culprit", 3, 4), "(Change 4) changes qps of update-nonindex by -10.0 % (-12.0 to -8.0)"),
         (verdict("range", 3, 6), "one of 3 neighbouring commits"),
-        (verdict("none", 0, 16), "a change of 1.3% or more would have been detected"),
+        (verdict("none", 0, 16), "a change of 1.3 % or more would have been detected"),
         (verdict("two-steps", 0, 16, steps=STEPS), "two steps: qps of update-nonindex changes at"),
         (
             verdict("several-steps", 0, 16, steps=(*STEPS, STEPS[0])),
@@ -157,7 +157,7 @@ def test_what_changes_much_less_elsewhere_is_told_with_how_to_find_it(log: Log) 
     state.__dict__["verdict"] = verdict("culprit", 10, 11, rest=small)
     low, high = (state.point(place).short for place in (5, 9))
     assert (
-        f"between {low} and {high} changes qps of update-nonindex by +3.0% (+2.0% to +4.0%)"
+        f"between {low} and {high} changes qps of update-nonindex by +3.0 % (+2.0 to +4.0)"
         in smaller_step_hint(state)
     )
     assert f"--good {low} --bad {high}" in text(state)
@@ -172,8 +172,8 @@ def test_what_was_undone_on_the_way_is_told_wherever_the_answer_is(log: Log) -> 
     state.__dict__["verdict"] = verdict("culprit", 10, 11, undone=dip)
     low, high, fix = (state.point(place).short for place in (2, 5, 6))
     told = (
-        f"qps of update-nonindex changed by -15.0% (-17.0% to -13.0%) between {low} and {high}, and by "
-        f"+18.0% (+15.0% to +20.0%) at {fix}: these cancel"
+        f"qps of update-nonindex changed by -15.0 % (-17.0 to -13.0) between {low} and {high}, and by "
+        f"+18.0 % (+15.0 to +20.0) at {fix}: these cancel"
     )
     assert told in undone_hint(state)
     for where in (text(state), markdown(state), result(state)):

@@ -204,13 +204,13 @@ def sampled(
 def test_steal(machine: CheckedMachine) -> None:
     assert neighbours.steal(sampled(machine, steal=0.02)).level is Level.OK
     found = neighbours.steal(sampled(machine, steal=0.021))
-    assert (found.level, found.text) == (Level.UNFIT, "2.1% of the CPU time requested in 1.0 s (limit 2%)")
+    assert (found.level, found.text) == (Level.UNFIT, "2.1 % of the CPU time requested in 1.0 s (limit 2 %)")
 
 
 def test_others_at_work_are_named(machine: CheckedMachine) -> None:
     found = neighbours.load(sampled(machine, others=0.5, culprits=("cc1", "dpkg")))
     assert found.level is Level.UNFIT
-    assert "50.0% of a core" in found.text
+    assert "50.0 % of a core" in found.text
     assert found.text.endswith("most used by cc1, dpkg")
 
 

@@ -36,9 +36,9 @@ def test_what_disturbs_rounds_is_told_once() -> None:
     store: Any = Journal()
     request = Request((parse_version("postgres@18.6"),), suite, "smoke", suite.steps, 3)
     recorder = RunRecorder(request, store, 1, shown)
-    for number, share in ((1, "40.0%"), (1, "55.0%"), (2, "41.0%")):
+    for number, share in ((1, "40.0 %"), (1, "55.0 %"), (2, "41.0 %")):
         recorder.record_dropped(suite.steps[0], number, [f"other processes used {share} of a core"], {})
     assert shown.notes == [
-        "update-inlist, round 1 is measured again: other processes used 40.0% of a core; "
+        "update-inlist, round 1 is measured again: other processes used 40.0 % of a core; "
         "later rounds like it are not told"
     ]

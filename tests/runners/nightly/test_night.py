@@ -170,7 +170,7 @@ def test_a_regression_is_an_issue_once(
     assert morning.delivered is not None
     assert len(morning.delivered.created) == 1
     assert [issue["title"] for issue in github.issues.values()] == [
-        "postgres REL_18_STABLE: insert 6.7% slower (write-heavy)"
+        "postgres REL_18_STABLE: insert 6.7 % slower (write-heavy)"
     ]
     again = report(plan, home, regressed)
     assert again.delivered is not None
@@ -182,7 +182,7 @@ def test_a_regression_is_an_issue_once(
     told = summary(None, morning, [], night(0))
     assert "4 series: 1 new change, 0 back, 0 gone, 1 open." in told
     assert (
-        "- new: change for the worse, postgres@REL_18_STABLE against postgres@17: insert 6.7% slower" in told
+        "- new: change for the worse, postgres@REL_18_STABLE against postgres@17: insert 6.7 % slower" in told
     )
 
 

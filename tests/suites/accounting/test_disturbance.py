@@ -269,7 +269,7 @@ def test_others_are_never_less_than_nothing(
 def test_the_reasons_have_figures_and_names() -> None:
     found = Disturbance(10, 0.031, 1.25, 4, ("cc1", "cron"), Throttling(heat=4))
     assert found.reasons(DisturbanceLimits()) == (
-        "the host withheld 3.1% of the CPU time that was wanted (limit 2.0%)",
+        "the host withheld 3.1 % of the CPU time that was wanted (limit 2.0 %)",
         "other processes used 1.25 cores (limit 0.10): most of it cc1, cron",
         "processors were throttled: by heat 4 times",
     )

@@ -169,12 +169,12 @@ def test_what_is_doubtful_is_said() -> None:
     assert profile(good).quality.warnings() == []
     assert profile({"role;main;a;b": 199}).quality.warnings() == ["only 199 samples"]
     broken = profile({"role;leaf": 300, "role;main;a;b": 700}).quality
-    assert broken.warnings() == ["30% of the stacks have fewer than 3 frames"]
+    assert broken.warnings() == ["30 % of the stacks have fewer than 3 frames"]
     nameless = profile({"role;main;[unknown];[libc.so.6]": 300, "role;main;a;b": 700}).quality
-    assert nameless.warnings() == ["20% of the frames have no name"]
+    assert nameless.warnings() == ["20 % of the frames have no name"]
     behind_a_call_that_never_returns = profile({"role;main;[postgres];PostgresMain;exec": 1000}).quality
     assert behind_a_call_that_never_returns.unknown == 0
-    assert profile(good, lost=100).quality.warnings() == ["9% of the samples were lost"]
+    assert profile(good, lost=100).quality.warnings() == ["9 % of the samples were lost"]
 
 
 def test_rounds_merge_and_roles_part() -> None:

@@ -46,8 +46,8 @@ def test_a_comparison_shows_the_curve(tmp_path: Path, capsys: pytest.CaptureFixt
     program.main([BASE, NEW, "--history", str(sweep(tmp_path / "h.db", LEVELS)), "--format", "markdown"])
     said = capsys.readouterr().out
     assert "read-write: queries/s by clients\n\n| clients | base | new | rel | base of peak |" in said
-    assert "| 8 | 500 | 400 | 0.80 | 100% | 100% | – | **regression?** |" in said
-    assert "| 64 | 400 | 400 | 1.00 | 80% | 100% | – | unchanged |" in said
+    assert "| 8 | 500 | 400 | 0.80 | 100 % | 100 % | – | **regression?** |" in said
+    assert "| 64 | 400 | 400 | 1.00 | 80 % | 100 % | – | unchanged |" in said
     base = "peak 500 queries/s with 8 clients, 10.42 per core; with 64 clients 20 % less"
     new = "peak 400 queries/s with 8 clients, 8.333 per core; with 64 clients as many"
     assert f"- read-write, base: {base}\n- read-write, new: {new}\n" in said
