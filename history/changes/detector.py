@@ -209,8 +209,8 @@ def shifts_of(
 ) -> list[Shift]:
     """Return the shifts in a matrix, by series and night, without those that began known `levels`.
 
-    At most a share of `false_share` of quiet series-years has one. Nights on which most series moved together
-    and came back are left out.
+    At most a share of `false_share` of quiet series-years has one. Negligible ones are left out, and so are
+    nights on which most series moved together and came back.
     """
     logs = without_shared(matrix)
     points = watched(matrix, logs, false_share, levels)
@@ -221,6 +221,7 @@ def shifts_of(
         _shift(matrix, row, point, effects)
         for row, its_points in enumerate(points)
         for point in _sized(matrix, row, logs, its_points, levels)
+        if not matrix.is_negligible(row, point.before, point.after)
     ]
 
 

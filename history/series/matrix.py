@@ -19,7 +19,7 @@ from history.series.series import (
 from history.store.database import plain_rows
 from history.store.records import Environment
 from history.store.schema import points, series
-from suites.metrics import judged_metrics
+from suites.metrics import METRICS, judged_metrics
 
 _AT_ONCE = 500
 """Series whose values one statement reads."""
@@ -43,6 +43,17 @@ class SeriesMatrix:
 
     Without a base, it is the value itself, in the metric's unit.
     """
+
+    negligible: tuple[float, ...] = ()
+    """By row: the difference of `ratios` that matters to nobody, by the row of its metric and what the base
+    usually has; empty where the base's values are not known."""
+
+    def is_negligible(self, row: int, before: float, after: float) -> bool:
+        """Return whether the step between two logarithms of `ratios` of a row matters to nobody.
+
+        Rows beyond those of `series`, such as means over groups, have no such steps.
+        """
+        return row < len(self.negligible) and abs(math.exp(after) - math.exp(before)) <= self.negligible[row]
 
     def log_ratios(self) -> NDArray[np.float64]:
         """Return the natural logarithms of `ratios`, [series, nights]; nan where there is none."""
@@ -85,6 +96,15 @@ Row = NDArray[np.float64]
 """The values of a series, [nights]."""
 
 
+def _negligible(metric: str, base: Row | None) -> float:
+    """Return what a metric's negligible difference is of the base's median, or itself without a base."""
+    difference = METRICS[metric].negligible
+    if base is None or not difference:
+        return difference
+    known = base[np.isfinite(base)]
+    return difference / float(np.median(known)) if len(known) else 0.0
+
+
 @dataclass
 class _Reading:
     """Reads matrices of one environment; the values of the base, which all of them share, only once."""
@@ -110,8 +130,9 @@ class _Reading:
                 ratios[number] = rows[key]
             elif key in base:
                 ratios[number] = rows[key] / base[key]
+        negligible = tuple(_negligible(key[1], None if self.base is None else base.get(key)) for key in ids)
         identified = tuple((id_, step, metric) for (step, metric), id_ in ids.items())
-        return SeriesMatrix(self.environment, branch, self.base, nights, identified, ratios)
+        return SeriesMatrix(self.environment, branch, self.base, nights, identified, ratios, negligible)
 
     def _rows_of_base(self, sessions: Sequence[int]) -> Mapping[tuple[str, str], Row]:
         if self.base is not None and self._base_sessions != sessions:

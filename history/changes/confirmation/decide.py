@@ -20,7 +20,7 @@ from history.comparison.verdict import MetricChange, as_reported, change_of
 from history.errors import stored_version
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import base_branch
-from history.stats.estimators import Interval
+from history.stats.estimators import Interval, geometric_mean
 from history.stats.noise_model import Noise
 from history.store.records import Environment, Run
 from history.store.schema import nights, sessions
@@ -82,7 +82,7 @@ def decide(
         interval = None if pairs is None else intervals.of(pairs, metric)
         if interval is not None:
             measured[series_id] = interval
-    thresholds = _thresholds(matrix, confirms)
+    thresholds = _thresholds(matrix, confirms, paired)
     findings = findings_of(confirms, measured, _members(changes, confirms), thresholds)
     rows = []
     for row, (series_id, _, _) in enumerate(matrix.series):
@@ -94,9 +94,19 @@ def decide(
     store.insert_findings(connection, session_id, confirms.question, both, CONFIDENCE, rows)
 
 
-def _thresholds(matrix: SeriesMatrix, confirms: Confirms) -> dict[int, float]:
-    """Return the fraction beyond which each series has changed: that of its metric, if it has its own."""
-    return {id_: METRICS[metric].threshold(confirms.threshold) for id_, _, metric in matrix.series}
+def _thresholds(matrix: SeriesMatrix, confirms: Confirms, paired: Sequence[StepPairs]) -> dict[int, float]:
+    """Return the fraction beyond which each series has changed: that of its metric, if it has its own.
+
+    A negligible difference of what the version before has is none.
+    """
+    steps = {pairs.step: pairs for pairs in paired}
+    found = {}
+    for series_id, step, metric in matrix.series:
+        threshold = METRICS[metric].threshold(confirms.threshold)
+        before = steps[step].values(metric)[0] if step in steps else []
+        usual = geometric_mean(before)
+        found[series_id] = threshold if usual is None else METRICS[metric].threshold_at(usual, threshold)
+    return found
 
 
 def level_of(matrix: SeriesMatrix, row: int, starts: Sequence[datetime], until: datetime) -> float | None:

@@ -103,7 +103,8 @@ def find_suspects(
     """Return the suspects of the last night of a branch; None when the branch has no new version.
 
     `changes` are the stored changes of the branch and suite. `least` is the practical threshold, as a
-    fraction; a suspect differs from its level by at least half of it, or as its metric's row says.
+    fraction; a suspect differs from its level by at least half of it, or as its metric's row says. What is
+    negligible is none.
     """
     base = base_branch(connection, environment)
     if base is None or base == branch:
@@ -169,6 +170,9 @@ def _gathered(
         if its_evidence is None or not math.isfinite(ratios.logs[row, -1]):
             continue
         _, distance = rule_of(metrics[row]).suspect(metrics[row], limit, least)
+        level = ratios.level(row)
+        if level is None or ratios.matrix.is_negligible(row, level, level + its_evidence.size):
+            continue
         before = _last_built(nights, its_evidence.first)
         if its_evidence.probability > limit or abs(its_evidence.size) <= distance or before is None:
             continue
@@ -220,6 +224,8 @@ def _suspects(ratios: BranchLogRatios, noise: RoundNoise, limit: float, least: f
         ways = WAYS_OF_SUSPICION if len(ratios.columns(row)) >= TOGETHER_FROM else 1
         most, distance = rule_of(metric).suspect(metric, limit / ways, least)
         if level is None or not (probability <= most and abs(tonight - level) > distance):
+            continue
+        if ratios.matrix.is_negligible(row, level, tonight):
             continue
         for step in ratios.steps_of(row):
             before = _last_before(ratios, row, level, tonight)

@@ -22,9 +22,9 @@ from history.changes.confirmation.suspects import FALSE_SUSPECTS_A_NIGHT, Screen
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.stats.repeated_intervals import Design
-from history.store.records import Environment
-from tests.history.commits import BRANCH, Commits, commit
-from tests.history.handmade import NIGHT
+from history.store.records import Environment, SessionStatus
+from tests.history.commits import BASE, BRANCH, Commits, commit
+from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.watched import dated, night
 
 PLACE = Environment("db1", "write-heavy", "short relaxed")
@@ -73,6 +73,38 @@ def test_what_is_less_than_half_of_what_matters_is_not(commits: Commits) -> None
     commits.more(4)
     commits.more(1, {"insert": 0.992, "delete": 0.985})
     assert suspected(commits) == {"delete"}
+
+
+def written(commits: Commits, nights: int, base: float, factor: float) -> None:
+    """So many nights in which a branch writes `factor` times the KiB per query of its base."""
+    for _ in range(nights):
+        commits.count += 1
+        new = commit(commits.count)
+        options = {"versions": [BASE, new], "branches": {new: BRANCH}}
+        session = commits.store.start_session(
+            replace(session_start(f"night-{commits.count}"), options=options)
+        )
+        for version, kib in ((BASE, base), (new, base * factor)):
+            for number in (1, 2, 3):
+                values = {
+                    name: value * commits.random.lognormvariate(0, 0.01)
+                    for name, value in (("qps", 1000.0), ("server_written_kb_per_op", kib))
+                }
+                commits.store.record_run(session, run_record(values, version=version, repetition=number))
+        commits.store.finish_session(session, SessionStatus.FINISHED)
+
+
+@pytest.mark.parametrize(("base", "is_news"), [(0.01, False), (10.0, True)])
+def test_three_times_next_to_nothing_is_neither_asked_nor_told(
+    commits: Commits, base: float, is_news: bool
+) -> None:
+    written(commits, 45, base, 1.0)
+    written(commits, 1, base, 3.0)
+    found = tonight(commits)
+    assert found is not None
+    assert bool(found.suspects) is is_news
+    written(commits, 8, base, 3.0)
+    assert bool(commits.judge().open) is is_news
 
 
 def test_one_night_or_one_commit_is_nothing_to_hold_against(commits: Commits) -> None:
