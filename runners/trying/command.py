@@ -163,7 +163,8 @@ def answer_of(store: Store, sides: Sides, outcome: TrialOutcome) -> TryAnswer:
     failures = list(outcome.failures)
 
     def compared(session: SessionOutcome | None, metric: str) -> Comparison | None:
-        if session is None:
+        # Of a session that ended before its first round the answer says that there are none.
+        if session is None or {str(sides.base), str(sides.tip)} <= session.without_result:
             return None
         options = CompareOptions(session=session.uid, metric=metric)
         try:

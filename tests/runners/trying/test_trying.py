@@ -24,13 +24,14 @@ from runners.cli import main
 from runners.measuring import session
 from runners.measuring.passes.work_proofs import WorkProofs
 from runners.measuring.request import Exact, Request
+from runners.measuring.session import SessionOutcome
 from runners.trying import trial
 from runners.trying.answer import StepAnswer, TryAnswer, basis, markdown
 from runners.trying.changes import changes_of
 from runners.trying.command import answer_of, require_page, write_page
 from runners.trying.series import base_commit_of
 from runners.trying.sides import Sides, TryError, sides_of
-from runners.trying.trial import TrialRequest, history_of_tries, run_trial
+from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial
 from suites.counting.tool import Callgrind
 from suites.definition import load_suite
 from suites.keys.step import Step
@@ -294,6 +295,17 @@ def test_slower_rounds_and_an_exhausted_budget(lab: Lab) -> None:
     answer, _ = tried(lab, sides, minutes=0.0)
     assert (answer.counted, answer.timed, answer.exit_code) == (None, None, 2)
     assert answer.headline == "Undecided. Throughput was not measured."
+
+
+def test_a_budget_that_ends_while_data_are_loaded_is_no_failure(lab: Lab) -> None:
+    branched(lab)
+    sides = sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home)
+    both = frozenset({str(sides.base), str(sides.tip)})
+    outcome = TrialOutcome(None, SessionOutcome("a1b2c3d4", without_result=both, had_time=False), 60.0)
+    with open_store(history_of_tries(lab.home)) as store:
+        answer = answer_of(store, sides, outcome)
+    assert (answer.failures, answer.timed) == ((), None)
+    assert "no rounds were measured" in basis(answer)
 
 
 def test_what_does_not_compile_is_no_answer(lab: Lab) -> None:
