@@ -16,6 +16,9 @@ CLOSE = re.compile(r"(?<=[\d}])%+(?![\w}%])")
 FORMATTED = re.compile(r"\{[^{}]*%\}")
 """A format of Python's that writes the sign directly after the figure."""
 
+CANDIDATE = re.compile(r"[\d}\"']%|%\}")
+"""What a source has that writes it so, even where a string begins with the sign; others are not parsed."""
+
 ATTRIBUTE = re.compile(r"=\"\d+%\"|: ?\d+%;")
 """A length in a drawing or a style, which nobody reads."""
 
@@ -32,6 +35,8 @@ def misspelt(text: str) -> Iterator[str]:
 
 def misspelt_in(source: Source) -> Iterator[str]:
     """Yield the texts of a source that write it so, whether they are one string or formatted."""
+    if not CANDIDATE.search(source.text):
+        return
     patterns = {
         id(argument)
         for node in ast.walk(source.tree)
@@ -63,6 +68,7 @@ def _shown(part: ast.expr) -> str:
         ('f"{share:.1%} of it"', True),
         ('f"{100 * share:.1f}% of it"', True),
         ('f"{share:.{digits}%}"', True),
+        ('f"{100 * share:.1f}" "% of it"', True),
         ('md("- {:+.1%} in {}", change, commit)', True),
         ('"at most 2% of it"', True),
         ('"takes 2%% of it"', True),
