@@ -1,9 +1,9 @@
-"""What it costs to sample the waits of clients: throughput in pairs, and the CPU time of a sample."""
+"""What it costs to ask servers while a load runs: throughput in pairs, and the CPU time of a question."""
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
@@ -11,6 +11,9 @@ import psutil
 from benchmarks.output.figures import Figure
 from benchmarks.output.intervals import ratio_interval
 from build.progress import Progress
+from suites.accounting.activity import ACTIVITIES_PER_SECOND
+from suites.accounting.pressure import pressure_reader
+from suites.accounting.throttling import quota_reader
 from suites.generators.load import Generator, Share
 from suites.keys.step import Step
 from suites.metric import QPS
@@ -28,13 +31,16 @@ MIN_RATIO = 0.99
 MAX_PERCENT = 0.3
 """The most of the CPU time of a machine that samples may take, and so of its throughput when it is busy."""
 
+MAX_ACTIVITIES_PERCENT = 0.1
+"""The same of the questions about activities."""
+
 SAMPLED_SECONDS = 20.0
 
 
 def sample_figures(
     server: PostgresServer, generator: Generator, step: Step, shown: Progress
 ) -> Iterator[Figure]:
-    """Yield the ratio of throughput with samples to that without, and how much CPU time samples take."""
+    """Yield the ratio of throughput with samples of waits to that without, and the CPU time of questions."""
     rates: dict[bool, list[float]] = {False: [], True: []}
     for pair in range(PAIRS):
         # A B B A: the order is reversed in every other pair.
@@ -46,10 +52,28 @@ def sample_figures(
     assert interval is not None  # there are enough pairs, and every slice has queries
     note = f"{PAIRS} pairs, {100 * CONFIDENCE:.0f} % interval {interval.low:.4f} to {interval.high:.4f}"
     yield Figure("QPS with samples of waits / without", interval.estimate, "", at_least=MIN_RATIO, note=note)
-    own, servers = _cost_of_sample(server, generator, step)
-    note = f"{own:.0f} µs of Tidemark, {servers:.0f} µs of the server, {MAX_STATES_PER_SECOND:g} a second"
-    share = (own + servers) * MAX_STATES_PER_SECOND / 1e4 / (psutil.cpu_count() or 1)
-    yield Figure("CPU of samples of waits", share, "% of the machine", at_most=MAX_PERCENT, note=note)
+    for what, opened, per_second, most in (
+        ("samples of waits", _states, MAX_STATES_PER_SECOND, MAX_PERCENT),
+        ("questions about activities", _activities, ACTIVITIES_PER_SECOND, MAX_ACTIVITIES_PERCENT),
+    ):
+        own, servers = _cost_of_question(server, generator, step, opened, per_second)
+        note = f"{own:.0f} µs of Tidemark, {servers:.0f} µs of the server, {per_second:g} a second"
+        share = (own + servers) * per_second / 1e4 / (psutil.cpu_count() or 1)
+        yield Figure(f"CPU of {what}", share, "% of the machine", at_most=most, note=note)
+
+
+@contextmanager
+def _states(server: PostgresServer) -> Iterator[Callable[[], object]]:
+    with server.open_client_states() as states:
+        yield states.read
+
+
+@contextmanager
+def _activities(server: PostgresServer) -> Iterator[Callable[[], object]]:
+    """Yield the whole question of a round, with what is read of the machine."""
+    with server.open_activities() as read:
+        throttled, under_pressure = quota_reader(), pressure_reader()
+        yield lambda: (read(), throttled(), under_pressure())
 
 
 def _measured(
@@ -60,18 +84,24 @@ def _measured(
     return measured.values[QPS]
 
 
-def _cost_of_sample(server: PostgresServer, generator: Generator, step: Step) -> tuple[float, float]:
-    """Return the CPU time of a sample while clients work, in µs: of this process, and of the server."""
+def _cost_of_question(
+    server: PostgresServer,
+    generator: Generator,
+    step: Step,
+    opened: Callable[[PostgresServer], AbstractContextManager[Callable[[], object]]],
+    per_second: float,
+) -> tuple[float, float]:
+    """Return the CPU time of a question while clients work, in µs: of this process, and of the server."""
     known = {child.pid for child in psutil.Process(server.pid).children()}
     taken: list[tuple[float, float]] = []
     ended = threading.Event()
     with ExitStack() as until:
-        read = until.enter_context(server.open_client_states()).read
+        read = until.enter_context(opened(server))
         read()
         (backend,) = {child.pid for child in psutil.Process(server.pid).children()} - known
 
         def sample() -> None:
-            while not ended.wait(1 / MAX_STATES_PER_SECOND):
+            while not ended.wait(1 / per_second):
                 own, servers = time.thread_time(), _scheduled(backend)
                 read()
                 taken.append((time.thread_time() - own, _scheduled(backend) - servers))

@@ -6,12 +6,13 @@ import htpy as h
 from markupsafe import Markup
 
 from report.charts import svg
-from suites.accounting.activity import CAUSES, LOG_WAIT, STALL, Activity
+from suites.accounting.activity import CAUSES, DATA_WAIT, DISK, LOG_WAIT, STALL, Activity
 
 _HEIGHT, _LANE = 5.0, 6.0
 _WORDS = {STALL: "transaction of more than a second"}
-DRAWN = tuple(name for name in (*CAUSES, STALL) if name != LOG_WAIT)
-"""What is drawn, the last on top; clients wait for the log all the time where commits are durable."""
+DRAWN = tuple(name for name in (*CAUSES, STALL) if name not in (LOG_WAIT, DATA_WAIT, DISK))
+"""What is drawn, the last on top. Clients wait for the log all the time where commits are durable, and for
+data files and the disk where data are larger than memory."""
 
 
 def drawn_in(several: Collection[Sequence[Activity]]) -> tuple[str, ...]:

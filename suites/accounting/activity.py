@@ -7,21 +7,29 @@ from itertools import pairwise
 STALL = "stall"
 """Seconds in which a transaction was under way that took longer than suites.metric_names.STALL_MS."""
 
-THROTTLING, CHECKPOINT, LOG_WAIT, FLUSH, VACUUM, PURGE = (
+THROTTLING, MEMORY, LOG_WAIT, FULL_LOG, FLUSH, CHECKPOINT, VACUUM, PURGE, DATA_WAIT, DISK = (
     "throttling",
-    "checkpoint",
+    "memory pressure",
     "wait for the log",
+    "full redo log",
     "wait for free pages",
+    "checkpoint",
     "autovacuum",
     "purge",
+    "wait for data files",
+    "disk pressure",
 )
 CAUSES: Mapping[str, str] = {
     THROTTLING: "while the control group was throttled",
+    MEMORY: "while the machine was short of memory",
     LOG_WAIT: "while clients waited for the log",
+    FULL_LOG: "while the redo log was nearly full",
     FLUSH: "while clients waited for free pages",
     CHECKPOINT: "during a checkpoint",
     VACUUM: "during autovacuum",
     PURGE: "during purge",
+    DATA_WAIT: "while clients waited for data files",
+    DISK: "while everything waited for the disk",
 }
 """What may be going on -> how it is told of a stall; of several, the first is its cause."""
 

@@ -14,6 +14,9 @@ class Monitor:
     log_sequence_number: int
     """The bytes of redo written since the creation of the data directory."""
 
+    checkpoint: int
+    """The log sequence number before which all changes are in the data files."""
+
     used_pages: int
     """The pages of the buffer pool that hold anything. Memory of others was not used since it became free."""
 
@@ -43,7 +46,7 @@ def parsed(text: str) -> Monitor:
     """
     found = [
         re.search(rf"^{name}\s+(\d+)$", text, re.MULTILINE)
-        for name in ("Log sequence number", "Buffer pool size", "Free buffers")
+        for name in ("Log sequence number", "Last checkpoint at", "Buffer pool size", "Free buffers")
     ]
-    log, size, free = (int(match[1]) for match in found if match is not None)
-    return Monitor(log, size - free)
+    log, checkpoint, size, free = (int(match[1]) for match in found if match is not None)
+    return Monitor(log, checkpoint, size - free)

@@ -285,8 +285,9 @@ class InnodbServer(LocalServer):
     @contextlib.contextmanager
     def open_activities(self) -> Iterator[Callable[[], Collection[str]]]:
         """Yield a function that returns what InnoDB did beside queries since its last call."""
-        with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
-            yield self.request("reading InnoDB's counters")(activities.activity_reader(cursor))
+        asked = self.request("reading InnoDB's counters")
+        with contextlib.closing(self.connect()) as connection:
+            yield asked(asked(activities.activity_reader)(connection))
 
     def counters(self) -> Mapping[str, float]:
         """Return the bytes of redo and of the binary log, and the pages flushed since the start."""

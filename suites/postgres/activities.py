@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 
-from suites.accounting.activity import CHECKPOINT, LOG_WAIT, VACUUM
+from suites.accounting.activity import CHECKPOINT, DATA_WAIT, LOG_WAIT, VACUUM
 from suites.postgres.connecting import Connection
 
 # The function behind pg_stat_activity, without the names that the view looks up. The wait events have
@@ -13,10 +13,15 @@ SELECT count(*) FILTER (WHERE backend_type = 'checkpointer'
        count(*) FILTER (WHERE backend_type = 'autovacuum worker') > 0,
        2 * count(*) FILTER (WHERE backend_type = 'client backend'
            AND lower(wait_event) IN ('walwrite', 'walsync', 'walinsert', 'walbufmapping'))
-       > count(*) FILTER (WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
-           AND wait_event IS DISTINCT FROM 'ClientRead'),
+       > {working},
+       2 * count(*) FILTER (WHERE backend_type = 'client backend'
+           AND (lower(wait_event) LIKE 'datafile%' OR lower(wait_event) = 'aioiocompletion'))
+       > {working},
        {checkpoints}
 FROM pg_stat_get_activity(NULL)"""
+
+_WORKING = """count(*) FILTER (WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+           AND wait_event IS DISTINCT FROM 'ClientRead')"""
 
 _CHECKPOINTS = {
     170000: "pg_stat_get_checkpointer_num_timed() + pg_stat_get_checkpointer_num_requested()",
@@ -31,17 +36,17 @@ def activity_reader(connection: Connection) -> Callable[[], Collection[str]]:
     """Return what reads the activities since the last call. Both raise psycopg.Error."""
     version = connection.info.server_version
     counted = next(text for least, text in _CHECKPOINTS.items() if version >= least)
-    query = _ACTIVITIES.format(checkpoints=counted)
+    query = _ACTIVITIES.format(checkpoints=counted, working=_WORKING)
     known: int | None = None
 
     def read() -> Collection[str]:
         nonlocal known
         row = connection.execute(query, prepare=True).fetchone()
         assert row is not None
-        checkpointing, vacuuming, waiting, checkpoints = row
+        checkpointing, vacuuming, for_log, for_data, checkpoints = row
         before, known = known, checkpoints
         found = {CHECKPOINT: checkpointing or before not in (None, checkpoints)}
-        found |= {VACUUM: vacuuming, LOG_WAIT: waiting}
+        found |= {VACUUM: vacuuming, LOG_WAIT: for_log, DATA_WAIT: for_data}
         return [name for name, goes_on in found.items() if goes_on]
 
     return read

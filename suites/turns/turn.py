@@ -10,6 +10,7 @@ from suites.accounting.activity import ACTIVITIES_PER_SECOND, activities
 from suites.accounting.costs import Meter
 from suites.accounting.counters import TreeCounter
 from suites.accounting.memory_growth import memory_values
+from suites.accounting.pressure import pressure_reader
 from suites.accounting.sampling import RepeatedQuestion
 from suites.accounting.throttling import quota_reader
 from suites.accounting.work_curve import (
@@ -90,9 +91,9 @@ class Turn:
     ) -> RepeatedQuestion[Collection[str]]:
         """Make and return the activities of the server, which can be asked until the stack ends."""
         of_server = self._ask(lambda: until.enter_context(self.server.open_activities()))
-        throttled = quota_reader()
+        throttled, under_pressure = quota_reader(), pressure_reader()
         self._activities = RepeatedQuestion[Collection[str]](
-            lambda: {*of_server(), *throttled()}, ACTIVITIES_PER_SECOND * schedule.servers
+            lambda: {*of_server(), *throttled(), *under_pressure()}, ACTIVITIES_PER_SECOND * schedule.servers
         )
         return self._activities
 
