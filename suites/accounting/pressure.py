@@ -13,7 +13,7 @@ from pathlib import Path
 from build.programs.control_groups import PROC
 from suites.accounting.activity import DISK, MEMORY
 
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 """The share of the time between two questions from which on it is told that all waited."""
 
 _FILES = {"memory": MEMORY, "io": DISK}
@@ -49,7 +49,7 @@ def pressure_reader(
         nonlocal before
         (began, old), before = before, totals()
         now, new = before
-        least = LEAST_SHARE * (now - began)
+        least = MIN_SHARE * (now - began)
         return [name for name in old.keys() & new.keys() if new[name] - old[name] >= least > 0]
 
     return read
