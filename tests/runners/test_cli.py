@@ -24,7 +24,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["run", "--suite", "nonsense", KNOWN], "there is no suite 'nonsense'"),
         (["run", "--suite", "nonsense", KNOWN], "insert-benchmark, oltp-sweep, payments, pgbench, read, "),
-        (["run", "--profile", "tiny", KNOWN], "its profiles are: smoke, short, long"),
+        (["run", "--profile", "tiny", KNOWN], "its profiles are: smoke, short, io, long"),
         (["run", "--step", "read-only", KNOWN], "its steps are: update-inlist, update-index"),
         (["run", "--set", "io_method", KNOWN], "'io_method' is not of the form NAME=VALUE"),
         (

@@ -28,7 +28,9 @@ MIB, GIB = 1024**2, 1024**3
 SUITES = [load_suite(name) for name in ("write-heavy", "pgbench")]
 
 machines = st.builds(Hardware, st.integers(1, 1024), st.integers(GIB // 4, 8192 * GIB))
-cases = st.sampled_from([(suite, profile) for suite in SUITES for profile in suite.profiles.values()])
+cases = st.sampled_from(
+    [(suite, profile) for suite in SUITES for profile in suite.profiles.values() if profile.memory is None]
+)
 
 
 @given(cases, machines)
@@ -42,6 +44,17 @@ def test_sizes_of_any_machine(case: tuple[Suite, Profile], machine: Hardware) ->
     assert GIB <= room.wal_limit_bytes <= 64 * GIB
     assert room.wal_limit_bytes <= max(WAL_TO_DATA * room.data_bytes, GIB), "little data needs little log"
     assert room.disk_bytes >= room.data_bytes * suite.growth + room.wal_limit_bytes - 1
+
+
+def test_the_profile_io_has_twice_its_memory_on_any_machine() -> None:
+    suite = SUITES[0]
+    for memory, wal, buffers in ((None, 256 * MIB, 256 * MIB), (384 * MIB, 128 * MIB, 128 * MIB)):
+        of_memory = suite.with_memory(memory)
+        room = sizes(of_memory, of_memory.profile("io"), Hardware(4, 4 * GIB))
+        assert room.memory_bytes == (memory or GIB)
+        assert room.data_bytes == pytest.approx(2 * room.memory_bytes, rel=1e-3)
+        assert (room.wal_limit_bytes, room.buffer_bytes) == (wal, buffers)
+        assert room == sizes(of_memory, of_memory.profile("io"), Hardware(4, 4096 * GIB))
 
 
 @given(cases, machines, st.integers(0, 1024 * GIB))

@@ -257,7 +257,7 @@ def step_of(suite: Suite, profile: str, name: str) -> Step:
     """
     if suite.profile(profile).mode is Mode.LONG:
         raise QuestionError(
-            f"profile {profile} keeps its servers up for hours, but a bisect needs rounds",
+            f"profile {profile} keeps its servers up, but a bisect needs rounds",
             where="--profile",
             hint="use smoke or short",
         )
