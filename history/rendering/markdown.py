@@ -71,7 +71,7 @@ def _lines(
     legends = [*legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
     legends += costs_legend(contender) if costs else []
     legends += kinds_legends(contender, kinds)
-    for note in notes(comparison, contender, legends):
+    for note in notes(comparison, contender, legends, costs=costs):
         yield md("- {}", note)
     yield ""
     for plan in changed_plans(contender) if plans else ():

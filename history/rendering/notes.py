@@ -42,16 +42,25 @@ EXPLAINED_SHARE = 0.8
 """The share of a change of throughput from which on nobody asks for the rest."""
 
 
-def told(contender: ContenderComparison) -> list[str]:
-    """Return what a table says in words: what is certain beside the verdicts, what is unknown, the domain."""
+def told(contender: ContenderComparison, *, costs: bool = False) -> list[str]:
+    """Return what a table says in words: what is certain beside the verdicts, what is unknown, the domain.
+
+    `costs` says that all costs are in a table beside it, so that no option for them is named.
+    """
     domain = domain_of(contender)
-    found = [*findings_lines(contender.steps), *unknown_lines(contender)]
+    found = [*findings_lines(contender.steps), *unknown_lines(contender, costs=costs)]
     return [*found, *([domain.text] if domain is not None else [])]
 
 
-def notes(comparison: Comparison, contender: ContenderComparison, legends: Sequence[str] = ()) -> list[str]:
-    """Return all that is said below the table of a contender, in order."""
-    return [*told(contender), *basis(comparison, contender, legends)]
+def notes(
+    comparison: Comparison,
+    contender: ContenderComparison,
+    legends: Sequence[str] = (),
+    *,
+    costs: bool = False,
+) -> list[str]:
+    """Return all that is said below the table of a contender, in order; `costs` as of `told`."""
+    return [*told(contender, costs=costs), *basis(comparison, contender, legends)]
 
 
 def basis(comparison: Comparison, contender: ContenderComparison, legends: Sequence[str] = ()) -> list[str]:
@@ -160,13 +169,16 @@ def findings_lines(steps: Sequence[StepComparison]) -> list[str]:
     return [f"{where}: {', '.join(texts)}{end}" for (where, _, _, end, _), texts in lines.items()]
 
 
-def unknown_lines(contender: ContenderComparison) -> Iterator[str]:
-    """Return the metrics beside the verdicts that may be worse by more than their threshold, in one line."""
+def unknown_lines(contender: ContenderComparison, *, costs: bool = False) -> Iterator[str]:
+    """Return the metrics beside the verdicts that may be worse by more than their threshold, in one line.
+
+    It ends with the option that shows the others, unless their `costs` are shown.
+    """
     verdicts = {step.judged.metric for step in contender.steps}
     unknown = [metric for metric in unknown_metrics(contender.steps) if metric.metric not in verdicts]
     if unknown:
         line = may_be_worse(unknown)
-        yield f"{line}: --costs" if line.endswith(" more") else line
+        yield f"{line}: --costs" if line.endswith(" more") and not costs else line
 
 
 def _overhead(contender: ContenderComparison) -> Iterator[str]:

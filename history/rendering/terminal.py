@@ -69,7 +69,7 @@ def render_terminal(
         if without:
             names = ", ".join(map(head_of, without))
             legends.append(f"Columns that do not fit: {names}; --costs has all metrics.")
-        for paragraph in filter(None, (told(contender), basis(comparison, contender, legends))):
+        for paragraph in filter(None, (told(contender, costs=costs), basis(comparison, contender, legends))):
             for line in paragraph:
                 screen.line(line)
             screen.line()

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.comparison.findings.unknown_metrics import COLUMNS, Unknown, may_be_worse, unknown_metrics
+from history.rendering.notes import unknown_lines
 from history.stats.estimators import Interval
+from suites.metric import QPS
 from suites.metrics import METRICS, judged_metrics
 from tests.history.comparison.findings.test_moved_metrics import compared
 
@@ -69,3 +71,14 @@ def test_a_part_is_not_named_beside_its_whole(tmp_path: Path) -> None:
     steps = found.contenders[0].steps
     assert {"reset_seconds", "reset_vacuum_seconds"} <= {judged.metric for judged in steps[0].unknown}
     assert [metric.metric for metric in unknown_metrics(steps)] == ["reset_seconds"]
+
+
+def test_the_option_for_the_others_is_named_where_it_was_not_given(tmp_path: Path) -> None:
+    names = [
+        name for name in judged_metrics() if not METRICS[name].is_counted and METRICS[name].beside_of == QPS
+    ]
+    wide = {name: [1.0e6, 9.0e6, 2.0e6] for name in names if name != QPS}
+    (contender,) = compared(tmp_path, wide, {name: [2.0e6, 3.0e6, 9.0e6] for name in wide}).contenders
+    (line,) = unknown_lines(contender)
+    assert line.endswith(" more: --costs")
+    assert list(unknown_lines(contender, costs=True)) == [line.removesuffix(": --costs")]
