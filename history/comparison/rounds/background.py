@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from history.comparison.finding import Bearing, Finding
 from history.comparison.rounds.onset import Seconds
 from history.comparison.rounds.stalls import Runs
+from history.counts import counted
 from suites.accounting.activity import CHECKPOINT, PURGE, VACUUM, Activity
 
 SOURCE = "background"
@@ -18,11 +19,15 @@ MIN_SECONDS = 60
 SMALLEST_DIFFERENCE = 0.1
 """The difference of shares of seconds from which on it is told."""
 
+MOSTLY = 0.5
+"""The difference of a round's shares of seconds from which on it is said that work was on one side."""
+
 
 def background_shares(
     found: Mapping[int, Sequence[Activity]], runs: Runs, versions: tuple[str, str], seconds: Seconds
 ) -> Iterator[Finding]:
-    """Yield the steps in which base and contender, the `versions`, had other shares of background work.
+    """Yield the steps in which base and contender, the `versions`, had other shares of background work, over
+    all rounds or in single ones.
 
     `found` is what went on in runs, by id; `seconds` is called for steps in which there was any. The finding
     is only told: how much there is may belong to a version, or be chance.
@@ -41,7 +46,12 @@ def background_shares(
             continue
         known = seconds(step)
         lengths = [sum(len(pair[place]) for pair in known) for place in (0, 1)]
-        if min(lengths) >= MIN_SECONDS and (told := "; ".join(_differences(sides, lengths))):
+        if min(lengths) < MIN_SECONDS:
+            continue
+        pairs = [[found.get(runs[step, version, number], ()) for version in versions] for number in both]
+        seconds_of_round = sum(lengths) / 2 / len(both)
+        told = "; ".join([*_differences(sides, lengths), *_on_one_side(pairs, seconds_of_round)])
+        if told:
             yield Finding(SOURCE, step, "", Bearing.TOLD, f"{told}: unequal shares of background work")
 
 
@@ -49,10 +59,23 @@ def _differences(sides: Sequence[Sequence[Activity]], lengths: Sequence[int]) ->
     """Yield the kinds of work with other shares: `checkpoints in 22 % of the seconds, base 40 %`."""
     where = " of the seconds"
     for name, words in WORDS.items():
-        base, contender = (
-            sum(activity.last - activity.first + 1 for activity in side if activity.name == name) / length
-            for side, length in zip(sides, lengths, strict=True)
-        )
+        base, contender = (_seconds(side, name) / length for side, length in zip(sides, lengths, strict=True))
         if abs(base - contender) >= SMALLEST_DIFFERENCE:
             yield f"{words} in {100 * contender:.0f} %{where}, base {100 * base:.0f} %"
             where = ""
+
+
+def _on_one_side(pairs: Sequence[Sequence[Sequence[Activity]]], seconds: float) -> Iterator[str]:
+    """Yield the kinds of work that went on in one version alone in some rounds of so many seconds.
+
+    These scatter more than others: a vacuum writes as much log as thousands of queries.
+    """
+    for name, words in WORDS.items():
+        apart = [abs(_seconds(base, name) - _seconds(contender, name)) for base, contender in pairs]
+        number = sum(difference >= MOSTLY * seconds for difference in apart)
+        if number:
+            yield f"{words} in {number} of {counted(len(pairs), 'round')} mostly on one side"
+
+
+def _seconds(found: Sequence[Activity], name: str) -> int:
+    return sum(activity.last - activity.first + 1 for activity in found if activity.name == name)

@@ -20,8 +20,8 @@ from tests.history.handmade import NIGHT, run_record, session_start
 MANY = (Activity(CHECKPOINT, 1, 4), Activity(CHECKPOINT, 11, 14), Activity(VACUUM, 1, 20))
 FEW = (Activity(CHECKPOINT, 3, 6), Activity(LOG_WAIT, 1, 20))
 TOLD = (
-    "checkpoints in 40 % of the seconds, base 20 %; autovacuum in 100 %, base 0 %: unequal shares of "
-    "background work"
+    "checkpoints in 40 % of the seconds, base 20 %; autovacuum in 100 %, base 0 %; autovacuum in 4 of 4 "
+    "rounds mostly on one side: unequal shares of background work"
 )
 RUNS = {
     ("update", name, number): 2 * number + (name == CONTENDER)
@@ -82,3 +82,15 @@ def test_what_is_told() -> None:
 def test_rounds_of_one_version_alone_have_no_part() -> None:
     alone = {("update", BASE, 1): 1, ("update", CONTENDER, 2): 2}
     assert not [*background_shares({1: FEW, 2: MANY}, alone, (BASE, CONTENDER), lambda name: [])]
+
+
+def test_a_vacuum_in_other_rounds_is_told_though_the_shares_are_equal() -> None:
+    vacuum = (Activity(VACUUM, 3, 20),)
+    several: dict[int, tuple[Activity, ...]] = dict.fromkeys(RUNS.values(), ())
+    several[RUNS["update", BASE, 2]] = several[RUNS["update", CONTENDER, 4]] = vacuum
+    (finding,) = background_shares(several, RUNS, (BASE, CONTENDER), lambda name: seconds(20))
+    assert finding.text == (
+        "autovacuum in 2 of 4 rounds mostly on one side: unequal shares of background work"
+    )
+    several[RUNS["update", CONTENDER, 2]], several[RUNS["update", CONTENDER, 4]] = vacuum, ()
+    assert not [*background_shares(several, RUNS, (BASE, CONTENDER), lambda name: seconds(20))]
