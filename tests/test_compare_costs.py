@@ -147,6 +147,19 @@ def test_a_part_that_is_explained_is_said_beside_what_is_not_known(tmp_path: Pat
     ) in text, "context switches have no size"
 
 
+def test_a_cost_without_a_size_is_named_where_cpu_does_not_explain(tmp_path: Path) -> None:
+    flushing: Values = {
+        **STALLED,
+        "server_cs_per_op": [4.8, 4.81, 4.79],
+        "client_cpu_us_per_op": [20, 33, 28],
+    }
+    text = flat(terminal(compared(tmp_path, FREE, flushing)))
+    assert (
+        "delete: time per query +47 %: with more context switches; "
+        "not known whether it is due to client CPU Ratios"
+    ) in text
+
+
 def test_reads_of_next_to_nothing_are_no_doubt(tmp_path: Path) -> None:
     reading = {**STALLED, "server_read_kb_per_op": [0.004, 0.0, 0.01]}
     assert "not known" not in flat(terminal(compared(tmp_path, FREE, reading)))

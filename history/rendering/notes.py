@@ -14,7 +14,7 @@ from history.comparison.findings.moved_metrics import SOURCE as METRICS_MOVED
 from history.comparison.findings.plans import changed_plans
 from history.comparison.findings.unknown_metrics import may_be_worse, unknown_metrics
 from history.comparison.pairs import Failure
-from history.comparison.query_time import QueryTime
+from history.comparison.query_time import CPU_COSTS, QueryTime
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.rounds.steadiness import SOURCE as STEADINESS
 from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
@@ -229,10 +229,10 @@ def explained_lines(step: StepComparison) -> Iterator[str]:
     change = f"{step.step}: {signed_percent((step.judged.value or 1) - 1)}"
     if time is not None:
         change = f"{step.step}: time per query {signed_percent(time.longer)}"
-    parts = [] if time is None else _explained_parts(time)
+    parts = [] if time is None else [*_explained_parts(time), *_without_size(step, time)]
     if found is Explanation.UNDECIDED:
         known = f"{', '.join(parts)}; " if parts else ""
-        what = "the rest" if parts else "it"
+        what = "the rest" if time is not None and time.explained else "it"
         unknown = [_with_amounts(cost) for cost in unknown_costs(step.explained_by, step.beside, time)]
         names = " or ".join(filter(None, (", ".join(unknown[:-1]), *unknown[-1:])))
         yield f"{change}: {known}not known whether {what} is due to {names or 'a function'}"
@@ -249,6 +249,14 @@ def _explained_parts(time: QueryTime) -> list[str]:
         f"{label_of(metric)} {signed_percent(own)} explains {_share(part)} of {_size(time.longer)}"
         for metric, (own, part) in time.explained.items()
     ]
+
+
+def _without_size(step: StepComparison, time: QueryTime) -> Iterator[str]:
+    """Yield the costs that moved as the time of a query did, of which no share of it is known."""
+    of_cpu = {metric for told_by in CPU_COSTS.values() for metric in told_by}
+    others = [label_of(metric) for metric in step.explained_by or () if metric not in of_cpu]
+    if others:
+        yield f"with {'more' if time.longer > 0 else 'less'} {', '.join(others)}"
 
 
 def _size(share: float) -> str:

@@ -273,7 +273,7 @@ def basis(answer: TryAnswer) -> Iterator[str]:
             proved = [step.step for step in contender.steps if step.step in contender.same_rows]
             where = "every step" if len(proved) == len(contender.steps) else ", ".join(proved)
             yield f"the same rows after the same transactions and a crash in {where} (session {session.uid})"
-    yield f"{answer.minutes:.0f} minutes, compiling included"
+    yield f"{counted(round(answer.minutes), 'minute')}, compiling included"
 
 
 def _by_step(comparison: Comparison | None) -> dict[str, StepComparison]:
