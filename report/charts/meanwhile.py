@@ -1,4 +1,4 @@
-"""What servers did beside queries, as marks above the axis of a chart of seconds."""
+"""What servers did beside queries, as marks below the axis of a chart of seconds."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -8,7 +8,13 @@ from markupsafe import Markup
 from report.charts import svg
 from suites.accounting.activity import CAUSES, DATA_WAIT, DISK, LOG_WAIT, STALL, Activity
 
-_HEIGHT, _LANE = 5.0, 6.0
+LANES_HEIGHT = 30.0
+"""What both lanes take below the axis."""
+
+_LANE, _HEIGHT, _LESS, _STALL = 15.0, 8.0, 0.6, 4.0
+"""The heights of a lane, of what is lowest in it, of how much lower each other one is, and of a stall below
+them."""
+
 _WORDS = {STALL: "transaction of more than a second"}
 DRAWN = tuple(name for name in (*CAUSES, STALL) if name not in (LOG_WAIT, DATA_WAIT, DISK))
 """What is drawn, the last on top. Clients wait for the log all the time where commits are durable, and for
@@ -26,22 +32,35 @@ def legend(names: Sequence[str]) -> h.Node:
     if not names:
         return None
     drawn = [
-        h.span[h.span(f".swatch.{_class(name)}", aria_hidden="true"), f"{_words(name)} "] for name in names
+        [h.span(".item")[h.span(f".swatch.{_class(name)}", aria_hidden="true"), _words(name)], " "]
+        for name in names
     ]
-    return h.p(".key")["Above the axis, the base's marks over the other's: ", drawn]
+    return h.p(".key")["Below the axis, a row for each version: ", drawn]
+
+
+def lane_names(axis: float, right: float) -> Iterator[Markup]:
+    """Yield a line in the colour of each version that ends at `right`, in front of its lane."""
+    for lane, class_ in enumerate(("base", "contender")):
+        middle = axis + _LANE * lane + _LANE / 2
+        yield svg.line(right - 20, middle, right, middle, f"mean {class_}")
 
 
 def marks(
     activities: Sequence[Activity], version: str, lane: int, x: float, second: float, axis: float
 ) -> Iterator[Markup]:
-    """Yield the marks of a run in lane 0, the upper, or 1; `second` is the width of a second."""
-    top = axis - _LANE * (2 - lane)
+    """Yield the marks of a run in lane 0, the upper, or 1; `second` is the width of a second.
+
+    Stalls are below what may have been their cause.
+    """
+    top = axis + _LANE * lane + 1.5
     for place, name in enumerate(DRAWN):
         for activity in (found for found in activities if found.name == name):
             title = f"{version}: {_words(name)}, {seconds_text(activity)}"
             width = round(max(1.0, (activity.last - activity.first + 1) * second), 1)
-            left, height = round(x + (activity.first - 1) * second, 1), _HEIGHT - 0.6 * place
-            yield svg.rect(left, round(top, 1), width, round(height, 1), f"meanwhile {_class(name)}", title)
+            left, is_stall = round(x + (activity.first - 1) * second, 1), name == STALL
+            height = _STALL if is_stall else _HEIGHT - _LESS * place
+            at = top + _HEIGHT if is_stall else top
+            yield svg.rect(left, round(at, 1), width, round(height, 1), f"meanwhile {_class(name)}", title)
 
 
 def seconds_text(activity: Activity) -> str:
@@ -62,4 +81,4 @@ def _words(name: str) -> str:
 
 
 def _class(name: str) -> str:
-    return name.rsplit(" ", maxsplit=1)[-1]
+    return name.replace(" ", "-")

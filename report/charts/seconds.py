@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from history.counts import counted
 from report.charts import svg
-from report.charts.meanwhile import drawn_in, in_second, legend, marks
+from report.charts.meanwhile import LANES_HEIGHT, drawn_in, in_second, lane_names, legend, marks
 from report.charts.scales import LinearScale
 from report.markup.formats import DASH, amount
 from report.markup.parts import cell, numeric, row, table
@@ -16,6 +16,8 @@ from suites.accounting.activity import Activity
 
 WIDTH, HEIGHT = 960, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 26, 22
+_AXIS = HEIGHT - _BOTTOM
+"""Where throughput is zero."""
 _LABEL = 54
 """The width of the name of a round."""
 
@@ -68,13 +70,16 @@ def _drawn(rounds: Sequence[RoundSeconds]) -> tuple[str, ...]:
 def _draw(rounds: Sequence[RoundSeconds], base: str, contender: str) -> svg.Picture:
     values = [value for pair in rounds for value in (*pair.base, *pair.contender)]
     means = [value for pair in rounds for _, measured in pair.dropped for value in measured.values()]
-    y = LinearScale(0.0, max([*values, *means]) * 1.05, HEIGHT - _BOTTOM, _TOP)
+    y = LinearScale(0.0, max([*values, *means]) * 1.05, _AXIS, _TOP)
     attempts = sum(len(pair.dropped) for pair in rounds)
     seconds = sum(max(len(pair.base), len(pair.contender)) for pair in rounds)
     gap = min(10.0, 0.1 * WIDTH / len(rounds))
     room = WIDTH - _LEFT - _RIGHT - gap * len(rounds) - _DROPPED * attempts
+    lanes = LANES_HEIGHT if _drawn(rounds) else 0.0
     parts = [*_grid(y), *_rounds(rounds, base, contender, y, room / max(1, seconds), gap)]
-    return svg.picture(WIDTH, HEIGHT, parts, _finding(rounds, base, contender))
+    if lanes:
+        parts += lane_names(_AXIS, _LEFT - 10)
+    return svg.picture(WIDTH, HEIGHT + round(lanes), parts, _finding(rounds, base, contender))
 
 
 def _finding(rounds: Sequence[RoundSeconds], base: str, contender: str) -> str:
@@ -102,11 +107,10 @@ def _rounds(
     rounds: Sequence[RoundSeconds], base: str, contender: str, y: LinearScale, second: float, gap: float
 ) -> Iterator[Markup]:
     x = free = float(_LEFT)
+    lanes = LANES_HEIGHT if _drawn(rounds) else 0.0
     for pair in rounds:
         for reason, measured in pair.dropped:
-            yield svg.rect(
-                round(x, 1), _TOP, _DROPPED - 6, HEIGHT - _BOTTOM - _TOP, "dropped", f"dropped: {reason}"
-            )
+            yield svg.rect(round(x, 1), _TOP, _DROPPED - 6, _AXIS - _TOP, "dropped", f"dropped: {reason}")
             for name, class_ in ((base, "base"), (contender, "contender")):
                 if name in measured:
                     at = y.at(measured[name])
@@ -115,13 +119,13 @@ def _rounds(
             x += _DROPPED
         length = max(len(pair.base), len(pair.contender)) * second
         if x >= free:
-            yield svg.text(round(x, 1), HEIGHT - 7, f"round {pair.number}", "tick")
+            yield svg.text(round(x, 1), HEIGHT + lanes - 7, f"round {pair.number}", "tick")
             free = x + _LABEL
-        yield svg.line(round(x - gap / 2, 1), _TOP, round(x - gap / 2, 1), HEIGHT - _BOTTOM, "axis")
+        yield svg.line(round(x - gap / 2, 1), _TOP, round(x - gap / 2, 1), _AXIS, "axis")
         for values, class_ in ((pair.base, "base"), (pair.contender, "contender")):
             yield svg.path(svg.polyline(_places(values, x, second, y)), f"seconds {class_}")
         for lane, (name, found) in enumerate(zip((base, contender), pair.activities, strict=True)):
-            yield from marks(found, name, lane, x, second, HEIGHT - _BOTTOM)
+            yield from marks(found, name, lane, x, second, _AXIS)
         x += length + gap
 
 

@@ -1,6 +1,6 @@
 """Charts that are written as SVG: the keyboard on them, their labels, their scales, and narrow screens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -10,32 +10,13 @@ from playwright.sync_api import Page
 
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import NightChart, NightMark, night_figure
-from report.markup.frame import Page as SitePage
-from report.markup.frame import dated, rendered
-from report.writing.site import STATIC
 from suites.metric import Better
 from tests.history.handmade import NIGHT
+from tests.report.browsed.conftest import Show
 from tests.report.browser import sideways, violations
 from tests.report.histories.ten_boxes import LONG_NAME
 
 PHONE = {"width": 390, "height": 844}
-
-Show = Callable[[object], None]
-
-
-@pytest.fixture
-def show(page: Page, tmp_path: Path) -> Show:
-    """Opens a page of the site that has only a chart."""
-    (tmp_path / "static").symlink_to(STATIC)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data/written.js").touch()
-
-    def shown(chart: object) -> None:
-        text = rendered(SitePage("a.html", "a chart", chart, None))  # type: ignore[arg-type]
-        (tmp_path / "a.html").write_text(dated(text, NIGHT), encoding="utf-8")
-        page.goto((tmp_path / "a.html").as_uri())
-
-    return shown
 
 
 @pytest.fixture

@@ -120,6 +120,31 @@ def test_a_faster_step_that_left_out_work_is_a_trade(tmp_path: Path) -> None:
     assert (step["trade"], step["findings"][0]["metric"]) == (True, "index_bytes")
 
 
+@pytest.mark.parametrize(
+    ("metric", "base", "more", "label"),
+    [
+        ("reset_seconds", 3.0, 5.7, "reset seconds"),
+        ("reset_vacuum_seconds", 2.0, 4.0, "vacuum seconds"),
+        ("log_file_bytes", 512 * 2**20, 1024 * 2**20, "WAL or redo files"),
+        ("server_written_kb_per_op", 2.0, 2.8, "written"),
+        ("wal_bytes_per_op", 500.0, 650.0, "WAL or redo"),
+    ],
+)
+def test_a_faster_step_that_writes_more_or_leaves_more_behind_is_a_trade(
+    tmp_path: Path, metric: str, base: float, more: float, label: str
+) -> None:
+    work = {"qps": [1000.0, 1001.0, 999.0], "transactions": [3000.0, 3001.0, 2999.0]}
+    rounds = [[value * error for error in (1, 1.001, 0.999)] for value in (base, more)]
+    faster = {name: [1.1 * value for value in values] for name, values in work.items()}
+    equal = {"equal_work_queries": [3000.0] * 3}
+    found = compared(tmp_path, {**faster, **equal, metric: rounds[1]}, {**work, **equal, metric: rounds[0]})
+    (line,) = findings(found)
+    assert line.startswith(f"insert: {label} +")
+    assert f"{line}; the step is faster" in notes(found, found.contenders[0])
+    assert (exit_code(found), found.contenders[0].steps[0].is_trade) == (1, True)
+    assert ": 1 trade, 0 regressions, 0 improvements" in render_summary(found)
+
+
 def test_a_faster_step_may_use_more_cpu_time(tmp_path: Path) -> None:
     faster = compared(
         tmp_path, {"qps": [1200.0, 1202.0, 1199.0], "server_cpu_us_per_op": [120.0, 120.1, 119.9]}
