@@ -31,10 +31,10 @@ def legend(names: Sequence[str]) -> h.Node:
     """Return what the marks mean; None without any."""
     if not names:
         return None
-    drawn = [
-        [h.span(".item")[h.span(f".swatch.{_class(name)}", aria_hidden="true"), _words(name)], " "]
-        for name in names
-    ]
+    drawn: list[h.Node] = []
+    for name in names:
+        swatch = h.span(f".swatch.{_class(name)}", aria_hidden="true")
+        drawn += [h.span(".item")[swatch, _words(name)], " "]
     return h.p(".key")["Below the axis, a row for each version: ", drawn]
 
 
