@@ -68,17 +68,17 @@ def _draw(marks: Sequence[DebtMark], unit: str) -> svg.Picture:
 
 def _corners(x: RatioScale) -> list[tuple[str, float, float]]:
     """Return what each quadrant means, with left edge and top of the text; nothing where it has no room."""
-    top, bottom, left, one = _TOP + 5, HEIGHT - _BOTTOM - 19, _LEFT + 8.0, x.at(1)
+    top, bottom, left, unchanged = _TOP + 5, HEIGHT - _BOTTOM - 19, _LEFT + 8.0, x.at(1)
     texts = (
         ("faster, and cleans up sooner", "faster, but pays later"),
         ("slower, with less left over", "slower, and pays more"),
     )
     placed: list[tuple[str, float, float]] = []
     for (first, second), at in zip(texts, (top, bottom), strict=True):
-        if left + svg.LETTER * len(first) < one:
+        if left + svg.LETTER * len(first) < unchanged:
             placed.append((first, left, at))
         begin = x.edge - 8 - svg.LETTER * len(second)
-        if begin > one:
+        if begin > unchanged:
             placed.append((second, begin, at))
     return placed
 
