@@ -155,7 +155,7 @@ def test_a_cost_without_a_size_is_named_where_cpu_does_not_explain(tmp_path: Pat
     }
     text = flat(terminal(compared(tmp_path, FREE, flushing)))
     assert (
-        "delete: time per query +47 %: with more context switches; "
+        "delete: time per query +47 %: with context switches up; "
         "not known whether it is due to client CPU Ratios"
     ) in text
 

@@ -256,7 +256,7 @@ def _without_size(step: StepComparison, time: QueryTime) -> Iterator[str]:
     of_cpu = {metric for told_by in CPU_COSTS.values() for metric in told_by}
     others = [label_of(metric) for metric in step.explained_by or () if metric not in of_cpu]
     if others:
-        yield f"with {'more' if time.longer > 0 else 'less'} {', '.join(others)}"
+        yield f"with {', '.join(others)} {'up' if time.longer > 0 else 'down'}"
 
 
 def _size(share: float) -> str:
