@@ -11,6 +11,7 @@ from build.home import Home
 from build.installs.install import recorded_version
 from build.version import Version, parse_revision
 from history.timestamps import moment_of
+from suites.control_groups.disk_speed import DiskSpeed, parse_disk
 from suites.control_groups.limits import parse_memory
 from suites.keys.levels import MAX_CLIENTS
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MAX_ROUNDS
@@ -84,6 +85,14 @@ def memory(text: str) -> int:
     """Parse an amount of memory such as `1G`, into bytes."""
     try:
         return parse_memory(text)
+    except TidemarkError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def disk(text: str) -> DiskSpeed:
+    """Parse the speed of a disk such as `2000iops,100MB/s`."""
+    try:
+        return parse_disk(text)
     except TidemarkError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

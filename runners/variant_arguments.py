@@ -4,13 +4,13 @@ import argparse
 
 from build.recipes.choices import KEYS
 from build.version import Engine
-from runners.values import memory
+from runners.values import disk, memory
 from suites.additions.names import CompanionName
 from suites.layers.choice import VALUES, LayerName
 
 
 def add_variants(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what servers get: those of variants, and the memory of all."""
+    """Add the options that say what servers get: those of variants, and the memory and disk of all."""
     *others, last = (f"{engine}.NAME" for engine in Engine)
     names = f"{', '.join(others)} or {last}"
     setting = (
@@ -42,16 +42,21 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
     )
     add("--layer", action="append", default=[], metavar="[VARIANT:]LAYER=VALUE", help=layer)
     add("--patch", action="append", default=[], metavar="VARIANT=FILE", help=patch)
-    add_memory(parser)
+    add_declared(parser)
 
 
-def add_memory(parser: argparse.ArgumentParser) -> None:
-    """Add the option with the memory of each server."""
+def add_declared(parser: argparse.ArgumentParser) -> None:
+    """Add the options with the memory and the disk of each server."""
     amount = (
         "memory of each server, such as 1G or 512M, page cache included, in a control group of its own; "
         "data, buffers and log are sized by it instead of the machine's memory"
     )
     parser.add_argument("--memory", type=memory, metavar="SIZE", help=amount)
+    speed = (
+        "the most that the disk does for each server once data are loaded, such as 2000iops, 100MB/s or "
+        "2000iops,100MB/s, of reads and of writes each, in a control group of its own"
+    )
+    parser.add_argument("--disk", type=disk, metavar="SPEED", help=speed)
 
 
 def add_build_choices(parser: argparse.ArgumentParser) -> None:

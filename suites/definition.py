@@ -11,6 +11,7 @@ from build.errors import TidemarkError, did_you_mean
 from build.files import toml_value
 from build.home import locate
 from build.version import Engine
+from suites.control_groups.disk_speed import DiskSpeed
 from suites.keys.check import DataCheck
 from suites.keys.durability import Isolation
 from suites.keys.generator_rules import RULES, GeneratorName, check_rules
@@ -94,13 +95,16 @@ class Suite(Strict):
         check_rules(self.generator, self)
         return self
 
-    def with_memory(self, memory: int | None) -> "Suite":
-        """Return the suite with so many bytes of memory for each server in all profiles; None: unchanged."""
-        if memory is None:
+    def with_declared(self, memory: int | None, disk: DiskSpeed | None) -> "Suite":
+        """Return the suite with the memory in bytes, and the disk, of each server in all profiles.
+
+        What is None is as the profiles have it.
+        """
+        values = {"memory": memory, "disk": disk}
+        changed = {name: value for name, value in values.items() if value is not None}
+        if not changed:
             return self
-        profiles = {
-            name: profile.model_copy(update={"memory": memory}) for name, profile in self.profiles.items()
-        }
+        profiles = {name: profile.model_copy(update=changed) for name, profile in self.profiles.items()}
         return self.model_copy(update={"profiles": profiles})
 
     @property

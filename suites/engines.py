@@ -7,6 +7,7 @@ from pathlib import Path
 from build.build import Build
 from build.engines import EngineRegistry
 from build.version import Engine
+from suites.innodb import configuration as innodb_configuration
 from suites.keys.durability import Durability
 from suites.layers.choice import NONE, Layers
 from suites.mariadb.server import MariadbServer
@@ -37,6 +38,9 @@ class ServedEngine:
     check: Callable[[Build, str], None]
     """Asks the server whether it accepts such a text. Raises SettingError."""
 
+    writes_directly: Callable[[Mapping[str, str]], bool]
+    """Whether a server with such settings writes its data past the page cache."""
+
     memory_beside_buffers: int = MEMORY_BESIDE_BUFFERS
     """The bytes of memory without which, beside its buffer cache, a server does not start or work."""
 
@@ -46,13 +50,26 @@ SERVERS = EngineRegistry(
     __name__,
     {
         Engine.POSTGRES: ServedEngine(
-            PostgresServer, POSTGRES_SOCKET, postgres_configuration.render, postgres_configuration.check
+            PostgresServer,
+            POSTGRES_SOCKET,
+            postgres_configuration.render,
+            postgres_configuration.check,
+            postgres_configuration.writes_directly,
         ),
         Engine.MYSQL: ServedEngine(
-            MysqlServer, MysqlServer.SOCKET, MysqlServer.render, MysqlServer.check, MEMORY_OF_MYSQL
+            MysqlServer,
+            MysqlServer.SOCKET,
+            MysqlServer.render,
+            MysqlServer.check,
+            innodb_configuration.writes_directly,
+            MEMORY_OF_MYSQL,
         ),
         Engine.MARIADB: ServedEngine(
-            MariadbServer, MariadbServer.SOCKET, MariadbServer.render, MariadbServer.check
+            MariadbServer,
+            MariadbServer.SOCKET,
+            MariadbServer.render,
+            MariadbServer.check,
+            innodb_configuration.writes_directly,
         ),
     },
 )

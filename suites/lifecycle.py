@@ -16,7 +16,9 @@ import psutil
 
 from build.build import Build
 from build.files import open_checked
+from suites.control_groups.devices import device_of
 from suites.control_groups.group import ControlGroup, group_name, make_group
+from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
 from suites.control_groups.limits import LimitError, MemoryUse
 from suites.control_groups.page_cache import forget
 from suites.processes import as_server_user, exit_reason, run, tail_of, tree_of
@@ -129,8 +131,9 @@ class LocalServer:
         self.log = folder / LOG
         self.address = address
         self._bound_to: Collection[int] | None = sizes.bound_to
-        self._memory_bytes = sizes.memory_bytes
+        self._memory_bytes, self._disk = sizes.memory_bytes, sizes.disk
         self._group: ControlGroup | None = None
+        self._is_loaded = False
         self._kills = 0  # in its group, before the last start
         self._process: subprocess.Popen[bytes] | None = None
         self._log = ServerLog(self.log, self.ERROR, self.CRASH)
@@ -184,8 +187,8 @@ class LocalServer:
 
     def memory_use(self) -> MemoryUse:
         """Return the use of the memory of its control group, or of the machine's if it has no limit."""
-        if self._group is not None:
-            return self._group.use()
+        if self._group is not None and (use := self._group.use()) is not None:
+            return use
         machine = psutil.virtual_memory()
         return MemoryUse(machine.total - machine.free, machine.total)
 
@@ -193,12 +196,19 @@ class LocalServer:
         """Return a context that changes nothing: a setting keeps the background work of this engine away."""
         return contextlib.nullcontext()
 
+    def end_loading(self) -> None:
+        """Limit the disk from now on, as the data are loaded. Raises LimitError."""
+        self._is_loaded = True
+        if self._group is not None:
+            self._group.throttle(is_on=True)
+
     def keep(self) -> None:
         """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""
         self.stop()
+        self._is_loaded = True
         shutil.rmtree(self.loaded, ignore_errors=True)
         self.data.rename(self.loaded)
-        if self._group is not None:
+        if self._memory_bytes is not None:
             forget(self.loaded)  # its pages, which the server will not read, would take up the group's memory
 
     def restore(self, *, is_timed: bool = True) -> None:
@@ -221,19 +231,31 @@ class LocalServer:
         run(as_server_user(command), what=what, seconds=COPY_SECONDS)
 
     def _limited(self, argv: list[str], instrument: Instrument | None) -> list[str]:
-        """Return the command line that starts `argv` in the server's control group, if its memory is limited.
+        """Return the command line that starts `argv` in the server's control group, if it has limits.
 
         The group exists from the first start until the server is destroyed: what the server itself has read
         and written since stays in its page cache, and what others have written of its data is dropped from
-        theirs. Under an `instrument`, which needs memory itself, there is no limit. Raises LimitError.
+        theirs. Its disk is limited once data are loaded. Under an `instrument`, which needs memory itself,
+        there is no limit. Raises LimitError.
         """
-        if self._memory_bytes is None or instrument is not None:
+        limits = self._limits()
+        if not limits or instrument is not None:
             return argv
         if self._group is None:
-            self._group = make_group(group_name(self.folder), self._memory_bytes)
+            self._group = make_group(group_name(self.folder), limits)
+        self._group.throttle(is_on=self._is_loaded)
         self._kills = self._group.kills()
-        forget(self.data)
+        if self._memory_bytes is not None:
+            forget(self.data)
         return self._group.entered_by(argv)
+
+    def _limits(self) -> list[GroupLimit]:
+        limits: list[GroupLimit] = []
+        if self._memory_bytes is not None:
+            limits.append(MemoryLimit(self._memory_bytes))
+        if self._disk is not None:
+            limits.append(DiskLimit(device_of(self.folder), self._disk))
+        return limits
 
     def destroy(self) -> None:
         """End the server, and delete its folder and its control group."""

@@ -169,6 +169,9 @@ class Server(Protocol):
     def abandon(self) -> None:
         """End immediately, as the data are no longer needed; no process or shared memory remains."""
 
+    def end_loading(self) -> None:
+        """Let what is declared for the disk hold from now on: the data are loaded. Raises LimitError."""
+
     def keep(self) -> None:
         """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""
 

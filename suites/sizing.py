@@ -10,6 +10,7 @@ import psutil
 from build.errors import TidemarkError
 from build.host import usable_cores
 from build.programs.control_groups import memory_limit
+from suites.control_groups.disk_speed import DiskSpeed
 from suites.data_sets import DataSet, data_set
 from suites.definition import Suite
 from suites.keys.profile import Profile
@@ -74,6 +75,8 @@ class Sizes:
     """The most connections beside those of clients that only listen, of any version."""
     memory_bytes: int | None = None
     """The memory of a server's control group, page cache included; None for all of the machine's."""
+    disk: DiskSpeed | None = None
+    """What a server's control group may ask of the disk; None for all that it does."""
 
     @property
     def connections(self) -> int:
@@ -133,6 +136,7 @@ def sizes(suite: Suite, profile: Profile, machine: Hardware, steps: Sequence[Ste
         most_clients=max((clients for step in steps for clients in step.clients), default=0),
         most_connections_of_client=max((step.connections_of_client for step in steps), default=1),
         memory_bytes=profile.memory,
+        disk=profile.disk,
     )
 
 

@@ -16,6 +16,9 @@ ROOT = Path("/")
 MEMORY, CPU = "memory", "cpu"
 """Controllers, by their names in both versions."""
 
+IO, BLKIO = "io", "blkio"
+"""The controller of block devices, by its names in version 2 and in version 1."""
+
 
 @dataclass(frozen=True)
 class Hierarchy:

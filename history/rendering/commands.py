@@ -18,7 +18,6 @@ from history.escaping.characters import one_line
 from history.series.variants import EXTENSIONS, TWIN, definition_in, option_words
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.store.records import EXACT, HELD, LAYOUTS, ONLY, ChangeStatus, Session
-from suites.control_groups.limits import memory_text
 from suites.keys.levels import LEVEL
 from suites.metric_names import PRIMARY
 from suites.metrics import METRICS
@@ -138,7 +137,7 @@ def change_search(report: "ChangeReport") -> list[str]:
     ]
     words += [] if member.key.metric == PRIMARY else ["--metric", member.key.metric]
     words += _SEARCHED[direction_between(member.key.metric, 1, member.ratio)]
-    words += ["--memory", session.memory] if session.memory else []
+    words += session.declared.arguments()
     return [] if good == bad else [*_notes(session, [str(new)]), quoted([*words, *defined])]
 
 
@@ -222,7 +221,7 @@ def _words(
     words = ["./tidemark", "calibrate" if calibrates else "run"]
     words += ["--suite", session.suite, "--profile", session.profile]
     words += _steps(session, suite, steps, calibrates)
-    words += _memory(session, profile)
+    words += session.declared.arguments(profile.declared)
     words += _defined(session, versions[:1] if calibrates else versions)
     if calibrates:
         return [*words, "--rounds", str(session.repetitions), str(versions[0])]
@@ -263,12 +262,6 @@ def _durations(session: Session, profile: "Profile", how: Sequence[str] | None =
     if options.get("seconds", profile.seconds) != profile.seconds:
         words += ["--seconds", f"{options['seconds']}"]
     return words
-
-
-def _memory(session: Session, profile: "Profile") -> list[str]:
-    """Return the option with the memory of each server, unless it is the profile's."""
-    usual = "" if profile.memory is None else memory_text(profile.memory)
-    return ["--memory", session.memory] if session.memory not in ("", usual) else []
 
 
 def _rounds(session: Session, profile: "Profile") -> list[str]:

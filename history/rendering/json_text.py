@@ -52,7 +52,7 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
             "looks": contender.looks and {"first": contender.looks[0], "last": contender.looks[1]},
             **({"layouts": session.layouts} if session.layouts else {}),
             "durability": session.durability,
-            **({"memory": session.memory} if session.memory else {}),
+            **session.declared.options,
             "machine": session.machine.hostname,
             "cpu_model": session.machine.cpu_model,
             "cores": session.machine.cores,

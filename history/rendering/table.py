@@ -55,8 +55,8 @@ def title(
     name = names.get(contender.contender, str(contender.contender))
     less = ", less is better" if metric.better is Better.LOWER else ""
     text = f"{name} against {base}: {metric.name} ({metric.unit}{less})"
-    memory = contender.session.memory
-    text += f"; {memory} of memory for each server" if memory else ""
+    declared = str(contender.session.declared)
+    text += f"; {declared}" if declared else ""
     if contender.contender.engine is base.engine:
         return text
     durability = contender.session.durability

@@ -11,10 +11,11 @@ from build.engines import ENGINES
 from build.version import Version, release_numbers
 from history.errors import stored_options, stored_version
 from history.stats.estimators import geometric_mean, mean
-from history.store.records import ALL_STEPS, BASE, IMPORTED, MEMORY, STANDS_AT, Run, RunStatus
+from history.store.records import ALL_STEPS, BASE, IMPORTED, STANDS_AT, Run, RunStatus
 from history.store.schema import builds, gaps, nights, points, series
 from history.store.session_reads import dropped_of
 from history.timestamps import from_text, to_text
+from suites.control_groups.declared import Declared
 from suites.metrics import METRICS, followed_metrics
 
 
@@ -79,8 +80,7 @@ def configuration_name(session: Mapping[str, Any]) -> str:
         parts.append(options["mode"])
     if "seconds" in options:
         parts.append(f"{options['seconds']:g}s")
-    if options.get(MEMORY):
-        parts.append(f"memory={options[MEMORY]}")
+    parts += [f"{name}={value}" for name, value in Declared.of(options).options.items()]
     parts += [f"{name}={value}" for name, value in sorted(options.get("settings", {}).items())]
     for kind, key in (("build", "build"), ("layer", "layers")):
         parts += [f"{kind} {name}={value}" for name, value in sorted(options.get(key, {}).items())]

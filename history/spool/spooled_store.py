@@ -28,6 +28,7 @@ from history.store.records import (
 )
 from history.store.schema_status import newest
 from history.store.writer import Derive, Store
+from suites.control_groups.declared import Declared
 
 if TYPE_CHECKING:
     from build.build import Build
@@ -139,14 +140,14 @@ class SpooledStore(Store):
         return found
 
     def calibrated_throughput(
-        self, machine: Machine, suite: str, profile: str, durability: str, memory: str, step: str
+        self, machine: Machine, suite: str, profile: str, durability: str, declared: Declared, step: str
     ) -> float | None:
         """Return the mean transactions/s of a step in the latest calibration; None without one.
 
-        `memory` is that of each server as a session records it, empty for the machine's.
+        `declared` is what each server gets in place of what the machine has.
         """
         found = self._read(
-            lambda reader: reader.calibrated_throughput(machine, suite, profile, durability, memory, step)
+            lambda reader: reader.calibrated_throughput(machine, suite, profile, durability, declared, step)
         )
         return next((rate for rate in found if rate is not None), None)
 

@@ -18,6 +18,7 @@ from history.store.records import (
     SessionStart,
 )
 from history.store.session_lookup import Name, SessionFilter, latest, latest_of_any_status
+from suites.control_groups.declared import Declared
 
 if TYPE_CHECKING:
     from suites.accounting.activity import Activity
@@ -68,15 +69,15 @@ class Reader:
             return session_reads.latest_noise(connection, session, metric, until)
 
     def calibrated_throughput(
-        self, machine: Machine, suite: str, profile: str, durability: str, memory: str, step: str
+        self, machine: Machine, suite: str, profile: str, durability: str, declared: Declared, step: str
     ) -> float | None:
         """Return the mean transactions/s of a step in the latest calibration; None without one.
 
-        `memory` is that of each server as a session records it, empty for the machine's.
+        `declared` is what each server gets in place of what the machine has.
         """
         with self._database.reading() as connection:
             return session_reads.calibrated_throughput(
-                connection, machine, suite, profile, durability, memory, step
+                connection, machine, suite, profile, durability, declared, step
             )
 
     def profiles(self, session_id: int, step: str, version: Version) -> "Mapping[int, StepProfile]":

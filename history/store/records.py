@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from history.counts import counted
 from history.stats.layouts import MIN_LAYOUTS
 from history.stats.noise_model import Noise
+from suites.control_groups.declared import Declared
 from suites.metric_names import INSTRUCTIONS, PRIMARY
 from suites.metrics import METRICS
 
@@ -148,9 +149,9 @@ class Session(SessionStart):
         return passes if isinstance(passes, int) else 0
 
     @property
-    def memory(self) -> str:
-        """The memory of each server, as it is written, such as `1G`; empty for that of the machine."""
-        return str(self.options.get(MEMORY) or "")
+    def declared(self) -> Declared:
+        """What each server got in place of what the machine has."""
+        return Declared.of(self.options)
 
     @property
     def layouts(self) -> int:
@@ -367,8 +368,6 @@ NO_NIGHT = ("bisect", TRY, LAYOUTS)
 OUT_OF_TIME = "out_of_time"
 """The option of a finished session whose budget ended before each step was decided, with the value true: the
 same request continues it."""
-MEMORY = "memory"
-"""The option of a session with the memory of each server, such as `1G`; without it the machine's."""
 
 LIMIT_SECONDS = "limit_seconds"
 """The option of a session of long queries: the most that one of them may take."""

@@ -12,7 +12,6 @@ from build.version import Version
 from history.errors import stored_list, stored_object, stored_options
 from history.store.database import plain_rows
 from history.store.records import (
-    MEMORY,
     CalibratedNoise,
     DroppedRound,
     LatestRun,
@@ -40,12 +39,13 @@ from history.store.schema import (
 )
 from history.timestamps import from_text, to_text
 from suites.accounting.activity import Activity
+from suites.control_groups.declared import DECLARED, Declared
 from suites.metric_names import TPS
 
 RECENT_SESSIONS = 100
 """The sessions whose versions are suggested when there is nothing to compare."""
 
-NOISE_OPTIONS = ("mode", "seconds", "slice_seconds", MEMORY)
+NOISE_OPTIONS = ("mode", "seconds", "slice_seconds", *DECLARED)
 """The options of a session on which the scatter of its rounds depends."""
 
 
@@ -246,12 +246,12 @@ def calibrated_throughput(
     suite: str,
     profile: str,
     durability: str,
-    memory: str,
+    declared: Declared,
     step: str,
 ) -> float | None:
     """Return the mean transactions/s of a step in the latest calibration of a machine; None without one.
 
-    A calibration applies to its machine, suite, profile, durability, and memory of each server.
+    A calibration applies to its machine, suite, profile, durability, and what is declared for servers.
     """
     calibrated = (
         select(sessions.c.id, sessions.c.options)
@@ -270,7 +270,7 @@ def calibrated_throughput(
         (
             session
             for session, options in connection.execute(calibrated)
-            if stored_options(options).get(MEMORY, "") == memory
+            if Declared.of(stored_options(options)) == declared
         ),
         None,
     )

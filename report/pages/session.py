@@ -19,6 +19,7 @@ from report.pages.verdicts import debt, findings, plans, table_beside, verdict_t
 from report.values.catalog import SessionKind
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
+from suites.control_groups.declared import Declared
 from suites.metric import Metric
 from suites.metrics import METRICS
 
@@ -87,7 +88,7 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
             ("box", _link(root, addresses.machine(machine.hostname), machine.hostname)),
             ("machine", f"{machine.processor}, {gib:.0f} GiB, {machine.kernel}"),
             ("suite", f"{session.suite}, profile {session.profile}, durability {session.durability}"),
-            ("memory", f"{session.memory} for each server, page cache included" if session.memory else None),
+            *_declared(session.declared),
             ("rounds", _planned(values)),
             ("judged by", described(values.metric)),
             (
@@ -102,6 +103,13 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
             ),
         )
     )
+
+
+def _declared(declared: Declared) -> Iterator[tuple[str, str]]:
+    if declared.memory:
+        yield "memory", f"{declared.memory} for each server, page cache included"
+    if declared.disk:
+        yield "disk", f"at most {declared.disk} for each server, of reads and of writes each"
 
 
 def _planned(values: SessionPage) -> str:

@@ -262,6 +262,7 @@ def _request(
         extension=sought.extension,
         server=sought.server,
         memory=arguments.memory,
+        disk="" if arguments.disk is None else str(arguments.disk),
     )
     return BisectRequest(
         question,

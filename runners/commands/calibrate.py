@@ -72,7 +72,8 @@ def last_line(result: int, words: Sequence[str]) -> str:
 
 def request_of(arguments: argparse.Namespace) -> Request:
     """Return the request of a command line. Raises SuiteError or RequestError."""
-    suite, version = load_suite(arguments.suite).with_memory(arguments.memory), arguments.version
+    suite, version = load_suite(arguments.suite), arguments.version
+    suite = suite.with_declared(arguments.memory, arguments.disk)
     suite.profile(arguments.profile)
     variants = dict(variants_of(arguments))
     require_defined((version,), variants)

@@ -114,7 +114,7 @@ def slim_builds(request: Request, home: Home, shown: Progress) -> dict[Version, 
 def request_of(arguments: argparse.Namespace) -> Request:
     """Return the request of a command line. Raises SuiteError, LayoutError or RequestError."""
     suite = load_suite(suite_of(arguments, {version.engine for version in arguments.versions}))
-    suite = suite.with_memory(arguments.memory)
+    suite = suite.with_declared(arguments.memory, arguments.disk)
     profile = suite.profile(arguments.profile)
     versions = tuple(dict.fromkeys(arguments.versions))
     variants = variants_of(arguments)
@@ -246,8 +246,8 @@ def own_figures(store: Store, request: Request, outcome: SessionOutcome) -> Sequ
 
 def summary(request: Request, outcome: SessionOutcome) -> str:
     """Render the result of a session."""
-    memory = f", {request.memory} of memory for each server" if request.memory else ""
-    lines = [f"session {outcome.uid}: {request.suite.name}, {request.profile_name}{memory}"]
+    described = [request.suite.name, request.profile_name, str(request.profile.declared)]
+    lines = [f"session {outcome.uid}: {', '.join(filter(None, described))}"]
     lines += [f"not measured: {version}: {reason}" for version, reason in outcome.not_built.items()]
     lines += [f"failed: {failure}" for failure in outcome.failures]
     return "\n".join(lines)

@@ -21,9 +21,9 @@ from history.stats.estimators import MINIMUM_REPETITIONS
 from history.stats.repeated_intervals import Design
 from history.store.reader import Reader
 from history.store.records import CalibratedNoise, Machine, VersionFailure
+from runners.measuring.declared_limits import require_declared
 from runners.measuring.failures.cause import build_failure
 from runners.measuring.layouts import require_layouts
-from runners.measuring.memory_limits import require_memory
 from runners.measuring.request import Exact, Request, Sampled, counted_once, is_slowly_counted
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
@@ -92,7 +92,7 @@ def check_request(request: Request, home: Home) -> Sizes:
     needed = replace(needed, listeners=most_listeners(layers))
     chosen = {version: request.settings_of(version) for version in request.versions}
     require_clients(needed, chosen, this_machine())
-    require_memory(request, needed, this_machine(), home)
+    require_declared(request, needed, this_machine(), home)
     if request.profile.mode is Mode.LONG and not fit_together(len(request.versions), needed, this_machine()):
         raise ServerError(
             f"{len(request.versions)} servers do not fit into memory together; in long mode all are up",
@@ -252,17 +252,18 @@ def with_rates(request: Request, machine: Machine, store: Reader, progress: Prog
     a note. Raises ServerError when no step is left.
     """
     steps: list[Step] = []
+    declared = request.profile.declared
     for step in request.steps:
         rate = step.rate if step.rate_per_core is None else step.rate_per_core * this_machine().cores
         if rate is not None and step.rate_of is not None:
             closed = Step(name=step.rate_of, title="")
             of = (closed.at(step.clients[0]) if step.clients else closed).name
             throughput = store.calibrated_throughput(
-                machine, request.suite.name, request.profile_name, request.durability, request.memory, of
+                machine, request.suite.name, request.profile_name, request.durability, declared, of
             )
             if throughput is None:
                 known = f"--suite {request.suite.name} --profile {request.profile_name} --step {of}"
-                known += f" --memory {request.memory}" if request.memory else ""
+                known = " ".join([known, *declared.arguments()])
                 progress.note(
                     f"{step.name} is left out: its rate follows from {of}, for which this machine has no"
                     f" calibration: ./tidemark calibrate {known} {request.versions[0]}"

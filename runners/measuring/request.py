@@ -20,7 +20,6 @@ from runners.measuring.variants import (
 )
 from suites.additions.registry import LISTENERS, prepares, settings_for
 from suites.capabilities import CAPABILITIES
-from suites.control_groups.limits import memory_text
 from suites.counting.engines import COUNTED
 from suites.definition import Suite
 from suites.keys.durability import Durability
@@ -152,12 +151,6 @@ class Request:
         if self.mode is not None:
             changes["mode"] = self.mode
         return self.suite.profile(self.profile_name).model_copy(update=changes)
-
-    @property
-    def memory(self) -> str:
-        """The memory of each server as it is recorded, such as `1G`; empty for that of the machine."""
-        memory = self.profile.memory
-        return "" if memory is None else memory_text(memory)
 
     @property
     def passes(self) -> int:

@@ -55,31 +55,36 @@ class RoundMeasurement:
         return DataChecks(checks, self.request.profile_name, rows) if checks else None
 
     def load(self, version: MeasuredVersion) -> None:
-        """Load a version, and in rounds mode keep a copy of its data. A failure is stored in its `broken`."""
+        """Load a version, and in rounds mode keep a copy of its data. A failure is stored in its `broken`.
+
+        What is declared for its disk holds from then on.
+        """
         explained = self.request.steps if self.request.suite.plans else ()
         keeps = self.copies if self.request.profile.mode is Mode.ROUNDS else None
         kept = None if keeps is None else keeps.find(self._copy_key(version))
         version.load(self.generator, explained, self._indexes(version), self.checks, kept)
-        if version.broken is None and self.request.profile.mode is Mode.ROUNDS:
-            try:
-                version.server.keep()
-            except TidemarkError as error:
-                version.broken = str(error)
-                return
-            if keeps is not None and kept is None:
-                keeps.save(self._copy_key(version), version.server.loaded)
-        elif version.broken is None and self.sizes.memory_bytes is not None:
-            self._start_cold(version)
-
-    @staticmethod
-    def _start_cold(version: MeasuredVersion) -> None:
-        """Start a loaded server again, with nothing of what it loaded in its memory."""
+        if version.broken is not None:
+            return
         try:
-            version.server.stop()
-            version.server.start()
+            if self.request.profile.mode is not Mode.ROUNDS:
+                self._end_loading(version.server)
+                return
+            version.server.keep()
         except TidemarkError as error:
             version.broken = str(error)
             version.server.abandon()
+            return
+        if keeps is not None and kept is None:
+            keeps.save(self._copy_key(version), version.server.loaded)
+
+    def _end_loading(self, server: Server) -> None:
+        """Limit the disk of a loaded server; with a declared memory, start it again with nothing in that."""
+        is_cold = self.sizes.memory_bytes is not None
+        if is_cold:
+            server.stop()
+        server.end_loading()
+        if is_cold:
+            server.start()
 
     def _indexes(self, version: MeasuredVersion) -> tuple[str, ...]:
         return definition_of(version.build.version, self.request.variants).indexes

@@ -14,10 +14,11 @@ from build.progress import Progress
 from build.version import Version
 from history.counts import counted
 from history.errors import HistoryError
-from history.store.records import MEMORY, FailureCause, SessionStart, SessionStatus, VersionFailure
+from history.store.records import FailureCause, SessionStart, SessionStatus, VersionFailure
 from history.store.resume import InterruptedSession
 from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
+from runners.measuring.declared_limits import note_slow_disk
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import link_layouts
 from runners.measuring.machine_facts import changes, describe
@@ -41,6 +42,7 @@ from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_description import describe_session, with_machine_changes
 from runners.measuring.variants import with_commits
+from suites.control_groups.declared import Declared
 from suites.counting.tool import Callgrind
 from suites.generators.load import Generator
 from suites.generators.registry import make_generator
@@ -156,10 +158,9 @@ def run_session(
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:
+                note_slow_disk(sizes.disk, folder, progress)
                 verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
-                policy = _policy(
-                    recorder, verdicts, str(builds[0].version), sizes, generator, callgrind, home
-                )
+                policy = _policy(recorder, verdicts, builds[0], sizes, generator, callgrind, home)
                 kept = copies_of(request, home, progress)
                 measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
                 layouts = link_layouts(request, builds, outcome.uid, folder, progress)
@@ -181,13 +182,13 @@ def run_session(
 def _policy(
     recorder: RunRecorder,
     verdicts: SequentialVerdicts,
-    base: str,
+    first: Build,
     sizes: Sizes,
     generator: Generator,
     callgrind: Callgrind | None,
     home: Home,
 ) -> FailurePolicy:
-    request = recorder.request
+    request, base = recorder.request, str(first.version)
     passes = session_passes(request, base, sizes, generator, callgrind, recorder.recorded)
     proofs = session_proofs(request, base, sizes, generator, recorder.recorded)
     least, keeps = request.least_rounds, request.keep_disturbed
@@ -255,8 +256,9 @@ def _announce(
     uid, again = start.uid, ""
     if resumed is not None:
         uid, again = resumed.uid, f", resumed after {counted(len(resumed.recorded), 'round')} of steps"
-    memory = f" with {start.options[MEMORY]} of memory for each server" if MEMORY in start.options else ""
-    progress.note(f"session {uid}: {start.suite}, {start.profile}{memory}, in {where}{again}")
+    declared = str(Declared.of(start.options))
+    declared = f" with {declared}" if declared else ""
+    progress.note(f"session {uid}: {start.suite}, {start.profile}{declared}, in {where}{again}")
     ignored = environment.without_effect(environment.left_out(environment.MEASURED))
     if ignored:
         progress.note(f"servers and clients do not get these environment variables: {', '.join(ignored)}")

@@ -23,7 +23,7 @@ from runners.nightly.variant_plan import VariantPlan, with_versions
 from suites.definition import Suite, SuiteError, load_suite
 from suites.keys.levels import LEVEL
 from suites.keys.step import Levels, require_levels
-from suites.keys.values import Memory
+from suites.keys.values import Disk, Memory
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MAX_ROUNDS
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -99,6 +99,9 @@ class Task(PlanPart):
 
     memory: Memory | None = None
     """The memory of each server, page cache included; None for that of the profile, or the machine's."""
+
+    disk: Disk | None = None
+    """What the disk of each server does at most; None for that of the profile, or what it can."""
 
     until_decided: bool = False
     confirm_layouts: Annotated[int, Field(strict=True, ge=MIN_LAYOUTS, le=MAX_ROUNDS)] | None = None

@@ -217,7 +217,7 @@ def environment_of(request: Request, box: str) -> Environment:
                 "seconds": request.profile.seconds,
                 "settings": dict(request.every.settings),
                 "layers": {**request.suite.layers, **request.every.layers},
-                "memory": request.memory,
+                **request.profile.declared.options,
             }
         ),
     }
@@ -374,7 +374,7 @@ def request_of(
 
     `variants` are the definitions of the plan.
     """
-    suite = load_suite(task.suite).with_memory(task.memory)
+    suite = load_suite(task.suite).with_declared(task.memory, task.disk)
     profile = suite.profile(task.profile)
     return Request(
         versions=versions,

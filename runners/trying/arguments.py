@@ -8,7 +8,7 @@ from build.version import Engine
 from runners.occupancy.arguments import add_wait
 from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
 from runners.values import LAYOUTS_HELP, levels, minutes, rounds
-from runners.variant_arguments import add_memory
+from runners.variant_arguments import add_declared
 
 BUDGET_MINUTES = 30.0
 """The default minutes, compiling included: as long as a reviewer may wait."""
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
         "even when compiling has used it up"
     )
     add("--budget", type=minutes, default=BUDGET_MINUTES, metavar="MINUTES", help=budget)
-    add_memory(parser)
+    add_declared(parser)
     add("--layouts", type=rounds, default=0, metavar="N", help=LAYOUTS_HELP)
     add("--no-exact", action="store_true", help="count no instructions")
     disturbed = "keep rounds that were disturbed by other processes instead of measuring them again"

@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
         require_page(Path(arguments.page))
     engine = Engine(arguments.engine or engine_here(arguments.git) or Engine.POSTGRES)
     # A mistake in it is said before anything is fetched.
-    suite = load_suite(suite_of(arguments, {engine})).with_memory(arguments.memory)
+    suite = load_suite(suite_of(arguments, {engine})).with_declared(arguments.memory, arguments.disk)
     if not arguments.keep_disturbed:
         with progress() as shown:
             accept = "rely on the counts, which do not depend on it, or accept it (--keep-disturbed)"

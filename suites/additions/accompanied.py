@@ -176,6 +176,10 @@ class AccompaniedServer(Server):
         """Not of a running server."""
         raise NotImplementedError
 
+    def end_loading(self) -> None:
+        """Not of a running server."""
+        raise NotImplementedError
+
     def keep(self) -> None:
         """Not of a running server."""
         raise NotImplementedError

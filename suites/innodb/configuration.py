@@ -86,6 +86,16 @@ def fill_in(
     return "\n".join(lines) + "\n"
 
 
+def writes_directly(settings: Mapping[str, str]) -> bool:
+    """Return whether a server with these settings writes data files past the page cache.
+
+    The templates say O_DIRECT. MariaDB has settings for data files and log beside it.
+    """
+    method = settings.get("innodb_flush_method", "O_DIRECT").upper()
+    buffered = settings.get("innodb_data_file_buffering", "OFF").upper()
+    return method in ("O_DIRECT", "O_DIRECT_NO_FSYNC") and buffered in ("OFF", "0")
+
+
 def _layer_settings(build: Build, layers: Layers, folder: Path) -> list[str]:
     lines = [
         "skip_networking = OFF",

@@ -6,8 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from suites.control_groups.declared import Declared
+from suites.control_groups.limits import memory_text
 from suites.keys.step import Levels, require_levels
-from suites.keys.values import MAX_ROWS, MAX_SHARE, Count, Memory, Number, Option, Strict
+from suites.keys.values import MAX_ROWS, MAX_SHARE, Count, Disk, Memory, Number, Option, Strict
 from suites.slices import (
     LONGEST_BUDGET_MINUTES,
     LONGEST_SECONDS,
@@ -105,6 +107,8 @@ class Profile(Strict):
     """The most that one query may take, with the generator queries; None for no limit."""
     memory: Memory | None = None
     """The memory of each server, page cache included, in place of the machine's; None for that."""
+    disk: Disk | None = None
+    """What the disk of each server does at most; None for what it can."""
     keeps_copy: bool = Field(default=False, strict=True)
     """Whether a copy of the loaded data of each version is kept for later sessions; only in rounds mode."""
     counted_passes: Count = Field(default=0, ge=0, le=MAX_ROUNDS)
@@ -120,6 +124,12 @@ class Profile(Strict):
     def blocks(self) -> int:
         """The blocks of a step in mode long, at most."""
         return max(1, round(self.seconds / self.slice_seconds / 2 / self.turns_per_block))
+
+    @property
+    def declared(self) -> Declared:
+        """What each server gets in place of what the machine has."""
+        memory = "" if self.memory is None else memory_text(self.memory)
+        return Declared(memory, "" if self.disk is None else str(self.disk))
 
     @model_validator(mode="after")
     def _ordered(self) -> "Profile":

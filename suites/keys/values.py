@@ -1,17 +1,26 @@
 """The types of values in a suite.toml."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from suites.control_groups.disk_speed import DiskSpeed, parse_disk
 from suites.control_groups.limits import LimitError, parse_memory
 
+T = TypeVar("T")
 
-def _memory(value: object) -> int:
-    try:
-        return parse_memory(value if isinstance(value, str) else repr(value))
-    except LimitError as error:
-        raise ValueError(f"{error.what}; {error.hint}") from error
+
+def _read_by(parse: Callable[[str], T]) -> Callable[[object], T]:
+    """Return a validator of the text that `parse` reads."""
+
+    def validate(value: object) -> T:
+        try:
+            return parse(value if isinstance(value, str) else repr(value))
+        except LimitError as error:
+            raise ValueError(f"{error.what}; {error.hint}") from error
+
+    return validate
 
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
@@ -23,8 +32,10 @@ MAX_ROWS = 10**12
 """The most rows, bytes of a row, or units of a scale that a suite can ask for."""
 MAX_SHARE = 1e6
 """The most that data may be of the memory, that a table may grow by, or that a step may do of the rows."""
-Memory = Annotated[int, BeforeValidator(_memory), WithJsonSchema({"type": "string"})]
+Memory = Annotated[int, BeforeValidator(_read_by(parse_memory)), WithJsonSchema({"type": "string"})]
 """An amount of memory in bytes, written as `1G` or `512M`."""
+Disk = Annotated[DiskSpeed, BeforeValidator(_read_by(parse_disk)), WithJsonSchema({"type": "string"})]
+"""The speed of a disk, written as `2000iops`, `100MB/s` or `2000iops,100MB/s`."""
 Option = str | int | float | bool
 """The value of an option of a load generator."""
 

@@ -89,6 +89,12 @@ def _layer_settings(layers: Layers, folder: Path) -> list[str]:
 _REFUSED = re.compile(r"(?:LOG|FATAL|ERROR):\s+(.*?)(?: in file \".*)?$")
 
 
+def writes_directly(settings: Mapping[str, str]) -> bool:
+    """Return whether a server with these settings writes data and log past the page cache (since 16)."""
+    directly = {word.strip() for word in settings.get("debug_io_direct", "").split(",")}
+    return {"data", "wal"} <= directly
+
+
 def check(build: Build, text: str) -> None:
     """Ask the server whether it accepts `text`, a whole configuration, without a data directory.
 

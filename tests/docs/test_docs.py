@@ -21,6 +21,7 @@ from build.version import parse_version
 from runners import cli
 from runners.commands import bench, calibrate, run
 from runners.measuring.request import Request
+from suites.control_groups.declared import DECLARED
 from suites.definition import load_suite, suite_names
 from suites.keys.profile import Profile as ProfileKeys
 from suites.postgres.configuration import render
@@ -75,7 +76,7 @@ def _plain(cell: str) -> str:
 def test_steps_and_profiles() -> None:
     assert list(table(METHOD, "| step | one transaction |")) == [step.name for step in WRITE_HEAVY.steps]
     rows = table(SERVERS, "| key | smoke | short | io | long |")
-    others = {"title", "scale", "tables", "clients", "options", "limit_seconds", "memory", "keeps_copy"}
+    others = {"title", "scale", "tables", "clients", "options", "limit_seconds", "keeps_copy", *DECLARED}
     assert set(rows) == ProfileKeys.model_fields.keys() - others
     for place, name in enumerate(("smoke", "short", "io", "long")):
         profile = WRITE_HEAVY.profile(name)

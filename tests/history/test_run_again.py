@@ -129,6 +129,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
         ("--repetitions", ["1", "5"]),
         ("--mode", ["long", "rounds"]),
         ("--memory", ["1.5G"]),
+        ("--disk", ["2000iops", "1.5MiB/s,500iops"]),
     ):
         value = draw(st.sampled_from(["", *values]))
         words += [option, value] if value else []
@@ -178,7 +179,7 @@ def test_what_is_printed_asks_for_the_same_again(words: list[str]) -> None:
         [PLAIN, "--rounds", "4"],
         [f"{PLAIN}#mem", "--set", "mem:work_mem=8MB", "--profile", "short", "--step", "insert"],
         [PLAIN, "--suite", "oltp-sweep", "--clients", "4,16", "--build", "CFLAGS=-O3"],
-        [PLAIN, "--memory", "2G"],
+        [PLAIN, "--memory", "2G", "--disk", "100MB/s"],
     ],
 )
 def test_a_calibration_is_one_again(words: list[str]) -> None:

@@ -49,7 +49,7 @@ def test_sizes_of_any_machine(case: tuple[Suite, Profile], machine: Hardware) ->
 def test_the_profile_io_has_twice_its_memory_on_any_machine() -> None:
     suite = SUITES[0]
     for memory, wal, buffers in ((None, 256 * MIB, 256 * MIB), (384 * MIB, 128 * MIB, 128 * MIB)):
-        of_memory = suite.with_memory(memory)
+        of_memory = suite.with_declared(memory, None)
         room = sizes(of_memory, of_memory.profile("io"), Hardware(4, 4 * GIB))
         assert room.memory_bytes == (memory or GIB)
         assert room.data_bytes == pytest.approx(2 * room.memory_bytes, rel=1e-3)
@@ -141,7 +141,7 @@ def test_the_long_profile_on_the_machine_of_the_study() -> None:
 
 def test_a_declared_memory_takes_the_place_of_the_machines() -> None:
     """Twice as much data as memory, on a machine that has much more."""
-    suite = load_suite("write-heavy").with_memory(GIB)
+    suite = load_suite("write-heavy").with_declared(GIB, None)
     room = sizes(suite, suite.profile("long"), Hardware(2, 64 * GIB))
     assert room.memory_bytes == GIB
     assert room.data_bytes == pytest.approx(2 * GIB, rel=1e-6)
@@ -149,7 +149,7 @@ def test_a_declared_memory_takes_the_place_of_the_machines() -> None:
     assert fit_together(51, room, Hardware(2, 64 * GIB)), "80 % of the machine's memory"
     assert not fit_together(52, room, Hardware(2, 64 * GIB))
     plain = load_suite("write-heavy")
-    assert plain.with_memory(None) is plain
+    assert plain.with_declared(None, None) is plain
     assert sizes(plain, plain.profile("long"), Hardware(2, 64 * GIB)).memory_bytes is None
 
 

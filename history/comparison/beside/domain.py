@@ -163,7 +163,8 @@ def domain_of(contender: ContenderComparison) -> Domain | None:
 def _memory_of(session: Session) -> int:
     """Return the memory that a server had, which a history of others may say in words that are none."""
     with suppress(LimitError):
-        return parse_memory(session.memory) if session.memory else session.machine.memory_bytes
+        memory = session.declared.memory
+        return parse_memory(memory) if memory else session.machine.memory_bytes
     return 0
 
 

@@ -9,6 +9,8 @@ from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 from history.series.variants import described
 from runners.bisect.domain.rules import Direction, Rules
+from suites.control_groups.declared import DECLARED, Declared
+from suites.control_groups.disk_speed import parse_disk
 from suites.control_groups.limits import memory_text
 from suites.definition import Suite, load_suite
 from suites.keys.profile import Mode
@@ -72,6 +74,9 @@ class Question:
     memory: int | None = None
     """The memory of each server in bytes, page cache included; None for the profile's, or the machine's."""
 
+    disk: str = ""
+    """What the disk of each server does at most, as `500iops`; empty for the profile's, or what it can."""
+
     def rules(self) -> Rules:
         """Return the rules of the search for this question."""
         return self._rules_of(METRICS[self.metric])
@@ -111,7 +116,7 @@ class Question:
         `counted` are those of the search by counts that guides it; None when nothing is counted.
         """
         kept = asdict(self)
-        for name in ("variant", "extension", "server", "memory"):
+        for name in ("variant", "extension", "server", *DECLARED):
             if not kept[name]:
                 del kept[name]  # as in older histories
         guide = {} if counted is None else {"counted_rules": asdict(counted)}
@@ -125,8 +130,14 @@ class Question:
         return cls(**known | {"engine": Engine(kept["engine"]), "git": git and without_secrets(git)})
 
     def measured_suite(self) -> Suite:
-        """Return the suite, with the memory that each server gets. Raises SuiteError."""
-        return load_suite(self.suite).with_memory(self.memory)
+        """Return the suite, with what each server gets. Raises SuiteError and LimitError."""
+        disk = parse_disk(self.disk) if self.disk else None
+        return load_suite(self.suite).with_declared(self.memory, disk)
+
+    @property
+    def declared(self) -> Declared:
+        """What each server gets in place of what the profile, or the machine, has."""
+        return Declared(memory_text(self.memory) if self.memory else "", self.disk)
 
     @property
     def metrics(self) -> set[str]:
@@ -138,7 +149,7 @@ class Question:
         """The question in one line."""
         where = f"{self.suite} {self.profile}, {self.step}"
         every = f", with {described(self.variant)}" if self.variant else ""
-        every += f", {memory_text(self.memory)} of memory" if self.memory else ""
+        every += f", {self.declared}" if self.declared.options else ""
         searched = f"{self.extension} on {self.server}" if self.extension else str(self.engine)
         return f"{searched} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}{every}"
 

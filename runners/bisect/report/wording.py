@@ -9,7 +9,6 @@ from history.rendering.commands import COUNTED, DECIDED, patch_notes, quoted
 from history.series.variants import option_words
 from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.report.state import BisectState
-from suites.control_groups.limits import memory_text
 
 
 def headline(state: BisectState) -> str:
@@ -40,7 +39,7 @@ def reproduce(state: BisectState) -> Iterator[str]:
     question, counted, pair = state.log.question, state.metric.is_counted, state.pair()
     where = ["--suite", question.suite, "--profile", question.profile, "--step", question.step]
     seconds = ["--seconds", f"{question.seconds:g}"] if question.seconds and not counted else []
-    memory = ["--memory", memory_text(question.memory)] if question.memory else []
+    declared = question.declared.arguments()
     how = COUNTED if counted else DECIDED
     yield from patch_notes(question.variant)
     # The definition holds what every position got, which here is a variant of that name, or all versions.
@@ -54,7 +53,7 @@ def reproduce(state: BisectState) -> Iterator[str]:
         pair = (replace(pair[0], variant=name), replace(pair[1], variant=name))
         defined += ["--git", question.git] if question.git else []
     versions = [str(version) for version in pair]
-    yield quoted(["./tidemark", "run", *defined, *where, *seconds, *memory, *how, *versions])
+    yield quoted(["./tidemark", "run", *defined, *where, *seconds, *declared, *how, *versions])
     yield quoted(["./compare.py", *versions, *where, "--metric", question.metric])
 
 

@@ -93,6 +93,10 @@ CHANGED = "the machine has changed"
             lambda start: replace(start, options={"threads": 8, "memory": "1G"}),
             "memory: not set then, 1G now",
         ),
+        (
+            lambda start: replace(start, options={"threads": 8, "disk": "500iops"}),
+            "disk: not set then, 500iops now",
+        ),
         (lambda start: replace(start, machine=replace(MACHINE, fingerprint="beef")), CHANGED),
     ],
 )

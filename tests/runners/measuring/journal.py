@@ -79,6 +79,9 @@ class FakeServer:
     def stop(self) -> None:
         self._say("stop")
 
+    def end_loading(self) -> None:
+        self._say("end loading")
+
     def keep(self) -> None:
         self._say("keep")
 

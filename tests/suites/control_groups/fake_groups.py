@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from suites.control_groups.kernel import GroupKernel
@@ -10,30 +11,43 @@ from suites.control_groups.kernel import GroupKernel
 OWN = 100
 """The process of Tidemark."""
 
+DEVICES = ("254:0", "254:16")
+"""The whole disks that the kernel knows."""
+
+THROTTLES = [f"blkio.throttle.{way}_{unit}_device" for way in ("read", "write") for unit in ("bps", "iops")]
+"""The files with the limits of disks in version 1."""
+
 
 class FakeGroups(GroupKernel):
-    """Folders below `root`; `writable` are those in which this user may make groups, by default all."""
+    """Folders below `root`; `writable` are those in which this user may make groups, by default all.
 
-    def __init__(self, root: Path, version: int, own: str, *, has_memory: bool = True) -> None:
+    Version 2 has one hierarchy, version 1 one for each of the `controllers`, of which `mount` and `own` are
+    the first one's.
+    """
+
+    def __init__(self, root: Path, version: int, own: str, controllers: Sequence[str] = ("memory",)) -> None:
         self.root, self.version = root, version
         self.writable: set[Path] | None = None
         self.busy = False
-        mount = "/sys/fs/cgroup" if version == 2 else "/sys/fs/cgroup/memory"
-        self.mount = root / mount.lstrip("/")
-        controller = "memory" if has_memory else "cpu"
-        kind = "cgroup2 cgroup2 rw" if version == 2 else f"cgroup cgroup rw,{controller}"
+        self.throttles = True
+        mounts = [""] if version == 2 else list(controllers)
+        self.mount = root / "sys/fs/cgroup" / mounts[0]
         proc = root / "proc/self"
         proc.mkdir(parents=True)
-        (proc / "mountinfo").write_text(f"30 23 0:26 / {mount} rw - {kind}\n")
-        (proc / "cgroup").write_text(f"0::{own}\n" if version == 2 else f"4:{controller}:{own}\n")
-        self.mount.mkdir(parents=True)
-        self._fill(self.mount, "cpu memory" if has_memory else "cpu")
-        folder = self.mount
-        for part in Path(own).parts[1:]:
-            folder /= part
-            self.make(folder)
-        (folder / "cgroup.procs").write_text(f"{OWN}\n")
-        self.own = folder
+        kinds = ["cgroup2 cgroup2 rw"] if version == 2 else [f"cgroup cgroup rw,{name}" for name in mounts]
+        rows = zip(mounts, kinds, strict=True)
+        lines = [f"30 23 0:26 / /sys/fs/cgroup/{name} rw - {kind}\n" for name, kind in rows]
+        (proc / "mountinfo").write_text("".join(lines))
+        (proc / "cgroup").write_text("".join(f"{4 if name else 0}:{name}:{own}\n" for name in mounts))
+        for name in reversed(mounts):
+            folder = root / "sys/fs/cgroup" / name
+            folder.mkdir(parents=True)
+            self._fill(folder, " ".join(controllers))
+            for part in Path(own).parts[1:]:
+                folder /= part
+                self.make(folder)
+            (folder / "cgroup.procs").write_text(f"{OWN}\n")
+            self.own = folder
 
     @property
     def where(self) -> tuple[Path, Path]:
@@ -44,7 +58,7 @@ class FakeGroups(GroupKernel):
         self._require_access(folder.parent)
         folder.mkdir()
         enabled = folder.parent / "cgroup.subtree_control"
-        self._fill(folder, enabled.read_text() if self.version == 2 else "memory")
+        self._fill(folder, enabled.read_text() if self.version == 2 else self._controller(folder))
         (folder / "cgroup.type").write_text("domain\n")
 
     def remove(self, folder: Path) -> None:
@@ -63,8 +77,21 @@ class FakeGroups(GroupKernel):
             for other in self.mount.rglob("cgroup.procs"):
                 other.write_text("".join(f"{pid}\n" for pid in other.read_text().split() if pid != text))
             file.write_text(file.read_text() + f"{text}\n")
+        elif file.name == "io.max" or file.name.startswith("blkio.throttle."):
+            self._limit_device(file, text)
         else:
             file.write_text(text)
+
+    def _limit_device(self, file: Path, text: str) -> None:
+        """Keep a line of its own for each device, of those that there are."""
+        number = text.split()[0]
+        if number not in DEVICES:
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        others = [line for line in file.read_text().splitlines() if line.split()[0] != number]
+        file.write_text("".join(f"{line}\n" for line in [*others, text]))
+
+    def _controller(self, folder: Path) -> str:
+        return folder.relative_to(self.root / "sys/fs/cgroup").parts[0]
 
     def _enable(self, file: Path, controller: str) -> None:
         folder = file.parent
@@ -87,6 +114,8 @@ class FakeGroups(GroupKernel):
                 if self.version == 2
                 else {"memory.limit_in_bytes": "9223372036854771712", "memory.oom_control": "oom_kill 0\n"}
             )
+        if self.throttles and folder != self.mount and {"io", "blkio"} & set(controllers.split()):
+            names |= dict.fromkeys(["io.max"] if self.version == 2 else THROTTLES, "")
         for name, text in names.items():
             if not (folder / name).exists():
                 (folder / name).write_text(text)

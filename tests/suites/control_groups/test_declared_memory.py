@@ -1,7 +1,6 @@
 """Real servers with a declared memory: what does not fit is read from the disk, and too much is the end."""
 
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,16 +12,14 @@ import pytest
 
 from build.build import Build
 from history.store.records import FailureCause
-from runners.fitness.kernel import Kernel
-from runners.fitness.storage import home_mount
 from runners.measuring.cleanup import clean
 from runners.measuring.failures.cause import run_failure
-from suites.control_groups.group import groups_below, make_group
-from suites.control_groups.limits import LimitError
-from suites.control_groups.page_cache import UNCACHED_NOWHERE
+from suites.control_groups.group import groups_below
+from suites.control_groups.limited import MemoryLimit
 from suites.postgres.server import PostgresServer
 from suites.server import ServerError
 from suites.sizing import Sizes
+from tests.suites.control_groups.disk_folders import folder_on_disk
 from tests.suites.servers import MIB, ask, dead, running, small
 
 pytestmark = pytest.mark.server
@@ -34,19 +31,8 @@ ROWS = 200_000
 @pytest.fixture
 def disk_folder() -> Iterator[Path]:
     """A folder on a disk, where a server can have a memory of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="tmt-", dir="/tmp"))
-    folder.chmod(0o755)
-    try:
-        mount = home_mount(Kernel(), folder)
-        if mount is None or mount.kind in UNCACHED_NOWHERE:
-            pytest.skip("/tmp is not on a disk")
-        try:
-            make_group(f"tidemark-test-{os.getpid()}", 64 * MIB).remove()
-        except LimitError as error:
-            pytest.skip(str(error))
+    with folder_on_disk([MemoryLimit(64 * MIB)]) as folder:
         yield folder
-    finally:
-        clean(folder)
 
 
 def room(memory: int) -> Sizes:

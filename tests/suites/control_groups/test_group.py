@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from suites.control_groups import group as groups
 from suites.control_groups.group import ASIDE, group_name, groups_below, make_group
+from suites.control_groups.limited import MemoryLimit
 from suites.control_groups.limits import (
     MAX_MEMORY,
     MEBIBYTE,
@@ -25,6 +26,7 @@ from suites.control_groups.page_cache import require_page_cache
 from tests.suites.control_groups.fake_groups import OWN, FakeGroups
 
 GIB = 2**30
+GIVEN = (MemoryLimit(GIB),)
 
 
 def text(path: Path) -> str:
@@ -34,7 +36,7 @@ def text(path: Path) -> str:
 def test_beside_our_own_group_in_version_2(tmp_path: Path) -> None:
     """Ours has processes, so that its children cannot have controllers; those above it get them."""
     kernel = FakeGroups(tmp_path, 2, "/user.slice/session-3.scope")
-    made = make_group("tidemark-x", GIB, kernel, *kernel.where)
+    made = make_group("tidemark-x", GIVEN, kernel, *kernel.where)
     assert made.folder == kernel.mount / "user.slice/tidemark-x"
     assert (text(made.folder / "memory.max"), text(made.folder / "memory.swap.max")) == (str(GIB), "0")
     assert text(kernel.own / "cgroup.procs") == str(OWN), "we stay where we are"
@@ -45,7 +47,7 @@ def test_beside_our_own_group_in_version_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("version", "file"), [(1, "memory.usage_in_bytes"), (2, "memory.current")])
 def test_the_memory_in_use_is_what_the_kernel_counts(tmp_path: Path, version: int, file: str) -> None:
     kernel = FakeGroups(tmp_path, version, "/")
-    made = make_group("tidemark-x", GIB, kernel, *kernel.where)
+    made = make_group("tidemark-x", GIVEN, kernel, *kernel.where)
     assert made.use() == MemoryUse(0, GIB), "it does not say"
     (made.folder / file).write_text(f"{GIB // 4}\n")
     assert made.use() == MemoryUse(GIB // 4, GIB)
@@ -56,22 +58,22 @@ def test_in_a_delegated_group_we_step_aside(tmp_path: Path) -> None:
     kernel.write(kernel.mount / "cgroup.subtree_control", "+memory")
     kernel.write(kernel.mount / "user.slice/cgroup.subtree_control", "+memory")
     kernel.writable = {kernel.own}
-    made = make_group("tidemark-x", GIB, kernel, *kernel.where)
+    made = make_group("tidemark-x", GIVEN, kernel, *kernel.where)
     assert made.folder == kernel.own / "tidemark-x"
     assert text(kernel.own / ASIDE / "cgroup.procs") == str(OWN)
     (tmp_path / "proc/self/cgroup").write_text(f"0::/user.slice/run-7.scope/{ASIDE}\n")
-    assert make_group("tidemark-y", GIB, kernel, *kernel.where).folder == kernel.own / "tidemark-y"
+    assert make_group("tidemark-y", GIVEN, kernel, *kernel.where).folder == kernel.own / "tidemark-y"
 
 
 def test_the_root_of_all_may_have_processes(tmp_path: Path) -> None:
     kernel = FakeGroups(tmp_path, 2, "/")
-    assert make_group("tidemark-x", GIB, kernel, *kernel.where).folder == kernel.mount / "tidemark-x"
+    assert make_group("tidemark-x", GIVEN, kernel, *kernel.where).folder == kernel.mount / "tidemark-x"
     assert text(kernel.mount / "cgroup.procs") == str(OWN)
 
 
 def test_below_our_own_group_in_version_1(tmp_path: Path) -> None:
     kernel = FakeGroups(tmp_path, 1, "/box")
-    made = make_group("tidemark-x", GIB, kernel, *kernel.where)
+    made = make_group("tidemark-x", GIVEN, kernel, *kernel.where)
     assert made.folder == kernel.own / "tidemark-x"
     assert text(made.folder / "memory.limit_in_bytes") == str(GIB)
 
@@ -87,28 +89,28 @@ def test_where_none_may_be_made(
     kernel.writable = set()
     monkeypatch.setattr(os, "geteuid", lambda: 0 if is_root else 1000)
     with pytest.raises(LimitError) as caught:
-        make_group("tidemark-x", GIB, kernel, *kernel.where)
-    assert caught.value.what.startswith("no control group can be made for a server of 1G: ")
+        make_group("tidemark-x", GIVEN, kernel, *kernel.where)
+    assert caught.value.what.startswith("no control group can be made for a server with 1G of memory: ")
     assert caught.value.what.endswith("Permission denied")
     assert way in caught.value.hint
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_kernel_without_the_controller(tmp_path: Path, version: int) -> None:
-    kernel = FakeGroups(tmp_path, version, "/box", has_memory=False)
+    kernel = FakeGroups(tmp_path, version, "/box", ("cpu",))
     with pytest.raises(LimitError, match="this machine has no memory controller") as caught:
-        make_group("tidemark-x", GIB, kernel, *kernel.where)
+        make_group("tidemark-x", GIVEN, kernel, *kernel.where)
     assert "cgroup_enable=memory" in caught.value.hint
 
 
 def test_a_machine_without_control_groups(tmp_path: Path) -> None:
     with pytest.raises(LimitError, match="this machine has no file system of control groups"):
-        make_group("tidemark-x", GIB, proc=tmp_path, root=tmp_path)
+        make_group("tidemark-x", GIVEN, proc=tmp_path, root=tmp_path)
 
 
 def test_a_group_that_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = FakeGroups(tmp_path, 2, "/box/job")
-    made = make_group("tidemark-x", GIB, kernel, *kernel.where)
+    made = make_group("tidemark-x", GIVEN, kernel, *kernel.where)
     kernel.busy = True
     monkeypatch.setattr(groups, "REMOVE_SECONDS", 0.1)
     with pytest.raises(LimitError, match="cannot be removed: Device or resource busy") as caught:
@@ -124,7 +126,7 @@ def test_groups_of_a_killed_session_are_found_wherever_they_are(tmp_path: Path) 
     kernel = FakeGroups(tmp_path, 2, "/user.slice/session-3.scope")
     session, other = tmp_path / "data/s1", tmp_path / "data/s2"
     for folder in (session / "1", session / "2", other / "1"):
-        make_group(group_name(folder), GIB, kernel, *kernel.where)
+        make_group(group_name(folder), GIVEN, kernel, *kernel.where)
     kernel.make(kernel.mount / "system.slice")
     (tmp_path / "proc/self/cgroup").write_text("0::/system.slice\n")
     found = groups_below(session, *kernel.where)
@@ -135,7 +137,7 @@ def test_groups_of_a_killed_session_are_found_wherever_they_are(tmp_path: Path) 
 def test_what_the_kernel_kills_is_told_with_the_limit() -> None:
     """On this machine's own groups: a program that wants more than it may have."""
     try:
-        made = make_group(group_name(Path("/nonexistent/test")), 64 * MEBIBYTE)
+        made = make_group(group_name(Path("/nonexistent/test")), [MemoryLimit(64 * MEBIBYTE)])
     except LimitError as error:
         pytest.skip(str(error))
     try:

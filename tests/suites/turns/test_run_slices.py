@@ -65,7 +65,7 @@ class FakeServer:
     def create(self, data: Path | None = None) -> None:
         raise AssertionError("a step neither starts servers nor ends them")
 
-    stop = abandon = keep = destroy = create
+    stop = abandon = end_loading = keep = destroy = create
 
     def settings(self) -> Mapping[str, str]:
         return {}

@@ -14,7 +14,6 @@ from history.comparison.beside.domain import UNSEEN, Domain, domain_of
 from history.comparison.compare import compare
 from history.open import open_store
 from history.rendering.plain_table import PLAIN_WIDTH
-from history.store.records import MEMORY
 from tests.history.handmade import record_steps, session_start
 
 BASE, NEW = "postgres@17.11", "postgres@18.6"
@@ -122,7 +121,7 @@ def test_a_session_says_its_domain(tmp_path: Path) -> None:
     ("memory", "is_in_memory"), [("64M", False), ("128M", True), ("", True), ("not an amount", False)]
 )
 def test_data_are_held_against_a_declared_memory(tmp_path: Path, memory: str, is_in_memory: bool) -> None:
-    found = compared(tmp_path / "h.db", {MEMORY: memory})
+    found = compared(tmp_path / "h.db", {"memory": memory})
     assert found is not None
     assert replace(found, cache_bytes=1 << 20).is_in_memory is is_in_memory
 

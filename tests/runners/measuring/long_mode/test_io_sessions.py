@@ -17,6 +17,7 @@ from build.home import ROOT, Home
 from runners.fitness.kernel import Kernel
 from runners.fitness.storage import home_mount
 from suites.control_groups.group import make_group
+from suites.control_groups.limited import MemoryLimit
 from suites.control_groups.limits import LimitError
 from suites.control_groups.page_cache import UNCACHED_NOWHERE
 from suites.definition import SUITES
@@ -45,7 +46,7 @@ def disk_home(shared_home: Home) -> Iterator[Home]:
         if mount is None or mount.kind in UNCACHED_NOWHERE:
             pytest.skip("/tmp is not on a disk")
         try:
-            make_group(f"tidemark-test-{os.getpid()}", 64 * 2**20).remove()
+            make_group(f"tidemark-test-{os.getpid()}", [MemoryLimit(64 * 2**20)]).remove()
         except LimitError as error:
             pytest.skip(str(error))
         for real in (shared_home.builds, shared_home.tools):

@@ -1,6 +1,7 @@
-"""A declared memory in a session: what is refused, and that it is part of what results are of."""
+"""A declared memory or disk in a session: what is refused, and that it is part of what results are of."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from build.version import parse_version
 from history.open import open_store
 from history.series.night import configuration_name
 from history.store.records import StepNoise
-from runners.measuring import memory_limits
-from runners.measuring.memory_limits import require_memory
+from runners.measuring import declared_limits
+from runners.measuring.declared_limits import require_declared
 from runners.measuring.request import Request
 from runners.nightly.plan import Task
 from runners.nightly.work import environment_of, request_of
+from suites.control_groups.declared import Declared
+from suites.control_groups.limited import GroupLimit
 from suites.control_groups.limits import LimitError, parse_memory
 from suites.definition import load_suite
 from suites.sizing import Hardware, sizes
@@ -26,14 +29,14 @@ SUITE = load_suite("write-heavy")
 
 
 def request(memory: str, *versions: str) -> Request:
-    suite = SUITE.with_memory(parse_memory(memory))
+    suite = SUITE.with_declared(parse_memory(memory), None)
     return Request(tuple(map(parse_version, versions)), suite, "short", suite.steps, 3)
 
 
 def refused(asked: Request, folder: Path, machine: Hardware) -> LimitError:
     needed = sizes(asked.suite, asked.profile, machine, asked.steps)
     with pytest.raises(LimitError) as caught:
-        require_memory(asked, needed, machine, Home(folder))
+        require_declared(asked, needed, machine, Home(folder))
     assert caught.value.where
     return caught.value
 
@@ -62,17 +65,17 @@ def test_the_least_is_accepted_and_tried_on_an_empty_group(
         def remove(self) -> None:
             made.append("removed")
 
-    def make(name: str, memory: int) -> Made:
-        made.append(f"{name.rpartition('-')[0]} {memory}")
+    def make(name: str, limits: Sequence[GroupLimit]) -> Made:
+        made.append(f"{name.rpartition('-')[0]} {' and '.join(map(str, limits))}")
         return Made()
 
-    monkeypatch.setattr(memory_limits, "make_group", make)
-    monkeypatch.setattr(memory_limits, "require_page_cache", lambda *_: None)
+    monkeypatch.setattr(declared_limits, "make_group", make)
+    monkeypatch.setattr(declared_limits, "require_page_cache", lambda *_: None)
     asked, machine = request("384M", "postgres@18.6"), Hardware(2, 8 * GIB)
     needed = sizes(asked.suite, asked.profile, machine)
-    require_memory(asked, needed, machine, Home(tmp_path))
-    assert made == [f"tidemark-tried {384 * 2**20}", "removed"]
-    require_memory(asked, replace(needed, memory_bytes=None), machine, Home(tmp_path))
+    require_declared(asked, needed, machine, Home(tmp_path))
+    assert made == ["tidemark-tried 384M of memory", "removed"]
+    require_declared(asked, replace(needed, memory_bytes=None), machine, Home(tmp_path))
     assert len(made) == 2, "nothing is required of a session without"
 
 
@@ -91,29 +94,29 @@ def test_a_task_of_a_plan_has_a_series_of_its_own() -> None:
     versions = (parse_version("postgres@18.6"), parse_version("postgres@17.11"))
     tasks = [
         Task.model_validate({"suite": "write-heavy", "profile": "smoke", **memory})
-        for memory in ({}, {"memory": "1024M"})
+        for memory in ({}, {"memory": "1024M"}, {"disk": "1GB/s,500iops"})
     ]
-    plain, limited = (environment_of(request_of(task, versions), "box") for task in tasks)
+    plain, limited, slow = (environment_of(request_of(task, versions), "box") for task in tasks)
     assert limited.configuration == f"{plain.configuration} memory=1G"
+    assert slow.configuration == f"{plain.configuration} disk=500iops,1000MB/s"
 
 
 def test_the_configuration_of_a_session_names_it() -> None:
-    row = {"profile": "short", "durability": "relaxed", "options": json.dumps({"seconds": 5, "memory": "1G"})}
-    assert configuration_name(row) == "short relaxed 5s memory=1G"
+    options = json.dumps({"seconds": 5, "memory": "1G", "disk": "9MB/s"})
+    row = {"profile": "short", "durability": "relaxed", "options": options}
+    assert configuration_name(row) == "short relaxed 5s memory=1G disk=9MB/s"
 
 
-def test_a_calibration_is_of_its_memory(tmp_path: Path) -> None:
+def test_a_calibration_is_of_what_is_declared(tmp_path: Path) -> None:
+    rates = {Declared("1G"): 100.0, Declared(): 900.0, Declared(disk="500iops"): 300.0}
     with open_store(tmp_path / "history.db") as store:
-        for uid, memory in (("limited", "1G"), ("plain", "")):
-            options = {"threads": 8, **({"memory": memory} if memory else {})}
-            session = store.start_session(replace(session_start(uid), options=options))
-            rate = 100.0 if memory else 900.0
+        for number, (declared, rate) in enumerate(rates.items()):
+            options = {"threads": 8, **declared.options}
+            session = store.start_session(replace(session_start(f"n{number}"), options=options))
             store.record_run(session, run_record({"qps": rate, "tps": rate}))
             store.record_noise(session, [StepNoise("insert", "qps", rate, 9.0, 10)])
-        known: dict[str, float | None] = {"1G": 100.0, "": 900.0, "2G": None}
-        for memory, calibrated in known.items():
-            asked = replace(session_start("new"), options={"memory": memory} if memory else {})
-            noise = store.noise(asked, "qps").get("insert")
-            assert (noise and noise.sd) == calibrated
-            place = (MACHINE, "write-heavy", "short", "relaxed", memory, "insert")
-            assert store.calibrated_throughput(*place) == calibrated
+        for declared in (*rates, Declared("2G"), Declared("1G", "500iops")):
+            noise = store.noise(replace(session_start("new"), options=declared.options), "qps").get("insert")
+            assert (noise and noise.sd) == rates.get(declared)
+            place = (MACHINE, "write-heavy", "short", "relaxed", declared, "insert")
+            assert store.calibrated_throughput(*place) == rates.get(declared)

@@ -1,0 +1,95 @@
+"""Whether servers can have the memory and disk that a session declares for them."""
+
+import os
+from pathlib import Path
+
+from build.home import Home
+from build.progress import Progress
+from build.version import Version
+from runners.fitness.disk_probe import probe, slower_than
+from runners.fitness.kernel import Kernel
+from runners.fitness.storage import home_mount
+from runners.measuring.request import Request
+from suites.control_groups.devices import device_of
+from suites.control_groups.disk_speed import DiskSpeed
+from suites.control_groups.group import PREFIX, hierarchy_with, make_group
+from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
+from suites.control_groups.limits import LimitError, memory_text
+from suites.control_groups.page_cache import attributes_writes, require_page_cache
+from suites.engines import SERVERS
+from suites.sizing import MEMORY_SHARE, Hardware, Sizes, fit_together, least_memory
+
+
+def require_declared(request: Request, needed: Sizes, machine: Hardware, home: Home) -> None:
+    """Raise LimitError if a server cannot have what is declared for it, by making a group for one.
+
+    Where nothing is declared, nothing is required. It is done before anything is compiled.
+    """
+    limits: list[GroupLimit] = []
+    mount = home_mount(Kernel(), home.data)
+    kind = mount.kind if mount is not None else ""
+    if needed.memory_bytes is not None:
+        _require_memory(request, needed, needed.memory_bytes, machine)
+        require_page_cache(home.data, kind)
+        limits.append(MemoryLimit(needed.memory_bytes))
+    if needed.disk is not None:
+        limits.append(_disk_limit(request, needed.disk, home, kind))
+    if limits:
+        make_group(f"{PREFIX}tried-{os.getpid()}", limits).remove()
+
+
+def note_slow_disk(declared: DiskSpeed | None, folder: Path, progress: Progress) -> None:
+    """Note when the disk behind `folder` does less than is declared, by a probe of a second."""
+    if declared is not None and (found := slower_than(declared, probe(folder))):
+        progress.note(
+            f"the disk does less than --disk {declared}, in a probe of a second {found}: what waits for the "
+            "disk waits for its own speed"
+        )
+
+
+def _require_memory(request: Request, needed: Sizes, declared: int, machine: Hardware) -> None:
+    for version in request.versions:
+        beside = SERVERS[version.engine].memory_beside_buffers
+        least = least_memory(request.profile, needed, beside)
+        if declared < least:
+            raise LimitError(
+                f"{memory_text(declared)} of memory are too little for {version}: it has "
+                f"{memory_text(needed.buffer_bytes)} of buffers, and needs {memory_text(beside)} beside them",
+                where="--memory",
+                hint=f"give it {memory_text(least)} at least",
+            )
+    if not fit_together(1, needed, machine):
+        most = memory_text(int(machine.memory_bytes * MEMORY_SHARE) // 2**20 * 2**20)
+        raise LimitError(
+            f"{memory_text(declared)} of memory are more than this machine has for a server: it has "
+            f"{memory_text(machine.memory_bytes)}",
+            where="--memory",
+            hint=f"give it {most} at most; the rest is for load generators and copies of the data",
+        )
+
+
+def _disk_limit(request: Request, speed: DiskSpeed, home: Home, kind: str) -> DiskLimit:
+    """Return the limit of the disk with the home's data. Raises LimitError if it would not hold."""
+    limit = DiskLimit(device_of(home.data, kind), speed)
+    found = hierarchy_with(DiskLimit)
+    if found is not None and not attributes_writes(found, kind):
+        for version in request.versions:
+            _require_direct_writes(request, version, found.version, kind)
+    return limit
+
+
+def _require_direct_writes(request: Request, version: Version, group_version: int, kind: str) -> None:
+    if SERVERS[version.engine].writes_directly(request.settings_of(version)):
+        return
+    reason = (
+        "version 1 of control groups, which this machine has, limits the writes of a process only, not those"
+        if group_version == 1
+        else f"on {kind or 'this file system'} the kernel does not count for a group what it writes"
+    )
+    raise LimitError(
+        f"the disk of {version} cannot be limited: it writes into the page cache, and {reason} of the page "
+        "cache, which threads of the kernel do later",
+        where="--disk",
+        hint="use version 2 on ext4 or xfs (boot with systemd.unified_cgroup_hierarchy=1), or measure MySQL "
+        "or MariaDB, which write directly; or omit --disk",
+    )

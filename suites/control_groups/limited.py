@@ -1,0 +1,109 @@
+"""What a control group limits: memory, or the speed of a disk; which files of the kernel say so.
+
+They are described in Documentation/admin-guide/cgroup-v1/memory.rst and blkio-controller.rst, and in
+Documentation/admin-guide/cgroup-v2.rst.
+"""
+
+import errno
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from build.programs.control_groups import BLKIO, IO, MEMORY
+from suites.control_groups.devices import BlockDevice
+from suites.control_groups.disk_speed import DiskSpeed
+from suites.control_groups.kernel import GroupKernel
+from suites.control_groups.limits import memory_text
+
+
+class GroupLimit(Protocol):
+    """A limit of one controller."""
+
+    option: ClassVar[str]
+    """The option of a command line that asks for it."""
+    controllers: ClassVar[Mapping[int, tuple[str, ...]]]
+    """By version of control groups, the controller that has it, and others that it needs."""
+    without: ClassVar[str]
+    """What to do on a kernel without the controller."""
+
+    def set(self, folder: Path, version: int, kernel: GroupKernel) -> None:
+        """Set the limit of the group in a folder. Raises OSError."""
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """So many bytes of memory, page cache included; no swap, which would be memory of another speed."""
+
+    amount: int
+
+    option: ClassVar[str] = "--memory"
+    controllers: ClassVar[Mapping[int, tuple[str, ...]]] = {1: (MEMORY,), 2: (MEMORY,)}
+    without: ClassVar[str] = "boot its kernel with cgroup_enable=memory"
+
+    def set(self, folder: Path, version: int, kernel: GroupKernel) -> None:
+        """Set the limit of the group in a folder. Raises OSError."""
+        limit, swapped, no_swap = _MEMORY_FILES[version]
+        kernel.write(folder / limit, str(self.amount))
+        # Without swap in the kernel, the file is missing. That of version 1 is of memory and swap together.
+        if (folder / swapped).exists():
+            kernel.write(folder / swapped, no_swap or str(self.amount))
+
+    def __str__(self) -> str:
+        return f"{memory_text(self.amount)} of memory"
+
+
+_MEMORY_FILES = {
+    1: ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", ""),
+    2: ("memory.max", "memory.swap.max", "0"),
+}
+"""By version: the file of the limit, that of the swap, and what is written there for none."""
+
+
+@dataclass(frozen=True)
+class DiskLimit:
+    """So many requests and bytes per second, of reads and of writes each, of one device.
+
+    In version 2 the writes of the page cache count too, for which the kernel needs the memory controller; in
+    version 1 they are those of the kernel's own threads.
+    """
+
+    device: BlockDevice
+    speed: DiskSpeed
+
+    option: ClassVar[str] = "--disk"
+    controllers: ClassVar[Mapping[int, tuple[str, ...]]] = {1: (BLKIO,), 2: (IO, MEMORY)}
+    without: ClassVar[str] = "use a kernel with CONFIG_BLK_CGROUP"
+
+    def set(self, folder: Path, version: int, kernel: GroupKernel) -> None:
+        """Set the limit of the group in a folder. Raises OSError."""
+        self._write(self.speed, folder, version, kernel)
+
+    def lift(self, folder: Path, version: int, kernel: GroupKernel) -> None:
+        """Let the group in a folder use the device without a limit. Raises OSError."""
+        self._write(DiskSpeed(), folder, version, kernel)
+
+    def _write(self, speed: DiskSpeed, folder: Path, version: int, kernel: GroupKernel) -> None:
+        rate, iops = speed.bytes_per_second, speed.iops
+        if version == 2:
+            most = (("rbps", rate), ("wbps", rate), ("riops", iops), ("wiops", iops))
+            words = (f"{name}={'max' if value is None else value}" for name, value in most)
+            self._tell(folder / "io.max", " ".join(words), kernel)
+            return
+        for way in ("read", "write"):
+            for unit, value in (("bps", rate), ("iops", iops)):
+                # Zero is no limit.
+                self._tell(folder / f"blkio.throttle.{way}_{unit}_device", str(value or 0), kernel)
+
+    def _tell(self, file: Path, text: str, kernel: GroupKernel) -> None:
+        if not file.exists():  # which the kernel would call a lack of permission
+            raise OSError(errno.ENOENT, f"no {file.name}: the kernel has no CONFIG_BLK_DEV_THROTTLING")
+        try:
+            kernel.write(file, f"{self.device.number} {text}")
+        except OSError as error:
+            reason = os.strerror(error.errno or errno.EIO)
+            raise OSError(error.errno, f"{reason} (limiting {self.device.name})") from error
+
+    def __str__(self) -> str:
+        return f"a disk of {self.speed}"

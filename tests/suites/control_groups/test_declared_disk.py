@@ -1,0 +1,81 @@
+"""A real server with a declared disk: its load gets what is declared, once its data are loaded."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from build.build import Build
+from suites.control_groups.devices import device_of
+from suites.control_groups.disk_speed import DiskSpeed
+from suites.control_groups.group import groups_below, hierarchy_with
+from suites.control_groups.limited import DiskLimit
+from suites.control_groups.limits import LimitError
+from suites.engines import make_server
+from suites.innodb.server import InnodbServer
+from suites.keys.durability import Durability
+from tests.new_servers.data_directories import create
+from tests.suites.control_groups.disk_folders import folder_on_disk
+from tests.suites.innodb_servers import ROOM
+
+pytestmark = pytest.mark.server
+
+IOPS = 100
+SECONDS = 4.0
+
+
+@pytest.fixture
+def disk_folder() -> Iterator[Path]:
+    """A folder on a disk whose speed can be limited."""
+    try:
+        limit = DiskLimit(device_of(Path("/tmp")), DiskSpeed(IOPS))
+    except LimitError as error:
+        pytest.skip(str(error))
+    with folder_on_disk([limit]) as folder:
+        yield folder
+
+
+def writes_of(folder: Path) -> int:
+    """The writes of the group of the server in `folder` so far."""
+    found = hierarchy_with(DiskLimit)
+    assert found is not None
+    name = "io.stat" if found.version == 2 else "blkio.throttle.io_serviced"
+    texts = [group.folder / name for group in groups_below(folder)]
+    words = " ".join(text.read_text() for text in texts if text.exists()).replace("wios=", "Write ").split()
+    return sum(int(count) for kind, count in pairwise(words) if kind == "Write")
+
+
+def writes_per_second(server: InnodbServer) -> float:
+    """Let one client commit durably for a while."""
+    with contextlib.ExitStack() as stack:
+        cursor = stack.enter_context(stack.enter_context(server.connect()).cursor())
+        cursor.execute("CREATE DATABASE IF NOT EXISTS own")
+        cursor.execute("CREATE TABLE IF NOT EXISTS own.kept (id int AUTO_INCREMENT PRIMARY KEY, filler text)")
+        before, began = writes_of(server.folder.parent), time.monotonic()
+        while time.monotonic() < began + SECONDS:
+            cursor.execute("INSERT INTO own.kept (filler) VALUES (repeat('x', 1000))")
+        return (writes_of(server.folder.parent) - before) / (time.monotonic() - began)
+
+
+def test_commits_get_the_declared_writes_once_data_are_loaded(disk_folder: Path, mysql_9: Build) -> None:
+    sizes = replace(ROOM, disk=DiskSpeed(IOPS))
+    server = make_server(mysql_9, sizes, Durability.FULL, disk_folder / "my", {})
+    assert isinstance(server, InnodbServer)
+    try:
+        create(server, sizes)
+        server.start()
+        unlimited = writes_per_second(server)
+        if unlimited < 2 * IOPS:
+            pytest.skip(f"the disk is too slow for this: {unlimited:.0f} writes per second")
+        server.end_loading()
+        assert writes_per_second(server) == pytest.approx(IOPS, rel=0.15), "of a server that stays up"
+        server.keep()
+        server.restore()
+        server.start()
+        assert writes_per_second(server) == pytest.approx(IOPS, rel=0.15), "of one that starts again"
+    finally:
+        server.destroy()
