@@ -16,6 +16,7 @@ BENCHES = (
     "detection",
     "exact",
     "fleet",
+    "io",
     "kinds",
     "overhead",
     "own",

@@ -1,0 +1,262 @@
+"""Whether a declared memory holds what it says, and how soon a server with larger tables is ready.
+
+A server of 1 GB has pages of 2 GB, whose rows one client reads by their keys, each as likely as any other.
+What it reads from the disk then follows from the pages that are neither in its buffers nor in the page cache
+of its group. `$TIDEMARK_BENCH_PARTS` selects parts: memory, ready.
+"""
+
+import ctypes
+import mmap
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psycopg
+
+from benchmarks.output.figures import Figure, report
+from benchmarks.output.parts import chosen_parts
+from build.home import Home, locate
+from build.make import provide
+from build.version import parse_version
+from runners.console import Lines
+from runners.measuring.cleanup import data_folder
+from runners.measuring.machine_lock import measuring_alone
+from suites.accounting.usage import TreeReadings
+from suites.definition import load_suite
+from suites.keys.durability import Durability
+from suites.postgres.client_options import client_database, client_options
+from suites.postgres.server import PostgresServer
+from suites.processes import as_server_user, run
+from suites.sizing import Sizes, sizes, this_machine
+
+VERSION = parse_version("postgres@17.11")
+GIGABYTE = 1024**3
+MEMORY, ENOUGH = GIGABYTE, 4 * GIGABYTE
+"""The declared memory that is half of the table, and one that holds all of it."""
+
+PAGES = 280_000
+"""The pages of the table that are read, which are 2 GB: every other one, as the kernel reads ahead wherever
+the pages before the one that it has to read are cached (page_cache_sync_ra, mm/readahead.c)."""
+
+ROWS_PER_PAGE = 6
+"""Of about 1.2 KB each."""
+
+WARM_SECONDS, SECONDS = 90, 60
+
+PAGE = 8192
+
+MAX_ERROR = 0.1
+"""How far what is read may be from what the cached pages imply."""
+
+MAX_READ_WARM = 0.001
+"""The most pages that a lookup may read from the disk where all of the table fits."""
+
+MAX_READY = 1.2
+"""The most that a server may need until it is ready, over the seconds of a copy of its files."""
+
+TABLE = "rows"
+_CREATE = (
+    f"CREATE TABLE {TABLE} WITH (autovacuum_enabled = off) AS SELECT id, repeat(md5(id::text), 36) AS filler "
+    f"FROM generate_series(1, {2 * ROWS_PER_PAGE * PAGES}) AS id"
+)
+
+_READ_ALL = (
+    f"SELECT sum(length(filler)) FROM generate_series(0, {PAGES - 1}) AS page, LATERAL (SELECT filler "
+    f"FROM {TABLE} WHERE id = {2 * ROWS_PER_PAGE} * page + 1 OFFSET 0) AS one"
+)
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """What one client read by keys in some seconds."""
+
+    transactions: int
+    read_pages: float
+    """From the disk, for a lookup."""
+    implied_pages: float
+    """That were neither in the buffers nor in the page cache, for a lookup."""
+
+
+def main() -> int:
+    """Print the figures with their targets; return 0 if all are met, else 1."""
+    words = chosen_parts("io", tuple(PARTS))
+    home = locate()
+    home.path.mkdir(parents=True, exist_ok=True)
+    figures: list[Figure] = []
+    with measuring_alone(home):
+        for word in words:
+            figures += PARTS[word](home)
+    return report(figures)
+
+
+def _memory_figures(home: Home) -> Iterator[Figure]:
+    with _loaded_server(home, MEMORY) as server:
+        found = _lookups(server)
+        ratio = found.read_pages / found.implied_pages
+        note = f"{found.read_pages:.3f} pages a lookup, {found.implied_pages:.3f} implied, "
+        note += f"{found.transactions} lookups"
+        name = "memory of half the table: read over implied"
+        yield Figure(name, ratio, "", at_least=1 - MAX_ERROR, at_most=1 + MAX_ERROR, note=note)
+    with _loaded_server(home, ENOUGH) as server:
+        with server.connect() as connection:
+            connection.execute(_READ_ALL)
+        found = _lookups(server)
+        note = f"{found.transactions} lookups"
+        name = "memory of twice the table: pages read a lookup"
+        yield Figure(name, found.read_pages, "pages", at_most=MAX_READ_WARM, note=note)
+
+
+def _ready_figures(home: Home) -> Iterator[Figure]:
+    with _loaded_server(home, MEMORY) as server:
+        server.stop()
+        server.keep()
+        ratios = []
+        for turn in range(3):
+            seconds: dict[str, float] = {}
+            copies: dict[str, Callable[[], None]] = {
+                "copy": lambda: _copied(server),
+                "ready": lambda: _made_ready(server),
+            }
+            for name in sorted(copies, reverse=bool(turn % 2)):
+                began = time.monotonic()
+                copies[name]()
+                seconds[name] = time.monotonic() - began
+                server.abandon()
+            ratios.append(seconds["ready"] / seconds["copy"])
+        note = (
+            f"{len(ratios)} pairs: {', '.join(f'{ratio:.2f}' for ratio in ratios)}; profile io copies nothing"
+        )
+        yield Figure("ready for a round over a copy", sorted(ratios)[1], "", at_most=MAX_READY, note=note)
+
+
+PARTS: dict[str, Callable[[Home], Iterator[Figure]]] = {"memory": _memory_figures, "ready": _ready_figures}
+
+
+@contextmanager
+def _loaded_server(home: Home, memory: int) -> Iterator[PostgresServer]:
+    """Yield a server with a declared memory and the table, nothing of which anybody has cached."""
+    build = provide(VERSION, home, Lines())
+    with data_folder(home, f"b{os.getpid()}") as folder:
+        server = PostgresServer(build, _room(memory), Durability.RELAXED, folder / "1", {"fsync": "off"})
+        try:
+            server.create()
+            server.start()
+            with server.connect() as connection:
+                connection.execute(_CREATE)
+                connection.execute(f"ALTER TABLE {TABLE} ADD PRIMARY KEY (id)")
+            with server.connect() as connection:
+                connection.autocommit = True
+                connection.execute(f"VACUUM ANALYZE {TABLE}")
+                _require_layout(connection)
+                connection.execute("CHECKPOINT")
+            yield server
+        finally:
+            server.destroy()
+
+
+def _require_layout(connection: psycopg.Connection) -> None:
+    """Fail unless the rows lie in the pages in which lookups expect them."""
+    row = connection.execute(f"SELECT ctid::text FROM {TABLE} ORDER BY id DESC LIMIT 1").fetchone()
+    assert row == (f"({2 * PAGES - 1},{ROWS_PER_PAGE})",), row
+
+
+def _room(memory: int) -> Sizes:
+    suite = load_suite("write-heavy")
+    profile = suite.profile("io").model_copy(update={"memory": MEMORY})
+    return replace(sizes(suite, profile, this_machine()), memory_bytes=memory)
+
+
+def _lookups(server: PostgresServer) -> Lookups:
+    _run_lookups(server, WARM_SECONDS)
+    before = _uncached_share(server)
+    readings = TreeReadings(server.pid)
+    began = readings.read()[0].read_bytes
+    transactions = _run_lookups(server, SECONDS)
+    read = readings.read()[0].read_bytes - began
+    after = _uncached_share(server)
+    return Lookups(transactions, read / PAGE / transactions, (before + after) / 2)
+
+
+def _run_lookups(server: PostgresServer, seconds: int) -> int:
+    """Look up rows by random keys for some seconds, and return how many."""
+    script = server.address.socket.parent / "lookup.sql"
+    key = f"{2 * ROWS_PER_PAGE} * random(0, {PAGES - 1}) + random(1, {ROWS_PER_PAGE})"
+    script.write_text(f"\\set id {key}\nSELECT filler FROM {TABLE} WHERE id = :id;\n")
+    script.chmod(0o644)
+    command: list[str | Path] = [server.build.program("pgbench"), *client_options(server.address)]
+    command += [client_database(server.address), "--no-vacuum", f"--time={seconds}", "--protocol=prepared"]
+    said = run(as_server_user([*command, f"--file={script}"]), what="pgbench", seconds=seconds + 60.0)
+    (line,) = [line for line in said.splitlines() if "transactions actually processed" in line]
+    return int(line.rpartition(": ")[2])
+
+
+def _uncached_share(server: PostgresServer) -> float:
+    """Return the pages that a lookup reads from the disk: those of table and index that nobody has cached.
+
+    A lookup reads a leaf of the index and a page of the table, each as likely as any other of its kind. Inner
+    pages of the index are few, and always cached.
+    """
+    with server.connect() as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS pg_buffercache")
+        of_index = _uncached_of(server, connection, f"{TABLE}_pkey", every=1)
+        return _uncached_of(server, connection, TABLE, every=2) + of_index
+
+
+def _uncached_of(
+    server: PostgresServer, connection: psycopg.Connection, relation: str, *, every: int
+) -> float:
+    """Return the share of a relation's pages that nobody has cached; the first of `every` few counts."""
+    row = connection.execute(
+        "SELECT pg_relation_filepath(oid), relfilenode FROM pg_class WHERE relname = %s", (relation,)
+    ).fetchone()
+    assert row is not None
+    path, node = row
+    query = "SELECT relblocknumber FROM pg_buffercache WHERE relfilenode = %s AND relforknumber = 0"
+    cached = {int(block) for (block,) in connection.execute(query, (node,))}
+    blocks = 0
+    for number, file in enumerate(segments(server.data / path)):
+        resident = resident_pages(file)
+        cached |= {number * GIGABYTE // PAGE + block for block, is_in in enumerate(resident) if is_in}
+        blocks += len(resident)
+    chosen = range(0, blocks, every)
+    return 1 - sum(block in cached for block in chosen) / len(chosen)
+
+
+def segments(first: Path) -> Iterator[Path]:
+    """Yield the files of a relation, of 1 GB each but for the last."""
+    yield first
+    number = 1
+    while (file := first.with_name(f"{first.name}.{number}")).exists():
+        yield file
+        number += 1
+
+
+def resident_pages(file: Path) -> list[bool]:
+    """Return which pages of the server's size are whole in the page cache of the kernel, by mincore(2)."""
+    size = file.stat().st_size
+    count = -(-size // mmap.PAGESIZE)
+    vector = (ctypes.c_ubyte * count)()
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), size) as mapped:
+        view = ctypes.c_char.from_buffer(mapped)
+        library = ctypes.CDLL(None, use_errno=True)
+        failed = library.mincore(ctypes.c_void_p(ctypes.addressof(view)), ctypes.c_size_t(size), vector)
+        del view
+        if failed:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(file))
+    parts = PAGE // mmap.PAGESIZE
+    return [all(vector[at] & 1 for at in range(first, first + parts)) for first in range(0, count, parts)]
+
+
+def _copied(server: PostgresServer) -> None:
+    target = server.loaded.with_name("copied")
+    command: list[str | Path] = ["cp", "--archive", "--reflink=auto", server.loaded, target]
+    run(as_server_user(command), what="copying the data", seconds=600.0)
+    run(as_server_user(["rm", "-r", target]), what="deleting the copy", seconds=600.0)
+
+
+def _made_ready(server: PostgresServer) -> None:
+    server.restore()
+    server.start()
