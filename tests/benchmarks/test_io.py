@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from benchmarks.io import PAGE, resident_pages, segments
+from benchmarks.io.cached_pages import PAGE, resident_pages, segments
 from suites.control_groups.page_cache import forget
 
 
