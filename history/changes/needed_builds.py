@@ -45,7 +45,7 @@ def _of_changes(connection: Connection) -> Iterator[tuple[str, str]]:
         .join(nights, of_side & (nights.c.branch == changes.c.branch))
         .join(builds, builds.c.id == nights.c.build_id)
         .where(changes.c.status == ChangeStatus.OPEN.value)
-        .distinct()
+        .group_by(builds.c.key, changes.c.fingerprint, changes.c.id)
         .order_by(changes.c.id)
     )
     for key, fingerprint in connection.execute(query):
@@ -62,7 +62,7 @@ def _of_bisects(connection: Connection) -> Iterator[tuple[str, str]]:
         .join(runs, runs.c.session_id == sessions.c.id)
         .join(builds, builds.c.id == runs.c.build_id)
         .where(bisects.c.id.not_in(decided))
-        .distinct()
+        .group_by(builds.c.key, bisects.c.uid, bisects.c.id)
         .order_by(bisects.c.id)
     )
     for key, uid in connection.execute(query):

@@ -66,7 +66,8 @@ def written_pid(path: Path) -> int:
 def leftovers(home: Home) -> list[Path]:
     """What a finished or failed compile must not leave."""
     folders = [*home.scratch.iterdir(), *home.builds.iterdir()]
-    return [path for path in folders if path.name != ".locks" and not (path / store.MANIFEST).exists()]
+    kept = (".locks", ".used")
+    return [path for path in folders if path.name not in kept and not (path / store.MANIFEST).exists()]
 
 
 def test_the_first_time_compiles_and_the_second_finds(

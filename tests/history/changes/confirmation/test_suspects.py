@@ -222,7 +222,7 @@ def test_a_change_that_looks_gone_is_held_against_the_night_before_it(commits: C
     assert returned.before.version == commit(3)
     assert 0.03 < returned.threshold < 0.04
     assert "insert" not in {suspect.step for suspect in found.suspects}
-    commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint)
+    commits.confirm(old=3, question=ConfirmationRequest.GONE, change=change.fingerprint, rounds=10)
     commits.judge()
     commits.more(1)
     later = tonight(commits)
