@@ -67,7 +67,7 @@ def require_declared(server: InnodbServer) -> None:
 
     What else goes on at the disk, such as other tests, may keep it from its share for some seconds.
     """
-    seen = []
+    seen: list[float] = []
     while len(seen) < WINDOWS and max(seen, default=0.0) < 0.85 * IOPS:
         seen.append(writes_per_second(server))
     assert 0.85 * IOPS <= max(seen) <= 1.15 * IOPS, seen
