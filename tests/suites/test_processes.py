@@ -263,7 +263,7 @@ class Hanging(LocalServer):
 
     def __init__(self, folder: Path) -> None:
         build = Build(parse_version("postgres@18.6"), "18.6", "key", folder, {})
-        room = cast("Sizes", SimpleNamespace(workers=1, bound_to=None))
+        room = cast("Sizes", SimpleNamespace(workers=1, bound_to=None, memory_bytes=None, disk=None))
         super().__init__(build, room, folder, cast("Address", None), {})
         self._process = start(shell("sleep 60 & sleep 60"), subprocess.DEVNULL)
 

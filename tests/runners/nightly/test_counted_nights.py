@@ -81,7 +81,7 @@ def test_a_step_in_instructions_is_a_change_the_same_night(lab: Lab, counts: dic
     assert member.ratio_low < counts["insert"] < member.ratio_high
     assert needs_issue(change, 0.02, {}), "its own threshold, not that of what is timed"
     shown = re.fullmatch(
-        r"postgres master: insert (\d\.\d)% more instructions per query \(write-heavy\)", title([found])
+        r"postgres master: insert (\d\.\d) % more instructions per query \(write-heavy\)", title([found])
     )
     assert shown is not None
     assert float(shown[1]) == pytest.approx(100 * (counts["insert"] - 1), abs=0.2)
