@@ -158,6 +158,7 @@ def measure_past(
                 hint="fill its series there",
             )
         _fill(night, filling, places, left)
+        _prune(night, plan, home, store)
     store.deliver()
     night.problems += store.problems
     return night

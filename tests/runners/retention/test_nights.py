@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from build.cache.pruning import cached_builds
+from history.open import open_store
+from runners.nightly.backfill_plan import Backfill
+from runners.nightly.night import measure_past
 from runners.nightly.summary import summary
 from tests.build.cache.folders import a_build_of
-from tests.history.handmade import NIGHT
-from tests.runners.nightly.pretended import Lab
+from tests.history.handmade import MACHINE, NIGHT
+from tests.runners.nightly.pretended import BRANCH, Lab
 
 
 @pytest.fixture
@@ -40,6 +43,17 @@ def test_what_cannot_be_deleted_is_a_problem_of_the_night(lab: Lab) -> None:
     assert names(lab) == ["postgres@16.1"]
     (problem,) = night.problems
     assert problem.startswith("builds take 0.00 GB, more than retention.builds_gb = 0.0005: all of them")
+
+
+def test_past_commits_leave_no_more_than_nights(lab: Lab) -> None:
+    """A backfill compiles more than any night."""
+    for days, version in enumerate(("postgres@16.1", "postgres@16.2")):
+        a_build_of(lab.home, version, NIGHT - timedelta(days=9 - days), size=1_000_000)
+    asked = Backfill(branch=BRANCH, since=f"{NIGHT:%Y-%m-%d}", every="7d", share=1.0)
+    with open_store(lab.home.history, clock=lab.clock) as store:
+        plan = lab.plan(retention={"builds_gb": 0.0015})
+        measure_past(plan, "db1", MACHINE.hostname, lab.home, store, lab.progress, asked)
+    assert names(lab) == ["postgres@16.2"]
 
 
 def test_old_logs_go(lab: Lab) -> None:

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,13 +13,9 @@ import pytest
 
 from build.build import Build
 from build.home import ROOT, Home
-from runners.fitness.kernel import Kernel
-from runners.fitness.storage import home_mount
-from suites.control_groups.group import make_group
 from suites.control_groups.limited import MemoryLimit
-from suites.control_groups.limits import LimitError
-from suites.control_groups.page_cache import UNCACHED_NOWHERE
 from suites.definition import SUITES
+from tests.suites.control_groups.disk_folders import folder_on_disk
 
 pytestmark = pytest.mark.server
 
@@ -39,21 +34,10 @@ SHORTER = {
 @pytest.fixture
 def disk_home(shared_home: Home) -> Iterator[Home]:
     """A home on a disk, with the builds of the shared one, where servers can have a memory of their own."""
-    folder = Path(tempfile.mkdtemp(prefix="tmi-", dir="/tmp"))
-    folder.chmod(0o755)
-    try:
-        mount = home_mount(Kernel(), folder)
-        if mount is None or mount.kind in UNCACHED_NOWHERE:
-            pytest.skip("/tmp is not on a disk")
-        try:
-            make_group(f"tidemark-test-{os.getpid()}", [MemoryLimit(64 * 2**20)]).remove()
-        except LimitError as error:
-            pytest.skip(str(error))
+    with folder_on_disk([MemoryLimit(64 * 2**20)]) as folder:
         for real in (shared_home.builds, shared_home.tools):
             (folder / real.name).symlink_to(real)
         yield Home(folder)
-    finally:
-        shutil.rmtree(folder)
 
 
 def shorter_suite(folder: Path) -> Path:
