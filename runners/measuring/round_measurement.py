@@ -27,7 +27,7 @@ from suites.sizing import Sizes, fit_together, max_transactions, this_machine
 from suites.slices import Schedule, mirrored
 from suites.turns.connects import connect_values
 from suites.turns.failures import CensoredError, ServerDiedError
-from suites.turns.run import bring_to_rest, run_slices
+from suites.turns.run import EndsStep, run_slices
 from suites.turns.warming import Warmth, warm_up
 
 MeasuredRound = tuple[list[Measurement], tuple[str, ...]]
@@ -174,18 +174,19 @@ class RoundMeasurement:
         step: Step,
         share: Share,
         *,
-        is_last: bool = True,
+        ends: EndsStep | None = None,
         profiles: bool = True,
     ) -> MeasuredRound:
         """Measure the slices of a round on servers that are up; only the last round of a step resets them.
 
+        That is every one, unless `ends` says which, once its slices are over.
         After a step that only reads there is nothing to reset. Profiles in slices of their own are taken of a
         round that `profiles`. Raises ServerDiedError and CensoredError.
         """
         watch = DisturbanceWatch(lambda: [os.getpid()])
         watch.begin()
         self._bind(versions, step)
-        settle = self.request.profile.settle_seconds if is_last else 0.0
+        settle = self.request.profile.settle_seconds
         profiling = self.profiling if profiles or (self.profiling and self.profiling.during) else None
         own = OWN_ROUNDS.get(self.request.suite.generator)
         with contextlib.ExitStack() as companions:
@@ -202,7 +203,8 @@ class RoundMeasurement:
                     step,
                     share,
                     settle,
-                    resets=is_last and not step.reads_only,
+                    resets=not step.reads_only,
+                    ends=ends,
                     profiling=profiling,
                     checks=self.checks,
                     committed=[version.committed for version in versions],
@@ -229,25 +231,6 @@ class RoundMeasurement:
             cores = placement(step, self.sizes).server or self.sizes.usable
             for version in versions:
                 bind(version.server.pid, cores)
-
-    def bring_to_rest(self, versions: Sequence[MeasuredVersion], step: Step, number: int) -> tuple[str, ...]:
-        """Reset servers after round `number` of a step, check their data, and return what was not reset.
-
-        Raises ServerDiedError.
-        """
-        warnings = bring_to_rest(
-            [version.server for version in versions],
-            step,
-            number,
-            self.request.profile.settle_seconds,
-            self.checks,
-            [version.committed for version in versions],
-        )
-        return tuple(
-            f"{version.name}: {text}"
-            for version, texts in zip(versions, warnings, strict=True)
-            for text in texts
-        )
 
     def _with_companions(
         self, version: MeasuredVersion, place: int, step: Step, until: contextlib.ExitStack

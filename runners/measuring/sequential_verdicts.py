@@ -38,22 +38,22 @@ class SequentialVerdicts:
         self._threshold = threshold
         self._calibrated = calibrated
         self._layouts = layouts
-        self._logs: dict[str, defaultdict[str, list[tuple[int, float | None]]]] = {
-            contender: defaultdict(list) for contender in contenders
+        self._logs: dict[str, defaultdict[str, dict[int, float | None]]] = {
+            contender: defaultdict(dict) for contender in contenders
         }
         self._dropped: set[tuple[str, str]] = set()
 
     def add(self, step: str, number: int, values: Mapping[str, float]) -> None:
         """Take in round `number`: the metric by version, of those that finished it.
 
-        The rounds of a step come in order.
+        The rounds of a step come in order. One that is taken in again replaces what it was before.
         """
         base = values.get(self._base)
         for contender in self._contenders:
             value = values.get(contender)
             if base is not None and value is not None:
                 logarithm = log(value / base) if min(base, value) > 0 else None
-                self._logs[contender][step].append((number, logarithm))
+                self._logs[contender][step][number] = logarithm
 
     def drop(self, version: str, step: str) -> None:
         """Wait for no verdict that needs a version which cannot run the step."""
@@ -83,17 +83,17 @@ class SequentialVerdicts:
 
     def _verdict(self, contender: str, step: str, number: int) -> Verdict:
         taken = self._logs[contender][step]
-        last = max((place for place, _ in taken if place <= number), default=0)
+        last = max((place for place in taken if place <= number), default=0)
         rounds = {
             name: usable
             for name, logs in self._logs[contender].items()
-            if (usable := _usable([value for at, value in logs if at <= last]))
+            if (usable := _usable([value for at, value in logs.items() if at <= last]))
         }
         if step not in rounds:
             return Verdict.INCONCLUSIVE
         prior = priors_of(rounds, self._calibrated)[step]
         if self._layouts:
-            layouts = [layout_of(at, self._layouts) for at, _ in taken if at <= last]
+            layouts = [layout_of(at, self._layouts) for at in taken if at <= last]
             interval = layout_interval(rounds[step], layouts, self._design, prior)
         else:
             interval = sequential_interval(rounds[step], self._design, prior)

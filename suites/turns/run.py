@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from suites.accounting.counters import instructions_of
@@ -17,6 +17,9 @@ from suites.server import Server
 from suites.turns.failures import CensoredError, blame
 from suites.turns.turn import Turn
 
+EndsStep = Callable[[Sequence[Measurement]], bool]
+"""Says of the measurements of a round, one for each server and before its reset, whether it ends a step."""
+
 
 def run_slices(
     servers: Sequence[Server],
@@ -26,6 +29,7 @@ def run_slices(
     settle_seconds: float,
     *,
     resets: bool = True,
+    ends: EndsStep | None = None,
     profiling: Profiling | None = None,
     checks: DataChecks | None = None,
     committed: Sequence[Counter[str]] = (),
@@ -34,6 +38,7 @@ def run_slices(
     """Run the load of `step` on servers that take turns, profile it, then reset one server after the other.
 
     `profiling` says how profiles are taken, or is None. With `resets=False` no server is reset or checked.
+    Where `ends` says that a round does not end the step, no server is reset, checked or left to settle.
     `committed` has, for each server, the transactions by kind since its data were loaded; those of the step
     are added. `waits` says whether it is sampled what the clients wait for. Return one measurement per
     server. Raises ServerDiedError if a server or its load generator failed, or if its data are not as
@@ -63,14 +68,15 @@ def run_slices(
         # All are read before any reset, because work during the reset of another server is no query's, and
         # before a held transaction ends, after which what it held back is removed.
         for turn in turns:
-            turn.end(resets=resets)
+            turn.end(may_reset=resets)
     if profiling is not None and not profiling.during:
         _profile_after(turns, generator, step, share, profiling)
     for turn in turns:
         turn.count_committed()
-    if resets:
-        _reset_and_check(turns, share.round, checks)
-    time.sleep(settle_seconds)
+    if ends is None or ends([turn.measurement() for turn in turns]):
+        if resets:
+            _reset_and_check(turns, share.round, checks)
+        time.sleep(settle_seconds)
     return [turn.measurement() for turn in turns]
 
 
@@ -86,24 +92,6 @@ def _told(share: Share, samplers: Sequence[ServerSampler]) -> Share:
             sampler.slice_of(place)
 
     return replace(share, begins=begins, works=works)
-
-
-def bring_to_rest(
-    servers: Sequence[Server],
-    step: Step,
-    round_: int,
-    settle_seconds: float,
-    checks: DataChecks | None,
-    committed: Sequence[Counter[str]],
-) -> list[Sequence[str]]:
-    """Reset servers, one after the other, and check their data, after the last round of a step.
-
-    `committed` is that of `run_slices`. Return the warnings of each server. Raises ServerDiedError.
-    """
-    turns = [Turn(place, server, step, committed[place]) for place, server in enumerate(servers)]
-    _reset_and_check(turns, round_, checks)
-    time.sleep(settle_seconds)
-    return [turn.reset_warnings for turn in turns]
 
 
 def _load(

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeVar
 
 from build.errors import TidemarkError
@@ -102,15 +102,15 @@ class Turn:
         """What observes the load."""
         return self.meter if self._waits is None else ObserverPair(self.meter, self._waits)
 
-    def end(self, *, resets: bool) -> None:
-        """Make the curves of the load; read the counters, and what is left to clean up if it `resets`."""
+    def end(self, *, may_reset: bool) -> None:
+        """Make the curves of the load; read the counters, and what is left to clean up if it may be reset."""
         if self._totals.failure is not None:
             raise ServerDiedError(str(self._totals.failure), self._place) from self._totals.failure
         readings = [reading for _, reading in self._totals.answers]
         self.curve = curve_of(readings, self.load.progress)
         self._memory = memory_values(readings, self.load.progress, restarted=self.load.restarted)
         self._after = self._ask(self.server.counters)
-        self._debt = self._ask(self.server.debt) if resets else {}
+        self._debt = self._ask(self.server.debt) if may_reset else {}
 
     def count_committed(self) -> None:
         """Add the transactions of the load, and of its profile, to those since the data were loaded."""
@@ -120,12 +120,7 @@ class Turn:
 
     def reset(self) -> None:
         """Reset the server. A reset that fails is only a warning."""
-        self._reset = self._ask(self._reset_or_warn)
-
-    @property
-    def reset_warnings(self) -> Sequence[str]:
-        """Why the server was not reset; empty if it was, and before that."""
-        return self._warnings
+        self._reset = {**self._debt, **self._ask(self._reset_or_warn)}
 
     def check(self, checks: DataChecks) -> None:
         """Ask the checks of the data."""
@@ -134,10 +129,10 @@ class Turn:
         self._checked = {} if seconds is None else {"check_seconds": seconds}
 
     def measurement(self) -> Measurement:
-        """Return all that is known of the turn."""
+        """Return all that is known of the turn so far."""
         warnings = [*self.profiled.warnings, *self._unknown(), *self._warnings, *overload(self.load)]
         return Measurement(
-            {**self._costs(), **self._memory, **self._debt, **self._timed(), **self._reset, **self._checked},
+            {**self._costs(), **self._memory, **self._timed(), **self._reset, **self._checked},
             self.load.per_second,
             warnings,
             self.profiled.profile,

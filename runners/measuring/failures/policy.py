@@ -130,6 +130,17 @@ class FailurePolicy:
             for other in self.recorder.request.steps:
                 self.verdicts.drop(version.name, other.name)
 
+    def is_decided_by(
+        self,
+        number: int,
+        step: Step,
+        versions: Sequence[MeasuredVersion],
+        measurements: Sequence[Measurement],
+    ) -> bool:
+        """Return whether all verdicts on a step stand with a round that is still to be recorded."""
+        self.verdicts.add(step.name, number, _values_of(self.verdicts.metric, versions, measurements))
+        return not self.verdicts.open_steps([step.name], number)
+
     def _with_fixed_work(
         self, number: int, step: Step, active: Sequence[MeasuredVersion], measurements: list[Measurement]
     ) -> list[Measurement]:

@@ -12,6 +12,7 @@ from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
 from runners.measuring.session_versions import MeasuredVersion
 from suites.generators.load import Share
 from suites.keys.step import Step
+from suites.measurement import Measurement
 from suites.sizing import max_transactions
 from suites.slices import Schedule
 from suites.turns.failures import ServerDiedError
@@ -49,11 +50,8 @@ class Blocks:
         steps, deadline, had_time = self.request.steps, Deadline(self.request, began, time.monotonic), True
         for place, step in enumerate(steps):
             deadline.share_among(len(steps) - place)
-            last = self._measure_step(step, versions, deadline, task)
+            self._measure_step(step, versions, deadline, task)
             had_time = had_time and not deadline.passed
-            if last and self.request.until_decided and last < self.most and not step.reads_only:
-                task.rename(f"{step.name}: reset")
-                self._rest(step, last, versions)
             task.update(place + 1, len(steps))
         if not had_time:
             self.progress.note("the time budget is used up; steps without a verdict stay open")
@@ -61,26 +59,21 @@ class Blocks:
 
     def _measure_step(
         self, step: Step, versions: Sequence[MeasuredVersion], deadline: Deadline, task: ProgressTask
-    ) -> int:
-        """Measure the blocks of a step, and return the number of the last one; 0 if there was no time."""
-        part, is_warm = self._part(step), False
+    ) -> None:
+        """Measure the blocks of a step that are not recorded yet, until it ends."""
+        part, is_running = self._part(step), False
         for block in range(1, self.most + 1):
-            if not deadline.allows(block):
-                return block - 1
             is_new = not self.policy.recorder.recorded_versions(step, block)
-            if is_new and not is_warm and self._warms:
-                task.rename(f"{step.name}: warming up")
-                self._warm_up(step, versions, deadline, part)
-                is_warm = True
+            if not is_running:
+                if not deadline.allows(block):
+                    return
+                if is_new and self._warms:
+                    task.rename(f"{step.name}: warming up")
+                    self._warm_up(step, versions, deadline, part)
+                is_running = is_new
             task.rename(f"{step.name}, block {block} of {self._most_in_words}")
-            started = time.monotonic()
-            self._measure_block(block, step, versions, part)
-            if is_new:
-                deadline.take(time.monotonic() - started)
-            decides = self.request.until_decided and block >= self.least
-            if decides and not self.policy.verdicts.open_steps([step.name], block):
-                return block
-        return self.most
+            if self._measure_block(block, step, versions, part, deadline, task):
+                return
 
     @property
     def _warms(self) -> bool:
@@ -128,31 +121,58 @@ class Blocks:
         return f"at most {self.most}" if self.request.until_decided else f"{self.most}"
 
     def _measure_block(
-        self, block: int, step: Step, versions: Sequence[MeasuredVersion], part: int | None
-    ) -> None:
-        """Measure slices in the order A B B A, so that the base is measured first and last."""
-        profile = self.request.profile
+        self,
+        block: int,
+        step: Step,
+        versions: Sequence[MeasuredVersion],
+        part: int | None,
+        deadline: Deadline,
+        task: ProgressTask,
+    ) -> bool:
+        """Measure slices in the order A B B A, so that the base is measured first and last.
+
+        Return whether the step ends with this block: after its slices, and before it is recorded, so that the
+        reset is recorded with it.
+        """
+        profile, began = self.request.profile, time.monotonic()
+        ended: list[bool] = []
 
         def measure(active: Sequence[MeasuredVersion]) -> MeasuredRound:
+            def ends(measurements: Sequence[Measurement]) -> bool:
+                deadline.take(time.monotonic() - began)
+                ended.append(self._is_last(block, step, active, measurements, deadline))
+                if ended[-1] and not step.reads_only:
+                    task.rename(f"{step.name}: reset")
+                return ended[-1]
+
             order = (*range(len(active)), *reversed(range(len(active)))) * profile.turns_per_block
             done = (block - 1 + self._warms) * (part or 0)
             share = Share(Schedule(profile.slice_seconds, order), block, part, done, profile.limit_seconds)
-            is_last, profiles = block == self.most, block == self.least
             return self.measurement.on_running_servers(
-                active, step, share, is_last=is_last, profiles=profiles
+                active, step, share, ends=ends, profiles=block == self.least
             )
 
         self.policy.carry_out(block, step, versions, measure, servers_stay_up=True)
+        if ended:
+            return ended[-1]
+        # It is recorded already, or there is no server left.
+        return self._decides(block) and not self.policy.verdicts.open_steps([step.name], block)
 
-    def _rest(self, step: Step, last: int, versions: Sequence[MeasuredVersion]) -> None:
-        """Reset the servers after a step of which nobody knew which block would be its last one."""
-        while active := [version for version in versions if version.exclusion_reason(step.name) is None]:
-            try:
-                warnings = self.measurement.bring_to_rest(active, step, last)
-            except ServerDiedError as error:
-                failed = active if error.place is None else [active[error.place]]
-                self.policy.exclude(failed, step, last + 1, error)
-                continue
-            for warning in warnings:
-                self.progress.note(f"{step.name}: {warning}")
-            return
+    def _decides(self, block: int) -> bool:
+        """Return whether a step may be decided by a block."""
+        return self.request.until_decided and block >= self.least
+
+    def _is_last(
+        self,
+        block: int,
+        step: Step,
+        active: Sequence[MeasuredVersion],
+        measurements: Sequence[Measurement],
+        deadline: Deadline,
+    ) -> bool:
+        """Return whether a step ends with a block of which everything but the reset is known."""
+        if block == self.most:
+            return True
+        if self._decides(block) and self.policy.is_decided_by(block, step, active, measurements):
+            return True
+        return not deadline.allows(block + 1)

@@ -84,7 +84,7 @@ class FakeServer:
         return {}
 
     def debt(self) -> Mapping[str, float]:
-        return {}
+        return {"debt_dead_tuples": 7.0}
 
     def open_client_states(self) -> contextlib.AbstractContextManager[ClientStates]:
         return contextlib.nullcontext(ClientStates(dict))
@@ -235,6 +235,30 @@ def test_without_a_reset(fakes: Fakes) -> None:
     measured = fakes.run(resets=False)
     assert not any(call.startswith("reset") for call in fakes.calls)
     assert all("reset_seconds" not in of_server.values and not of_server.warnings for of_server in measured)
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_round_that_may_be_the_last_one_is_reset_once_that_is_known(fakes: Fakes, is_last: bool) -> None:
+    asked: list[Sequence[Measurement]] = []
+
+    def ends(measured: Sequence[Measurement]) -> bool:
+        fakes.calls.append("asked")
+        asked.append(measured)
+        return is_last
+
+    measured = run_slices(fakes.servers, fakes.generator, STEP, SHARE, 7.0, ends=ends)
+    after = fakes.calls[fakes.calls.index("asked") + 1 :]
+    assert after == (["reset 17.11", "reset 18.6", "sleep 7"] if is_last else [])
+    assert ["qps" in values and "reset_seconds" not in values for values in map(_values, *asked)] == [
+        True
+    ] * 2
+    of_reset = {"reset_seconds", "debt_dead_tuples"}
+    assert [of_reset <= values.keys() for values in map(_values, measured)] == [is_last] * 2
+    assert [of_reset.isdisjoint(values) for values in map(_values, measured)] == [not is_last] * 2
+
+
+def _values(measured: Measurement) -> Mapping[str, float]:
+    return measured.values
 
 
 def test_a_reset_that_could_not_be_finished_is_a_warning_of_its_server(fakes: Fakes) -> None:

@@ -28,6 +28,15 @@ def test_long_mode_keeps_the_servers_up_and_measures_the_base_first_and_last(
     ]
 
 
+def blocks_with_a_reset(journal: Journal) -> list[tuple[str, int]]:
+    """Version and step, with the number of the block, of all runs that have the seconds of a reset."""
+    return [
+        (f"{record.build.release} {record.step}", record.repetition)
+        for record in journal.records
+        if record.measurement is not None and "reset_seconds" in record.measurement.values
+    ]
+
+
 def test_a_server_that_dies_in_long_mode_is_out_of_the_session(journal: Journal) -> None:
     journal.dies_in = {"18.6 update-index": 1}
     carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=30.0)
@@ -43,6 +52,20 @@ def test_long_mode_ends_a_step_that_is_decided_and_resets_its_servers_then(journ
     resets = [place for place, line in enumerate(journal.lines) if line == "reset 18.6"][1:]
     runs = [place for place, line in enumerate(journal.lines) if line.startswith("run")]
     assert [sum(run < reset for run in runs) for reset in resets] == [3, 6]
+    assert {number for _, number in blocks_with_a_reset(journal)} == {3}
+    assert len(blocks_with_a_reset(journal)) == len(STEPS) * 2
+
+
+def test_the_reset_after_a_step_that_runs_out_of_time_is_recorded(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SequentialVerdicts, "open_steps", lambda self, steps, number: list(steps))
+    monkeypatch.setattr(Deadline, "allows", lambda self, number: number <= 4)
+    carry_out(journal, (OLD, NEW), 3, mode=Mode.LONG, seconds=100.0, until_decided=True)
+    assert blocks_with_a_reset(journal) == [
+        (f"{built.release} {step.name}", 4) for step in STEPS for built in (OLD, NEW)
+    ]
+    assert [len(journal.rounds_of("18.6", step.name)) for step in STEPS] == [4, 4]
 
 
 def test_long_mode_measures_an_open_step_for_its_seconds_at_most(
