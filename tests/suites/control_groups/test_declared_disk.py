@@ -63,14 +63,18 @@ def writes_per_second(server: InnodbServer) -> float:
 
 
 def require_declared(server: InnodbServer) -> None:
-    """Fail if a server ever writes more often than declared, or never as often.
+    """Fail unless a server soon writes as often as declared, neither more nor less.
 
-    What else goes on at the disk, such as other tests, may keep it from its share for some seconds.
+    The kernel counts a write when it is submitted: a batch of pages that waits in its queue at the end of a
+    window is in the figure of that window and lacks in the next. Other work on the disk, such as other
+    tests, may keep the server from its share. Without the limit all windows have twice as many and more.
     """
     seen: list[float] = []
-    while len(seen) < WINDOWS and max(seen, default=0.0) < 0.85 * IOPS:
+    while len(seen) < WINDOWS:
         seen.append(writes_per_second(server))
-    assert 0.85 * IOPS <= max(seen) <= 1.15 * IOPS, seen
+        if 0.85 * IOPS <= seen[-1] <= 1.15 * IOPS:
+            return
+    pytest.fail(f"writes per second: {seen}, declared: {IOPS}")
 
 
 def test_commits_get_the_declared_writes_once_data_are_loaded(disk_folder: Path, mysql_9: Build) -> None:
