@@ -185,9 +185,9 @@ def _overhead(contender: ContenderComparison) -> Iterator[str]:
     """Return the overhead of each step of a pair, with its interval, in one line."""
     texts = []
     for overhead in overheads(contender):
-        text = f"{overhead.step} {100 * overhead.value:.1f} %"
+        text = f"{overhead.step} {100 * overhead.value:+.1f} %"
         if overhead.low is not None and overhead.high is not None:
-            text += f" ({100 * overhead.low:.1f} to {100 * overhead.high:.1f} %)"
+            text += f" ({100 * overhead.low:+.1f} to {100 * overhead.high:+.1f})"
         texts.append(text)
     if texts:
         yield f"overhead, 1 - new/base: {', '.join(texts)}"

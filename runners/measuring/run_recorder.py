@@ -18,6 +18,7 @@ from suites.metric_names import PRIMARY
 from suites.metrics import METRICS
 
 _FIGURES = re.compile(r"[0-9(:]")
+_NUMBERS = re.compile(r"[0-9][0-9.,]*")
 
 DISTURBED = "disturbed: "
 """How the warning of a run begins whose round was disturbed."""
@@ -49,7 +50,7 @@ class RunRecorder:
     """The rounds of steps that are stored, those of the interrupted session included."""
 
     _told: set[str] = field(default_factory=set, init=False)
-    """What disturbs rounds, and was told."""
+    """What disturbs rounds or was warned of, and was told."""
 
     disturbances: list[str] = field(default_factory=list)
     """Why each recorded round is disturbed; empty for those that are not."""
@@ -99,7 +100,7 @@ class RunRecorder:
             warned = replace(possible, warnings=[*possible.warnings, *disturbed])
             records.append(self._run_record(version, step, number, warned, started, None))
             for warning in possible.warnings:
-                self.progress.note(f"{version.name} {step.name} (round {number}): {warning}")
+                self._tell_warning(f"{version.name} {step.name}", number, warning)
         # In one transaction: a round with only some of its versions could be neither used nor measured again.
         self.store.record_runs(self.session, records)
         self.rounds += 1
@@ -118,6 +119,13 @@ class RunRecorder:
         if kinds:
             self._told |= kinds
             self.progress.note(f"{which} {what}: {'; '.join(reasons)}; later rounds like it are not told")
+
+    def _tell_warning(self, which: str, number: int, warning: str) -> None:
+        """Note a warning of a run, once for all rounds where only its figures differ: the history has all."""
+        kind = f"{which}: {_NUMBERS.sub('', warning)}"
+        if kind not in self._told:
+            self._told.add(kind)
+            self.progress.note(f"{which} (round {number}): {warning}; later rounds like it are not told")
 
     def record_plans(self, version: MeasuredVersion) -> None:
         """Store the plans of a version with the session."""

@@ -1,6 +1,7 @@
 """The last line of a comparison: what is open, how long it takes, and a command that can be copied."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,15 @@ def test_rounds_that_would_take_a_day_are_no_advice(store: Store) -> None:
     told = closing(contender, {"insert": 3600.0})
     assert told.startswith("undecided in 1 of 1 step; rounds as noisy as these would take about ")
     assert told.endswith("tidemark check")
+
+
+def test_no_more_rounds_are_advised_than_are_measured(store: Store) -> None:
+    contender = replace(compared(store, [0.97, 1.02, 0.99, 1.04]), looks=(3, 4))
+    told = closing(contender, {"insert": 30.0}, again=lambda minutes: f"./tidemark again {minutes}")
+    sentence, _, line = told.partition(" what makes them so: ")
+    assert sentence == "undecided in 1 of 1 step after 4 rounds, the most that are measured;"
+    assert line.endswith("tidemark check")
+    assert " more: " in closing(contender, {"insert": 30.0}), "a new session may be measured"
 
 
 def test_a_verdict_that_is_decided_leaves_open_what_may_be_worse(store: Store) -> None:

@@ -120,8 +120,10 @@ def _open(
         for name, rounds in feasible.items()
     )
     head = f"undecided in {len(still_open)} of {counted(len(contender.steps), 'step')}"
+    why = f"what makes them so: {command(['./tidemark', 'check'])}"
+    if again and most is not None and all(rounds >= most for rounds in pairs.values()):
+        return f"{head} after {most} rounds, the most that are measured; {why}"
     if total > MAX_HOURS * 3600:
-        why = f"what makes them so: {command(['./tidemark', 'check'])}"
         return f"{head}; rounds as noisy as these would take about {in_words(total)} more; {why}"
     hard = [name for name, rounds in needed.items() if most is not None and rounds > most]
     if hard:

@@ -1,5 +1,7 @@
 """What a round keeps of values that cannot be."""
 
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 from build.progress import Silent
@@ -41,4 +43,21 @@ def test_what_disturbs_rounds_is_told_once() -> None:
     assert shown.notes == [
         "update-inlist, round 1 is measured again: other processes used 40.0 % of a core; "
         "later rounds like it are not told"
+    ]
+
+
+def test_a_warning_is_told_once_however_its_figures_differ() -> None:
+    suite, shown = load_suite("write-heavy"), Silent()
+    store: Any = Journal()
+    request = Request((parse_version("postgres@18.6"),), suite, "smoke", suite.steps, 3)
+    recorder = RunRecorder(request, store, 1, shown)
+    build = SimpleNamespace(version=request.versions[0], release="18.6")
+    version: Any = SimpleNamespace(name="postgres@18.6", build=build, settings={})
+    for number, step, dead in ((1, 0, "80,736"), (2, 0, "81552"), (1, 1, "7")):
+        measured = Measurement({"qps": 1000.0}, (1.0,), [f"not reset: {dead} dead tuples are left"])
+        recorder.record_round(suite.steps[step], number, [version], [measured], [], datetime.now(UTC))
+    told = "dead tuples are left; later rounds like it are not told"
+    assert shown.notes == [
+        f"postgres@18.6 update-inlist (round 1): not reset: 80,736 {told}",
+        f"postgres@18.6 {suite.steps[1].name} (round 1): not reset: 7 {told}",
     ]

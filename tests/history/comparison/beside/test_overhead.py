@@ -30,7 +30,7 @@ def said(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def test_the_overhead_of_a_pair(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(recorded, capsys, BASE, POOLED)
-    assert "overhead, 1 - new/base: insert 10.0 % (" in text
+    assert "overhead, 1 - new/base: insert +10.0 % (" in text
     assert "postgres@18.6#pooled: beside pgbouncer" in text
     assert "every difference is noise" not in text
     assert "overhead, 1 - new/base: insert -11.1 % (" in said(recorded, capsys, POOLED, BASE)
