@@ -8,6 +8,8 @@ from typing import Any
 from benchmarks.kinds.catalogue import Attempt
 from history.comparison.finding import Bearing
 from history.comparison.verdict import Verdict
+from history.numbers import signed_percent
+from suites.metrics import label_of
 
 WORSE = 1
 """The exit code of compare and try for a step that is worse."""
@@ -39,7 +41,7 @@ class ToldDifference:
 
 
 def told_worse(comparison: Mapping[str, Any]) -> Iterator[ToldDifference]:
-    """Yield the regressions and the findings for the worse of a comparison in JSON.
+    """Yield the regressions, what explains them, and the findings for the worse of a comparison in JSON.
 
     What else is told of a step that is worse, such as another plan, says why, and counts as well.
     """
@@ -47,6 +49,9 @@ def told_worse(comparison: Mapping[str, Any]) -> Iterator[ToldDifference]:
         for step in contender["steps"]:
             if step["verdict"] == Verdict.REGRESSION:
                 yield ToldDifference(step["step"], comparison["metric"], str(Verdict.REGRESSION))
+                for metric in (step["query_time"] or {"explained": ()})["explained"]:
+                    grown = signed_percent(step["metrics"][metric]["ratio"] - 1)
+                    yield ToldDifference(step["step"], metric, f"{label_of(metric)} {grown} explains")
             bearings = {finding["bearing"] for finding in step["findings"]}
             is_worse = step["verdict"] == Verdict.REGRESSION or Bearing.WORSE in bearings
             for finding in step["findings"]:

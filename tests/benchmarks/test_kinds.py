@@ -35,7 +35,7 @@ from history.rendering.json_text import render_json
 from history.store.records import SessionStatus
 from runners import cli
 from runners.commands.run import request_of
-from tests.history.handmade import record_steps, session_start
+from tests.history.handmade import record_steps, run_record, session_start
 
 BASE, *CONTENDERS = map(str, NAMES)
 MORE_LOG = ToldDifference("insert", "wal_bytes_per_op", "WAL or redo +41.0 % (+38.2 to +44.1)")
@@ -132,6 +132,22 @@ def test_regressions_are_read_from_json(tmp_path: Path) -> None:
     told = list(told_worse(json.loads(render_json(comparison))))
     assert ToldDifference("insert", "qps", "regression") in told
     assert all(difference.step == "insert" for difference in told)
+
+
+def test_what_explains_a_regression_is_read_with_its_words(tmp_path: Path) -> None:
+    slower = {BASE: [1000.0, 1001, 1002], CONTENDERS[0]: [500.0, 501, 502]}
+    with open_store(tmp_path / "history.db") as store:
+        session = store.start_session(session_start())
+        for version, rates in slower.items():
+            for number, rate in enumerate(rates, start=1):
+                values = {"qps": rate, "server_cpu_us_per_op": 6e5 / rate}
+                store.record_run(session, run_record(values, version=version, repetition=number))
+        store.finish_session(session, SessionStatus.FINISHED)
+        comparison = compare(store, NAMES[0], NAMES[1:2], CompareOptions())
+    told = list(told_worse(json.loads(render_json(comparison))))
+    explained = ToldDifference("insert", "server_cpu_us_per_op", "server CPU +100 % explains")
+    assert explained in told
+    assert explained.is_printed("insert: time per query +100 %: server CPU +100 %\nexplains 60 of 100 %")
 
 
 # --- results that are kept
