@@ -7,7 +7,8 @@
         └── TrackerRefusedError        trying again is no use until a person changes something
             └── IssueRefusedError      about one issue: others may be delivered
                 ├── IssueDeletedError  somebody deleted the issue
-                └── LabelsRefusedError the issue may be opened without its labels
+                ├── LabelsRefusedError the issue may be opened without its labels
+                └── AssigneesRefusedError  nobody else is assigned; the issue is as it was
 
 Delivery knows nothing else of trackers. Another tracker is a module in `runners/alerting/trackers/`.
 """
@@ -40,6 +41,9 @@ class Issue:
 
     state: IssueState
     labels: tuple[str, ...]
+    assignees: tuple[str, ...] = ()
+    """The accounts to which it is assigned."""
+
     author: str = ""
     """The account that opened it; empty when the tracker does not say."""
 
@@ -60,8 +64,10 @@ class Issue:
 
     def is_as(self, other: "Issue") -> bool:
         """Whether nobody has changed what an edit could overwrite."""
-        ours = (self.title, self.body, self.state, self.labels, self.moved_to)
-        return ours == (other.title, other.body, other.state, other.labels, other.moved_to)
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("title", "body", "state", "labels", "assignees", "moved_to")
+        )
 
 
 @dataclass(frozen=True)
@@ -74,10 +80,13 @@ class IssueEdit:
     closed_as: ClosedAs = ClosedAs.COMPLETED
     """Why, if it is to be closed."""
 
+    assignees: tuple[str, ...] | None = None
+    """The accounts to which it is to be assigned, instead of all others. Delivery names one at most."""
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing is to be changed."""
-        return self.title is None and self.body is None and self.state is None
+        return self.title is None and self.body is None and self.state is None and self.assignees is None
 
 
 class Tracker(Protocol):
@@ -115,6 +124,9 @@ class Tracker(Protocol):
         Raises IssueChangedError when a person has changed it since it was read. What a person writes within
         the time of one request can still be overwritten, unless the tracker compares and edits in one.
         Never edits an issue of another repository.
+
+        Raises AssigneesRefusedError when it cannot be assigned to these accounts: nothing is changed then. A
+        tracker that leaves them out without an error returns an issue without them.
         """
 
     def remove_label(self, issue: Issue, label: str) -> None:
@@ -166,6 +178,10 @@ class IssueDeletedError(IssueRefusedError):
 
 class LabelsRefusedError(IssueRefusedError):
     """The issue was not opened because of its labels."""
+
+
+class AssigneesRefusedError(IssueRefusedError):
+    """The issue was not edited because of the accounts to which it was to be assigned."""
 
 
 class MissingTokenError(TrackerError):

@@ -21,6 +21,7 @@ from runners.alerting.github_errors import (
 )
 from runners.alerting.tokens import CREDENTIAL, STORE, token
 from runners.alerting.tracker import (
+    AssigneesRefusedError,
     Issue,
     IssueChangedError,
     IssueDeletedError,
@@ -67,6 +68,7 @@ class _IssueAnswer(BaseModel):
     body: str | None = None
     state: IssueState
     labels: tuple[_Label | str, ...] = ()
+    assignees: tuple[_Account, ...] | None = None
     user: _Account | None = None
     closed_by: _Account | None = None
     closed_at: AwareDatetime | None = None
@@ -239,7 +241,7 @@ class GitHubTracker:
             present = self.read(issue.number)
             if not present.is_as(issue):
                 raise IssueChangedError(present, where=self.repository)
-            sent: dict[str, str] = {}
+            sent: dict[str, Any] = {}
             if edit.title is not None:
                 sent["title"] = edit.title
             if edit.body is not None:
@@ -247,7 +249,15 @@ class GitHubTracker:
             if edit.state is not None:
                 closes = edit.state is IssueState.CLOSED
                 sent |= {"state": edit.state, "state_reason": edit.closed_as if closes else "reopened"}
-            return self._issue(self._send("PATCH", f"/{issue.number}", where, sent), where, issue.number)[0]
+            if edit.assignees is not None:
+                sent["assignees"] = list(edit.assignees)
+            try:
+                data = self._send("PATCH", f"/{issue.number}", where, sent)
+            except GitHubRefusedError as error:
+                if edit.assignees and error.status == 422 and "assignee" in error.message.lower():
+                    raise AssigneesRefusedError(error.what, where=error.where, hint=error.hint) from None
+                raise
+            return self._issue(data, where, issue.number)[0]
 
     def remove_label(self, issue: Issue, label: str) -> None:
         """Take a label from an issue."""
@@ -322,6 +332,7 @@ class GitHubTracker:
             answer.body or "",
             answer.state,
             tuple(label if isinstance(label, str) else label.name for label in answer.labels),
+            tuple(account.login for account in answer.assignees or ()),
             author=answer.user.login if answer.user else "",
             closed_by=answer.closed_by.login if answer.closed_by else "",
             closed_as=_closed_as(answer),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.runners.alerting import description
+from tests.runners.alerting.github_runs import workflow_answer
 
 REPOSITORY = "example/alerts"
 OTHER = "somebody/else"
@@ -99,6 +100,8 @@ class GitHub:
         self.is_archived = False
         """Whether a person archived the repository, which can be read only."""
         self.refused_labels: set[str] = set()
+        self.assignable: set[str] = {PERSON}
+        """The accounts to which an issue can be assigned."""
         self.permissions: dict[str, bool] = {"admin": False, "push": True, "triage": True, "pull": True}
         """Of the token's account in the repository."""
         self.headers: dict[str, str] = {}
@@ -134,20 +137,9 @@ class GitHub:
             self.violations += problems
             return Answer(422, {"message": "Validation Failed", "errors": problems})
         if "/actions/" in path:
-            return self._workflow(values, parse_qs(parts.query))
+            listed = workflow_answer(self.workflow_runs, values, parse_qs(parts.query))
+            return NOT_FOUND if listed is None else Answer(200, listed)
         return self._act(method, values, parse_qs(parts.query), body)
-
-    def _workflow(self, values: dict[str, str], query: Any) -> Answer:
-        """A page of runs or of the jobs of one."""
-        name, listed = "workflow_runs", self.workflow_runs
-        if "run_id" in values:
-            (run,) = (found for found in self.workflow_runs if found["id"] == int(values["run_id"]))
-            name, listed = "jobs", run["jobs"]
-        elif values["workflow_id"] != "nightly.yml":
-            return NOT_FOUND
-        page, size = int(query.get("page", ["1"])[0]), int(query.get("per_page", ["30"])[0])
-        shown = [{key: entry[key] for key in entry if key != "jobs"} for entry in listed]
-        return Answer(200, {"total_count": len(listed), name: shown[(page - 1) * size : page * size]})
 
     # --- addresses
 
@@ -227,6 +219,10 @@ class GitHub:
         if method == "DELETE":
             return self._take_label(issue, unquote(values["name"]))
         if method == "PATCH":
+            unknown = [name for name in body.get("assignees", ()) if name not in self.assignable]
+            if unknown:
+                errors = [{"resource": "Issue", "field": "assignees", "code": "invalid", "value": unknown}]
+                return Answer(422, {"message": "Validation Failed", "errors": errors})
             self.edits.append(body)
             self._edit(issue, body)
             if self.after_edits:
@@ -255,7 +251,9 @@ class GitHub:
             issue["closed_by"] = {"login": BOT} if closes else None
             issue["closed_at"] = self.moment() if closes else None
             issue["state_reason"] = (reason or "completed") if closes else "reopened"
-        issue |= {name: body[name] for name in body if name != "state_reason"}
+        issue |= {name: body[name] for name in body if name not in ("state_reason", "assignees")}
+        if "assignees" in body:
+            issue["assignees"] = [{"login": name} for name in body["assignees"]]
         issue["updated_at"] = self.moment()
 
     def _create(self, body: Any) -> Answer:
@@ -278,6 +276,7 @@ class GitHub:
             "body": body.get("body"),
             "state": "open",
             "labels": [{"name": name} for name in names],
+            "assignees": [],
             "user": {"login": author},
             "closed_by": None,
             "closed_at": None,

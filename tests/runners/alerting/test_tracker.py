@@ -69,7 +69,8 @@ class MemoryTracker:
         self._fail()
         title = issue.title if edit.title is None else edit.title
         body = issue.body if edit.body is None else edit.body
-        changed = replace(issue, title=title, body=body, state=edit.state or issue.state)
+        people = issue.assignees if edit.assignees is None else edit.assignees
+        changed = replace(issue, title=title, body=body, state=edit.state or issue.state, assignees=people)
         self.issues[issue.number] = changed
         return changed
 
