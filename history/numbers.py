@@ -5,6 +5,9 @@ from history.stats.estimators import Interval
 DASH = "–"
 """The text for a missing number."""
 
+MANY_TIMES = 10
+"""The ratio from which on a change is told as times, and not in per cent."""
+
 
 def two_decimals(value: float | None) -> str:
     """Return a ratio with two decimals."""
@@ -50,8 +53,17 @@ def percents(ratio: float) -> str:
 
 
 def change_text(ratio: float, low: float, high: float) -> str:
-    """Return a ratio as a change, with the bounds of its interval: `-9.1 % (-9.8 to -8.3)`."""
+    """Return a ratio as a change, with the bounds of its interval: `-9.1 % (-9.8 to -8.3)`.
+
+    From MANY_TIMES on it is no change of a size but another size: `2,543 times (1,875 to 3,450)`.
+    """
+    if ratio >= MANY_TIMES:
+        return f"{_times(ratio)} times ({_times(low)} to {_times(high)})"
     return f"{percents(ratio)} % ({percents(low)} to {percents(high)})"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
 def percent_bounds(interval: Interval) -> str:

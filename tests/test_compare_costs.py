@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import compare as program
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
-from history.comparison.explanation import Variation, imported_stand_ins
+from history.comparison.explanation import Variation, imported_stand_ins, unknown_costs
 from history.comparison.options import CompareOptions
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict
@@ -158,6 +158,14 @@ def test_a_cost_without_a_size_is_named_where_cpu_does_not_explain(tmp_path: Pat
         "delete: time per query +47 %: with context switches up; "
         "not known whether it is due to client CPU Ratios"
     ) in text
+
+
+def test_zero_on_both_sides_is_no_doubt(tmp_path: Path) -> None:
+    (step,) = compared(tmp_path, FREE, STALLED).contenders[0].steps
+    (read,) = [judged for judged in step.beside if judged.metric == "server_read_kb_per_op"]
+    few = replace(read, change=MetricChange.UNKNOWN)
+    assert unknown_costs(None, [few], None) == ()
+    assert unknown_costs(None, [replace(few, contender=13.0)], None)
 
 
 def test_reads_of_next_to_nothing_are_no_doubt(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def unknown_costs(
         judged
         for judged in beside
         if is_cost(judged.metric) and judged.pairs and judged.change is MetricChange.UNKNOWN
+        if judged.base or judged.contender  # zero on both sides explains nothing
         if time is None or not costs or judged.metric in CPU_COSTS
     )
 
