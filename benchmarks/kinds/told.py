@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.kinds.catalogue import Attempt
 from history.comparison.finding import Bearing
+from history.comparison.query_time import OF_CPU
 from history.comparison.verdict import Verdict
 from history.numbers import signed_percent
 from suites.metrics import label_of
@@ -49,14 +50,23 @@ def told_worse(comparison: Mapping[str, Any]) -> Iterator[ToldDifference]:
         for step in contender["steps"]:
             if step["verdict"] == Verdict.REGRESSION:
                 yield ToldDifference(step["step"], comparison["metric"], str(Verdict.REGRESSION))
-                for metric in (step["query_time"] or {"explained": ()})["explained"]:
-                    grown = signed_percent(step["metrics"][metric]["ratio"] - 1)
-                    yield ToldDifference(step["step"], metric, f"{label_of(metric)} {grown} explains")
+                yield from _explanations(step)
             bearings = {finding["bearing"] for finding in step["findings"]}
             is_worse = step["verdict"] == Verdict.REGRESSION or Bearing.WORSE in bearings
             for finding in step["findings"]:
                 if finding["bearing"] == Bearing.WORSE or (is_worse and finding["bearing"] == Bearing.TOLD):
                     yield ToldDifference(step["step"], finding["metric"], finding["text"])
+
+
+def _explanations(step: Mapping[str, Any]) -> Iterator[ToldDifference]:
+    """Yield the costs that are told beside a regression because they certainly rose as well."""
+    explained = (step["query_time"] or {"explained": ()})["explained"]
+    for metric in explained:
+        grown = signed_percent(step["metrics"][metric]["ratio"] - 1)
+        yield ToldDifference(step["step"], metric, f"{label_of(metric)} {grown} explains")
+    others = [metric for metric in step["explained_by"] or () if metric not in OF_CPU]
+    for metric in others if step["query_time"] else ():
+        yield ToldDifference(step["step"], metric, f"with {', '.join(map(label_of, others))} up")
 
 
 def missed(attempt: Attempt, exit_code: int, printed: str, told: Sequence[ToldDifference]) -> str:

@@ -20,6 +20,9 @@ CPU_COSTS: Mapping[str, tuple[str, ...]] = {
 """CPU time per query -> the metrics that tell its growth, the first one that moved. Counts tell a growth that
 the noise of times hides."""
 
+OF_CPU = frozenset(metric for told_by in CPU_COSTS.values() for metric in told_by)
+"""The metrics whose growth explains a share of the time of a query."""
+
 
 @dataclass(frozen=True)
 class QueryTime:

@@ -14,7 +14,7 @@ from history.comparison.findings.moved_metrics import SOURCE as METRICS_MOVED
 from history.comparison.findings.plans import changed_plans
 from history.comparison.findings.unknown_metrics import may_be_worse, unknown_metrics
 from history.comparison.pairs import Failure
-from history.comparison.query_time import CPU_COSTS, QueryTime
+from history.comparison.query_time import OF_CPU, QueryTime
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.rounds.steadiness import SOURCE as STEADINESS
 from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
@@ -253,8 +253,7 @@ def _explained_parts(time: QueryTime) -> list[str]:
 
 def _without_size(step: StepComparison, time: QueryTime) -> Iterator[str]:
     """Yield the costs that moved as the time of a query did, of which no share of it is known."""
-    of_cpu = {metric for told_by in CPU_COSTS.values() for metric in told_by}
-    others = [label_of(metric) for metric in step.explained_by or () if metric not in of_cpu]
+    others = [label_of(metric) for metric in step.explained_by or () if metric not in OF_CPU]
     if others:
         yield f"with {', '.join(others)} {'up' if time.longer > 0 else 'down'}"
 

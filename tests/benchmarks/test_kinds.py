@@ -136,11 +136,16 @@ def test_regressions_are_read_from_json(tmp_path: Path) -> None:
 
 def test_what_explains_a_regression_is_read_with_its_words(tmp_path: Path) -> None:
     slower = {BASE: [1000.0, 1001, 1002], CONTENDERS[0]: [500.0, 501, 502]}
+    read = dict(zip(slower, (2.0, 9.0), strict=True))
     with open_store(tmp_path / "history.db") as store:
         session = store.start_session(session_start())
         for version, rates in slower.items():
             for number, rate in enumerate(rates, start=1):
-                values = {"qps": rate, "server_cpu_us_per_op": 6e5 / rate}
+                values = {
+                    "qps": rate,
+                    "server_cpu_us_per_op": 6e5 / rate,
+                    "server_read_kb_per_op": read[version] + number / 1000,
+                }
                 store.record_run(session, run_record(values, version=version, repetition=number))
         store.finish_session(session, SessionStatus.FINISHED)
         comparison = compare(store, NAMES[0], NAMES[1:2], CompareOptions())
@@ -148,6 +153,7 @@ def test_what_explains_a_regression_is_read_with_its_words(tmp_path: Path) -> No
     explained = ToldDifference("insert", "server_cpu_us_per_op", "server CPU +100 % explains")
     assert explained in told
     assert explained.is_printed("insert: time per query +100 %: server CPU +100 %\nexplains 60 of 100 %")
+    assert ToldDifference("insert", "server_read_kb_per_op", "with read up") in told
 
 
 # --- results that are kept
