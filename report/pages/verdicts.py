@@ -112,7 +112,7 @@ def table_beside(contender: ContenderComparison, metric: str) -> h.Node:
 def findings(contender: ContenderComparison, cleared: Callable[[str], str]) -> h.Node:
     """Return what is certain beside the verdicts, what is unknown, and the domain; `cleared` hides names of
     boxes."""
-    lines = [*findings_lines(contender.steps), *unknown_lines(contender)]
+    lines = [*findings_lines(contender.steps), *unknown_lines(contender, costs=True)]
     domain = domain_of(contender)
     return [
         section("Beside the verdicts", bullets(typeset(cleared(line)) for line in lines)) if lines else None,

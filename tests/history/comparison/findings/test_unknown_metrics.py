@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from history.comparison.findings.unknown_metrics import COLUMNS, Unknown, may_be_worse, unknown_metrics
 from history.rendering.notes import unknown_lines
 from history.stats.estimators import Interval
+from report.pages.verdicts import findings as page_findings
 from suites.metric import QPS
 from suites.metrics import METRICS, judged_metrics
 from tests.history.comparison.findings.test_moved_metrics import compared
@@ -73,7 +74,7 @@ def test_a_part_is_not_named_beside_its_whole(tmp_path: Path) -> None:
     assert [metric.metric for metric in unknown_metrics(steps)] == ["reset_seconds"]
 
 
-def test_the_option_for_the_others_is_named_where_it_was_not_given(tmp_path: Path) -> None:
+def test_the_option_for_the_others_is_named_where_it_shows_more(tmp_path: Path) -> None:
     names = [
         name for name in judged_metrics() if not METRICS[name].is_counted and METRICS[name].beside_of == QPS
     ]
@@ -82,3 +83,5 @@ def test_the_option_for_the_others_is_named_where_it_was_not_given(tmp_path: Pat
     (line,) = unknown_lines(contender)
     assert line.endswith(" more: --costs")
     assert list(unknown_lines(contender, costs=True)) == [line.removesuffix(": --costs")]
+    page = str(page_findings(contender, str))
+    assert " more</li>" in page, "all metrics are on the page"
