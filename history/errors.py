@@ -19,6 +19,10 @@ class RecordError(HistoryError):
     """The record contradicts the history or its constraints; nothing of it was written."""
 
 
+class NewerSchemaError(HistoryError):
+    """A newer Tidemark has brought the history to a schema that this one does not know."""
+
+
 class LockedError(HistoryError):
     """Another process writes to the history, and did not end in time."""
 

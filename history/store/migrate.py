@@ -9,7 +9,7 @@ from string import Template
 
 from sqlalchemy import Connection, func, insert, inspect, select
 
-from history.errors import RESTORE, HistoryError
+from history.errors import RESTORE, HistoryError, NewerSchemaError
 from history.store.database import Database
 from history.store.schema import schema_migrations
 from history.store.schema_status import MIGRATIONS, stated_schema
@@ -80,17 +80,17 @@ def split_statements(script: str) -> tuple[str, ...]:
 def schema_number(database: Database, supported: int) -> int:
     """Return the number of the last migration that was applied; 0 for an empty database.
 
-    Changes nothing. Raises HistoryError for the database of another program, and for a number above
-    `supported`.
+    Changes nothing. Raises HistoryError for the database of another program, and NewerSchemaError for a
+    number above `supported`.
     """
     number = _readable_number(database)
     if number is None:
         number = _inspected_number(database)
     if number > supported:
-        raise HistoryError(
-            f"the history was written by a newer Tidemark: schema {number}, supported up to {supported}",
+        raise NewerSchemaError(
+            f"this history has schema {number} of a newer Tidemark, and this one knows up to {supported}",
             where=database.where,
-            hint="update this checkout, or name another history",
+            hint="update this box, or name another history",
         )
     return number
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
-from history.errors import HistoryError
+from history.errors import HistoryError, NewerSchemaError
 from history.escaping.markdown import document, md
 from history.open import is_server, open_store
 from history.store.writer import Store
@@ -109,30 +109,40 @@ def _by_history(
 
 
 def _without_history(plan: Plan, this: ThisBox, error: HistoryError, now: datetime) -> int:
-    """Say that the history is away; return 1 when that needs somebody, else 2.
+    """Say that the history cannot be read; return 1 when that needs somebody, else 2.
 
-    Nights go on without it (docs/history.md), for as long as nothing else is wrong: nobody could be told.
+    Nights go on without a server that is away (docs/history.md), for as long as nothing else is wrong:
+    nobody could be told. It comes back by itself; a newer schema is there until this box is updated.
     """
     print("\n".join(this.lines(now)), flush=True)
     away = _away_since(this.home, now)
     is_late = now - away > timedelta(hours=MISSED_HOURS)
-    _complain([f"the history is not reached since {away:%Y-%m-%d %H:%M} UTC: {error}"])
-    if this.state in WELL and not this.disk and not is_late:
+    is_newer = isinstance(error, NewerSchemaError)
+    what = "cannot be read by this version" if is_newer else "is not reached"
+    _complain([f"the history {what} since {away:%Y-%m-%d %H:%M} UTC: {error}"])
+    if this.state in WELL and not this.disk and not is_late and not is_newer:
         return 2
     began = this.found.beat.began_at if this.found.beat else "never"
     text = document(
         [
             md("Box **{}**: {}.", this.box, this.state),
             "",
-            md("Its history is not reached since {:%Y-%m-%d %H:%M} UTC: {}", away, error.what),
+            md("Its history {} since {:%Y-%m-%d %H:%M} UTC: {}", what, away, error.what),
+            *(["", _UNTIL_UPDATED] if is_newer else []),
             "",
             "docs/hardware.md says what to do. The issue is closed when the history is reached again.",
         ]
     )
-    title = f"box {this.box}: its history is not reached since {away:%Y-%m-%d}"
+    title = f"box {this.box}: its history {what} since {away:%Y-%m-%d}"
     alert = DirectAlert(_subject(this), digest(began), title, text)
     _complain(_directly(plan, lambda issues: issues.tell(alert)))
     return 1
+
+
+_UNTIL_UPDATED = md(
+    "Update Tidemark on this box. Until then its watch does not see whether other boxes are silent, and what"
+    " is recorded for a history on a server waits on the box."
+)
 
 
 def _settle(plan: Plan, this: ThisBox, problems: list[str]) -> None:

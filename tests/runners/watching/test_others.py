@@ -155,6 +155,24 @@ def test_a_history_that_is_away_for_an_hour_is_said_and_for_a_day_is_told(
     assert not home.history_away.exists()
 
 
+def test_a_history_of_a_newer_tidemark_is_told_at_once(
+    home: Home, watch: Callable[..., tuple[int, str]], github: GitHub
+) -> None:
+    """The night went well, but nobody but a person updates the box."""
+    night(home, "db1", timedelta(0))
+    with open_store(home.history) as store, store.database.writing() as connection:
+        connection.exec_driver_sql("INSERT INTO schema_migrations VALUES (999, 'future', 'now')")
+    code, said = watch()
+    assert (code, "schema 999 of a newer Tidemark" in said) == (1, True), said
+    (issue,) = github.issues.values()
+    assert issue["title"].startswith("box db1: its history cannot be read by this version since ")
+    assert "Update Tidemark on this box." in issue["body"]
+    with open_store(home.path / "older.db"):
+        pass
+    assert watch("older.db")[0] == 0
+    assert issue["state"] == "closed"
+
+
 def test_a_box_that_needs_somebody_says_so_without_its_history(
     home: Home, watch: Callable[..., tuple[int, str]], github: GitHub
 ) -> None:
