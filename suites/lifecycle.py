@@ -181,7 +181,7 @@ class LocalServer:
         raise NotImplementedError
 
     def counters(self) -> Mapping[str, float]:
-        """Return totals that only grow, keyed by the metric that is their increase per query."""
+        """Return totals that only grow, by the metric that is their increase, of events or per query."""
         with self.open_counters() as read:
             return read()
 

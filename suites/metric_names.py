@@ -55,6 +55,9 @@ FAILED = ("failed_serialisation", "failed_deadlock")
 ERRORS = "errors"
 """The metric of all transactions that failed or were begun again."""
 
+DEADLOCKS = "deadlocks"
+"""The metric of deadlocks that the server counts: not every load generator knows the cause of its errors."""
+
 CAUSES_OF_ERRORS = (*RETRIED, *FAILED)
 """The metrics of which `errors` is the sum where they are recorded."""
 

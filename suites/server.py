@@ -191,7 +191,7 @@ class Server(Protocol):
         """Return the whole effective configuration."""
 
     def counters(self) -> Mapping[str, float]:
-        """Return totals that only grow, keyed by the metric that is their increase per query."""
+        """Return totals that only grow, by the metric that is their increase, of events or per query."""
 
     def open_counters(self) -> AbstractContextManager[Callable[[], Mapping[str, float]]]:
         """Return a context with a function that returns the totals that are read while a load runs.

@@ -30,6 +30,15 @@ def monitor(connection: "Connection[pymysql.cursors.Cursor]") -> Monitor:
     return parsed(str(row[2]))
 
 
+def deadlocks(connection: "Connection[pymysql.cursors.Cursor]") -> float:
+    """Return how many transactions the server has ended because of a deadlock."""
+    counted = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"
+    with connection.cursor() as cursor:
+        cursor.execute(counted)
+        row = cursor.fetchone()
+    return float(str(row[0])) if row is not None else 0.0
+
+
 def bytes_of_page(connection: "Connection[pymysql.cursors.Cursor]") -> int:
     """Return the size of a page of the buffer pool."""
     with connection.cursor() as cursor:

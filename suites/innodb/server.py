@@ -18,14 +18,14 @@ from suites.capabilities import require_auth
 from suites.innodb import activities, log_volume, reset
 from suites.innodb.configuration import TCP_PORT, fill_in, require_accepted
 from suites.innodb.data_directory import require_own_data
-from suites.innodb.monitor import bytes_of_page, monitor
+from suites.innodb.monitor import bytes_of_page, deadlocks, monitor
 from suites.innodb.waits import STATES_PER_SECOND, states_by
 from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer, start_pause
-from suites.metric_names import BUFFER_POOL, FIRST_ANSWER, START
+from suites.metric_names import BUFFER_POOL, DEADLOCKS, FIRST_ANSWER, START
 from suites.processes import (
     as_server_user,
     open_log,
@@ -262,16 +262,14 @@ class InnodbServer(LocalServer):
     @contextlib.contextmanager
     def open_counters(self) -> Iterator[Callable[[], Mapping[str, float]]]:
         """Yield a function that returns the bytes of redo written, and the memory used of the buffer pool."""
-        what = "reading InnoDB's monitor"
-        with self.request(what):
-            connection = self.connect()
-            page_bytes = bytes_of_page(connection)
+        asked = self.request("reading InnoDB's monitor")
+        connection = asked(self.connect)()
+        page_bytes = asked(bytes_of_page)(connection)
         most_used = 0
 
         def read() -> Mapping[str, float]:
             nonlocal most_used
-            with self.request(what):
-                said = monitor(connection)
+            said = asked(monitor)(connection)
             # The memory of a page that becomes free stays that of the process.
             most_used = max(most_used, said.used_pages)
             return {
@@ -290,9 +288,10 @@ class InnodbServer(LocalServer):
             yield asked(asked(activities.activity_reader)(connection))
 
     def counters(self) -> Mapping[str, float]:
-        """Return the bytes of redo and of the binary log, and the pages flushed since the start."""
+        """Return the bytes of redo and of the binary log, the pages flushed and deadlocks since the start."""
         with self.request("reading the counters"), self.connect() as connection:
             return {
+                DEADLOCKS: deadlocks(connection),
                 "wal_bytes_per_op": float(monitor(connection).log_sequence_number),
                 "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
                 "binlog_bytes_per_op": float(sum(log_volume.binlog_sizes(self.data).values())),

@@ -61,3 +61,13 @@ def checkpoint_ended(connection: Connection, lsn: str) -> bool:
     row = connection.execute(query, [lsn]).fetchone()
     assert row is not None
     return bool(row[0])
+
+
+def deadlocks(connection: Connection) -> float:
+    """Return how many transactions the server has ended because of a deadlock. Raises psycopg.Error.
+
+    A backend adds its own at the latest when its client goes.
+    """
+    row = connection.execute("SELECT sum(deadlocks) FROM pg_stat_database").fetchone()
+    assert row is not None
+    return float(row[0] or 0)

@@ -18,9 +18,9 @@ from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer, start_pause
-from suites.metric_names import FIRST_ANSWER, START
+from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.postgres import log_volume, reset, shared_memory
-from suites.postgres.activities import activity_reader, checkpoint_ended
+from suites.postgres.activities import activity_reader, checkpoint_ended, deadlocks
 from suites.postgres.configuration import PORT, port_of, render
 from suites.postgres.connecting import Connection, connect
 from suites.postgres.waits import states_reader
@@ -191,6 +191,14 @@ class PostgresServer(LocalServer):
                     return {"wal_bytes_per_op": float(reset.wal_position(connection))}
 
             yield read
+
+    def counters(self) -> Mapping[str, float]:
+        """Return the bytes of WAL inserted, and the deadlocks of all databases."""
+        with self.connect() as connection, self._request("reading the counters"):
+            return {
+                "wal_bytes_per_op": float(reset.wal_position(connection)),
+                DEADLOCKS: deadlocks(connection),
+            }
 
     @contextlib.contextmanager
     def open_client_states(self) -> Iterator[ClientStates]:

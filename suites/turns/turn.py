@@ -27,6 +27,7 @@ from suites.keys.check import CheckOccasion
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metric_names import STATEMENT_SECONDS
+from suites.metrics import METRICS
 from suites.profiling.profiler import ObserverPair, Profiled
 from suites.profiling.waits import WaitObserver
 from suites.server import ResetError, Server
@@ -161,7 +162,9 @@ class Turn:
         values = dict(load_values(self.load)) | dict(self.meter.per_query(self.load.watched_queries))
         # Both the observed queries and the server's counters include the warm-up.
         queries = max(self.load.watched_queries, self.load.queries)
-        return values | {name: (self._after[name] - total) / queries for name, total in self._before.items()}
+        grown = {name: self._after[name] - total for name, total in self._before.items()}
+        counted = {name: value for name, value in grown.items() if METRICS[name].counted_in}
+        return values | {name: value / queries for name, value in grown.items()} | counted
 
     def _timed(self) -> dict[str, float]:
         return {STATEMENT_SECONDS: self.load.seconds} if self._step.timed else {}

@@ -10,6 +10,7 @@ from suites.metric_names import (
     CAUSES_OF_ERRORS,
     DEAD_ITEMS_LEFT,
     DEAD_TUPLES_LEFT,
+    DEADLOCKS,
     ERRORS,
     FAILED,
     HISTORY_LEFT,
@@ -42,6 +43,7 @@ MAX_STALLED_SHARE = 0.5
 NOUNS: Mapping[str, str] = {
     **dict.fromkeys((ERRORS, *CAUSES_OF_ERRORS), "errors"),
     **dict.fromkeys((*STALL_LIMITS, *TAIL_LIMITS), "slow transactions"),
+    DEADLOCKS: "deadlocks",
     REFUSED: "refusals",
     DEAD_ITEMS_LEFT: "dead rows left in indexes",
     DEAD_TUPLES_LEFT: "dead rows left",
@@ -140,11 +142,11 @@ def few_errors(paired: Sequence[StepPairs]) -> tuple[RareEvents, ...]:
 
 
 def _errors(step: StepPairs) -> Iterator[RareEvents]:
-    """Yield the errors by cause, and all of them together only where no cause was recorded."""
+    """Yield the errors by cause; where none was recorded all of them together, and the server's deadlocks."""
     causes = [name for name in CAUSES_OF_ERRORS if step.rounds(name)]
     slow = (*STALL_LIMITS, *TAIL_LIMITS)
-    others = [name for name in EVENTS if name not in (ERRORS, *CAUSES_OF_ERRORS, *slow)]
-    for name in (*(causes or (ERRORS,)), *others):
+    others = [name for name in EVENTS if name not in (ERRORS, DEADLOCKS, *CAUSES_OF_ERRORS, *slow)]
+    for name in (*(causes or (ERRORS, DEADLOCKS)), *others):
         events = _events(step, name)
         if events is not None:
             yield events

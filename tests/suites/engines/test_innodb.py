@@ -4,11 +4,13 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
+import pymysql
 import pytest
 
 from build.build import Build
@@ -22,7 +24,7 @@ from suites.innodb.activities import log_capacity
 from suites.innodb.reset import ResetLimits
 from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
-from suites.metric_names import BUFFER_POOL
+from suites.metric_names import BUFFER_POOL, DEADLOCKS
 from suites.server import ResetError, ServerError
 from tests.suites.innodb_servers import ROOM, SUITE, load, made, measure, running, step, value
 
@@ -97,6 +99,22 @@ def test_pages_that_the_buffer_pool_takes_in_are_private_memory_that_is_counted_
         grown = after.private[server.pid] - before.private[server.pid]
         assert list(after.private) == [server.pid]
         assert 2_000_000 < pool < grown < pool + 100_000_000
+
+
+def test_deadlocks_are_counted(loaded: InnodbServer) -> None:
+    before = loaded.counters()[DEADLOCKS]
+    lock = "SELECT k FROM tidemark.sbtest1 WHERE id = {} FOR UPDATE"
+    with loaded.connect() as one, loaded.connect() as other, ThreadPoolExecutor() as pool:
+        for connection, number in ((one, 1), (other, 2)):
+            connection.query("BEGIN")
+            connection.query(lock.format(number))
+        waits = pool.submit(one.query, lock.format(2))
+        with suppress(pymysql.err.OperationalError):
+            other.query(lock.format(1))
+        other.query("ROLLBACK")
+        with suppress(pymysql.err.OperationalError):
+            waits.result()
+    assert loaded.counters()[DEADLOCKS] == before + 1
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """A real Postgres server: how it is made, reached and stopped."""
 
+import contextlib
 import os
 import re
 import time
@@ -9,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 
 from build.build import Build
@@ -16,7 +18,7 @@ from suites.accounting.work_curve import TotalsReader
 from suites.capabilities import SettingError
 from suites.engines import require_settings
 from suites.keys.durability import Durability
-from suites.metric_names import FIRST_ANSWER, START
+from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.postgres.configuration import PORT
 from suites.postgres.server import PostgresServer
 from suites.processes import ProcessError, server_account
@@ -150,6 +152,25 @@ def test_a_folder_with_an_apostrophe(server_folder: Path, postgres_18: Build) ->
     folder.mkdir(mode=0o755)
     with running(postgres_18, folder) as server:
         assert value(server, "SHOW unix_socket_directories") == str(folder / "pg")
+
+
+def test_deadlocks_are_counted(living: PostgresServer) -> None:
+    before = living.counters()[DEADLOCKS]
+    lock = "SELECT pg_advisory_xact_lock({})"
+    with living.connect() as one, living.connect() as other, ThreadPoolExecutor() as pool:
+        for connection, number in ((one, 1), (other, 2)):
+            connection.execute("BEGIN")
+            connection.execute(lock.format(number))
+        waits = pool.submit(one.execute, lock.format(2))
+        with contextlib.suppress(psycopg.errors.DeadlockDetected):
+            other.execute(lock.format(1))
+        other.close()
+        with contextlib.suppress(psycopg.errors.DeadlockDetected):
+            waits.result()
+    deadline = time.monotonic() + 20  # a backend adds its own when its client is gone
+    while living.counters()[DEADLOCKS] == before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert living.counters()[DEADLOCKS] == before + 1
 
 
 def test_the_position_in_the_log_advances_with_writes(living: PostgresServer) -> None:

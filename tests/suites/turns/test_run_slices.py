@@ -14,6 +14,7 @@ from suites.control_groups.limits import MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, Share, WorkLimit
 from suites.keys.step import Step
 from suites.measurement import Measurement
+from suites.metric_names import DEADLOCKS
 from suites.metrics import METRICS
 from suites.profiling.perf import Perf
 from suites.profiling.profiler import Profiled, Profiling
@@ -116,7 +117,8 @@ class FakeServer:
 
     def counters(self) -> Mapping[str, float]:
         self._note("counters")
-        return {"wal_bytes_per_op": next(self.totals)}
+        total = next(self.totals)
+        return {"wal_bytes_per_op": total, DEADLOCKS: total}
 
     def reset(self) -> Mapping[str, float]:
         self._note("reset")
@@ -214,6 +216,7 @@ def test_each_server_has_its_own_numbers(fakes: Fakes) -> None:
     assert first.keys() == other.keys() <= METRICS.keys()
     # Divided by the queries that the counters cover: 1000 were counted, 4000 with those that warmed up.
     assert (first["wal_bytes_per_op"], other["wal_bytes_per_op"]) == (50, 12.5)
+    assert first[DEADLOCKS] == other[DEADLOCKS] == 50_000, "events are counted"
     assert "server_cpu_us_per_op" not in first, "the process is nobody's"
     assert first["reset_seconds"] == 0.5
 
