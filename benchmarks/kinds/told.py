@@ -59,11 +59,15 @@ def told_worse(comparison: Mapping[str, Any]) -> Iterator[ToldDifference]:
 
 
 def _explanations(step: Mapping[str, Any]) -> Iterator[ToldDifference]:
-    """Yield the costs that are told beside a regression because they certainly rose as well."""
+    """Yield the costs that are told beside a regression because they certainly rose as well.
+
+    What explains nearly all of it has no words but its cell in the first table, `1.25+`.
+    """
     explained = (step["query_time"] or {"explained": ()})["explained"]
     for metric in explained:
-        grown = signed_percent(step["metrics"][metric]["ratio"] - 1)
-        yield ToldDifference(step["step"], metric, f"{label_of(metric)} {grown} explains")
+        ratio = step["metrics"][metric]["ratio"]
+        yield ToldDifference(step["step"], metric, f"{label_of(metric)} {signed_percent(ratio - 1)} explains")
+        yield ToldDifference(step["step"], metric, f"{ratio:.2f}+")
     others = [metric for metric in step["explained_by"] or () if metric not in OF_CPU]
     for metric in others if step["query_time"] else ():
         yield ToldDifference(step["step"], metric, f"with {', '.join(map(label_of, others))} up")

@@ -153,6 +153,7 @@ def test_what_explains_a_regression_is_read_with_its_words(tmp_path: Path) -> No
     explained = ToldDifference("insert", "server_cpu_us_per_op", "server CPU +100 % explains")
     assert explained in told
     assert explained.is_printed("insert: time per query +100 %: server CPU +100 %\nexplains 60 of 100 %")
+    assert ToldDifference("insert", "server_cpu_us_per_op", "2.00+") in told
     assert ToldDifference("insert", "server_read_kb_per_op", "with read up") in told
 
 
