@@ -40,7 +40,7 @@ _NOTABLE = re.compile(
 )
 """Variables that these programs would obey: whoever sets one is told that it has no effect."""
 
-_OF_WHOLE_PROCESS = re.compile(r"PGSERVICE|PGTZ|PGDATESTYLE|PGGEQO|\w+_TOKEN")
+_OF_WHOLE_PROCESS = re.compile(r"PGSERVICE|PGTZ|PGDATESTYLE|PGGEQO|\w+_TOKEN|TIDEMARK_NOTIFY_\w+")
 
 _set_aside: dict[str, str] = {}
 
@@ -71,7 +71,7 @@ def kept_from_process() -> Iterator[None]:
     """Keep variables out of this process, and of what it starts, that no argument can override.
 
     libpq applies them to every connection, also to measured servers; `caller_value` returns what they were.
-    Tokens are among them: neither git nor a program that it starts needs one.
+    Tokens and URLs of routes are among them: neither git nor a program that it starts needs one.
     """
     names = [name for name in os.environ if _OF_WHOLE_PROCESS.fullmatch(name)]
     _set_aside.update({name: os.environ.pop(name) for name in names})

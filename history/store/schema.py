@@ -117,6 +117,8 @@ alerts = _table(
     " last_error? not_before? created_at updated_at",
 )
 
+notices = _table("notices", integers="id number", texts="subject kind occasion text happened_at waiting?")
+
 bisects = _table("bisects", integers="id machine_id", texts="uid question span change_fingerprint? began_at")
 
 bisect_events = _table(

@@ -195,6 +195,7 @@ _ALL = (
     ),
     _portable(schema.acknowledgements, "change happened_at", Reference("change_id", "changes", ("change",))),
     _portable(schema.alerts, "fingerprint"),
+    _portable(schema.notices, "subject number"),
     _portable(schema.bisects, "uid", Reference("machine_id", "machines", ("machine",))),
     # Sessions by their uid: a bisect can travel while its last session still runs.
     _portable(schema.bisect_events, "bisect number", Reference("bisect_id", "bisects", ("bisect",))),

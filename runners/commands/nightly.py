@@ -35,6 +35,7 @@ from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan, PlanError, find_box, load_plan, plan_history
 from runners.nightly.report import NightReport, comparisons, report
 from runners.nightly.summary import summary
+from runners.nightly.telling import tell_of_night
 from runners.occupancy.pause import PauseError, require_not_paused
 from runners.occupancy.waiting import WAIT_MINUTES, machine_awaited, quiet_machine
 from runners.values import history_of
@@ -125,6 +126,9 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
                 night = _measure(plan, box, home, store, heart, past, waited)
                 heart.end(night.outcome)
                 found = None if arguments.measure else _report(plan, home, store)
+                (found or night).problems.extend(
+                    tell_of_night(plan, home, store, None if past else night, found)
+                )
                 compared = list(comparisons(night, store))
         except BusyError as error:
             _record_skipped(history, box, TaskOutcome.BUSY, error.what)
@@ -158,6 +162,7 @@ def _report_alone(plan: Plan, home: Home) -> int:
         open_to_judge(history, home) as store,
     ):
         found = _report(plan, home, store)
+        found.problems += tell_of_night(plan, home, store, None, found)
     _publish(summary(None, found, [], datetime.now(UTC)), home)
     return _code(None, found)
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from build.home import locate_for_writing
 from runners import jobs
+from runners.alerting.notices.sending import send_test
 from runners.alerting.tracker import TrackerError
 from runners.alerting.tracker_check import send_test_alert
 from runners.alerting.tracker_registry import open_tracker
@@ -20,7 +21,7 @@ from runners.installing.site import Site, require_reachable, site
 from runners.installing.steps import Steps
 from runners.measuring.machine_lock import current_holder
 from runners.nightly.heartbeat import night_elsewhere, process_of, read
-from runners.nightly.plan import find_box, load_plan
+from runners.nightly.plan import Alerts, find_box, load_plan
 from runners.occupancy.pause import begin as begin_pause
 from runners.occupancy.pause import end as end_pause
 from runners.occupancy.pause import interrupt
@@ -120,17 +121,32 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def test_alert(arguments: argparse.Namespace) -> int:
-    """Open an issue and close it again; return 0, or 1 when it lacks its labels. Raises TrackerError."""
+    """Send a message to each route, open an issue and close it again, as far as the plan has them.
+
+    Return 0; 1 when the issue lacks its labels; 2 when a message did not arrive. Raises TrackerError.
+    """
     plan = load_plan(Path(arguments.plan))
-    box = find_box(plan, arguments.box, platform.node())
-    if plan.alerts.repository is None:
+    box, now = find_box(plan, arguments.box, platform.node()), datetime.now(UTC)
+    lost = False
+    for name, error in send_test(plan.notify, box, now).items():
+        lost = lost or error is not None
+        if error is None:
+            print(f"arrived: route {name}", flush=True)
+        else:
+            print(f"tidemark: {error}", file=sys.stderr)
+    if plan.alerts.repository is None and not plan.notify:
         raise TrackerError(
-            "the plan names no repository, so that alerts stay in the history",
+            "the plan names no repository and no route, so that alerts stay in the history",
             where=arguments.plan,
-            hint='add repository = "owner/name" to its [alerts]',
+            hint='add repository = "owner/name" to its [alerts], or a [[notify]]',
         )
-    tracker = open_tracker(plan.alerts.tracker, plan.alerts.repository)
-    sent = send_test_alert(tracker, plan.alerts.labels, box, datetime.now(UTC))
+    code = 0 if plan.alerts.repository is None else _test_issue(plan.alerts, plan.alerts.repository, box, now)
+    return 2 if lost else code
+
+
+def _test_issue(alerts: Alerts, repository: str, box: str, now: datetime) -> int:
+    tracker = open_tracker(alerts.tracker, repository)
+    sent = send_test_alert(tracker, alerts.labels, box, now)
     print(f"opened, and closed again: {sent.issue.address or sent.issue.number}")
     if sent.without_labels:
         print(f"tidemark: {sent.without_labels}", file=sys.stderr)
@@ -229,6 +245,9 @@ def _advise(found: Site, left: Steps) -> None:
             f"The token that opens issues in {found.repository} is read from {name}, readable by root only:"
         )
         print(f"  install -D -m 600 /dev/stdin {name}    # then type the token and Ctrl-D")
+    for credential in found.route_credentials:
+        print(f"The URL of a route is read from /etc/credstore/{credential}, in the same way:")
+        print(f"  install -D -m 600 /dev/stdin /etc/credstore/{credential}")
     print(f"Label of the box's runner: {found.label}. To register it with GitHub:")
     for line in agent.registration(found):
         print(f"  {line}")

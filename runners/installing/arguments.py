@@ -54,8 +54,15 @@ def add_subcommands(parser: argparse.ArgumentParser, plan: str) -> None:
     jobs = "judge all boxes by the jobs of nightly.yml on GitHub instead: needs neither a box nor a history"
     watch.add_argument("--jobs", action="store_true", help=jobs)
     add_pauses(what)
-    alert = what.add_parser("test-alert", help="open an issue where alerts go, and close it again")
-    alert.epilog = "exit codes: 0 done; 1 opened without the plan's labels; 2 no alert would arrive, and why"
+    alert = what.add_parser("test-alert", help="send a message to each route; open an issue, and close it")
+    alert.description = (
+        "Send a message to each route of the plan, and say which arrived; open an issue where alerts go, and "
+        "close it again."
+    )
+    alert.epilog = (
+        "exit codes: 0 done; 1 opened without the plan's labels; 2 an alert or a message would not arrive, "
+        "and why"
+    )
     _plan(alert, plan)
     hook = what.add_parser("hook", help="prepare or clean up for a job; run by GitHub's runner")
     hook.add_argument("when", choices=["started", "completed"])

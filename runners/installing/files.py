@@ -130,7 +130,7 @@ def _values(site: Site) -> dict[str, str]:
         "tidemark": word(str(site.program)),
         "plan": word(str(site.plan), is_argument=True),
         "trimmed": word(str(site.home), is_argument=True),
-        "credential": CREDENTIAL,
+        "credentials": "\n".join(f"LoadCredential={name}" for name in (CREDENTIAL, *site.route_credentials)),
         "stop_seconds": str(STOP_SECONDS),
         "runtime_seconds": str(runtime_seconds(site.budget_minutes)),
         "report_seconds": str(REPORT_SECONDS),

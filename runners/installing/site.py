@@ -46,6 +46,9 @@ class Site:
     agent: Path | None = None
     """The folder of GitHub's runner; None where there is none."""
 
+    route_credentials: tuple[str, ...] = ()
+    """The systemd credentials with the URLs of the plan's routes."""
+
     @property
     def program(self) -> Path:
         """The path of the launcher."""
@@ -117,6 +120,7 @@ def site(
         _user(user or os.environ.get("TIDEMARK_USER") or SERVER_USER),
         _time(at),
         None if agent is None else agent.absolute(),
+        tuple(route.credential for route in plan.notify if route.needs_credential),
     )
 
 

@@ -49,7 +49,7 @@ _HEADINGS = {
 
 _MEASURED = (TaskOutcome.MEASURED, TaskOutcome.DISTURBED)
 
-_HARMLESS = (TaskOutcome.MEASURED, TaskOutcome.CURRENT, TaskOutcome.BUDGET, TaskOutcome.PAUSED)
+HARMLESS = (TaskOutcome.MEASURED, TaskOutcome.CURRENT, TaskOutcome.BUDGET, TaskOutcome.PAUSED)
 """The outcomes that are no failure of a night."""
 
 
@@ -105,7 +105,7 @@ class NightResult:
         """Whether anything went wrong, other than that the budget was too small."""
         return bool(
             self.problems
-            or any(target.outcome not in _HARMLESS for target in self.targets)
+            or any(target.outcome not in HARMLESS for target in self.targets)
             or any(not outcome.whole for _, outcome in self.carried_out)
             or any(examination.outcome.was_hindered for examination in self.examined)
             or (self.past is not None and self.past.left_open)

@@ -13,6 +13,8 @@ from build.home import Home
 from build.version import Engine, Version, is_variant
 from history.open import is_server
 from history.stats.layouts import MIN_LAYOUTS
+from runners.alerting.notices.digest import WEEKDAYS
+from runners.alerting.notices.routes import Route
 from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS
 from runners.measuring.variants import Variants
@@ -189,6 +191,12 @@ class Plan(PlanPart):
     """The variants by name, which releases and branches are followed by after a `#`."""
 
     alerts: Alerts = Alerts()
+    notify: tuple[Route, ...] = ()
+    """Where people are told besides issues."""
+
+    digest_day: Annotated[str, Field(pattern=f"^({'|'.join(WEEKDAYS)})$")] = "monday"
+    """The weekday, in UTC, after whose first report the digest of the week is told."""
+
     site: SitePlan = SitePlan()
     retention: Retention = Retention()
 
@@ -198,7 +206,7 @@ class Plan(PlanPart):
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"boxes: two boxes have the label {label}; labels must be unique")
-        for problem in (*_pool_problems(self), *_task_problems(self)):
+        for problem in (*_pool_problems(self), *_task_problems(self), *_route_problems(self)):
             raise ValueError(problem)
         for task in self.tasks:
             for asked in task.backfill:
@@ -287,6 +295,21 @@ def _pool_problems(plan: Plan) -> Iterator[str]:
     for pool in plan.pools:
         if pool not in pools:
             yield f"pools.{pool}: no box is in this pool"
+
+
+def _route_problems(plan: Plan) -> Iterator[str]:
+    names = [route.name for route in plan.notify]
+    known = {"suites": [task.suite for task in plan.tasks], "boxes": list(plan.boxes)}
+    for number, route in enumerate(plan.notify):
+        if names.count(route.name) > 1:
+            yield f"notify.{number}.name: two routes have the name {route.name}"
+        for key, there in known.items():
+            for entry in getattr(route, key):
+                if entry not in there:
+                    yield f"notify.{number}.{key}: the plan has no {entry!r}; it has {', '.join(there)}"
+        for branch in route.branches:
+            if branch.partition("@")[0] not in plan.engines or "@" not in branch or "#" in branch:
+                yield f"notify.{number}.branches: {branch!r} is not a branch such as 'postgres@master'"
 
 
 def _task_problems(plan: Plan) -> Iterator[str]:

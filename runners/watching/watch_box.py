@@ -20,6 +20,7 @@ from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status, status
 from runners.nightly.plan import Plan, plan_history
 from runners.nightly.report import deliver
 from runners.nightly.status_text import heard_of, status_text, task_lines
+from runners.nightly.telling import tell_of_watch
 from runners.occupancy.pause import Pause, last_pause
 from runners.values import history_of
 from runners.watching.box_issues import (
@@ -74,6 +75,7 @@ def watch_box(plan: Plan, box: str, home: Home, installed: datetime | None, now:
         with open_store(history) as store:
             is_well = _by_history(plan, this, store, now, problems, sees_others=is_server(history))
             deliver(plan, home, store, problems)
+            problems += tell_of_watch(plan, store)
     except HistoryError as error:
         return _without_history(plan, this, error, now)
     _settle(plan, this, problems)

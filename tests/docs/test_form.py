@@ -26,9 +26,11 @@ def test_versions_variables_and_folders() -> None:
     rooms = ("build", "suites", "history", "runners", "benchmarks")
     files = [ROOT / "compare.py", *(path for room in rooms for path in (ROOT / room).rglob("*.py"))]
     code = "".join(path.read_text(encoding="utf-8") for path in files)
-    used = set(re.findall(r"TIDEMARK_(?!GIT_)[A-Z_]+", code)) | {
-        f"TIDEMARK_GIT_{engine.upper()}" for engine in Engine
-    }
+    used = (
+        set(re.findall(r"TIDEMARK_(?!GIT_|NOTIFY_)[A-Z_]+", code))
+        | {"TIDEMARK_NOTIFY_NAME"}
+        | {f"TIDEMARK_GIT_{engine.upper()}" for engine in Engine}
+    )
     assert used <= table(CONFIGURATION, "| variable | meaning |").keys()
     names = [
         getattr(Home(Path()), name).name for name, var in vars(Home).items() if isinstance(var, property)

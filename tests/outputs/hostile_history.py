@@ -47,6 +47,7 @@ STRUCTURED = {
     "confirmations": {"question", "finding"},
     "alerts": {"kind", "wanted", "closed_as", "seen_at", "issue_state", "asked_state", "resolved_at"}
     | {"unmuted_at", "not_before", "created_at", "updated_at"},
+    "notices": {"kind", "happened_at"},
     "bisects": {"began_at"},
     "bisect_events": {"kind", "happened_at"},
     "pool_boxes": {"seen_at", "missed_at", "left_at"},

@@ -53,7 +53,7 @@ def issues_of_changes(
 
 def issue_of_changes(fingerprint: str, group: Sequence[ChangeReport], site: str = "") -> DesiredIssue:
     """The issue that tells some changes: open as long as one of them is."""
-    ordered = sorted(group, key=_importance)
+    ordered = by_importance(group)
     main = ordered[0].change
     is_open = main.status is ChangeStatus.OPEN
     acknowledged = [report.change for report in ordered if report.change.status is ChangeStatus.ACKNOWLEDGED]
@@ -74,6 +74,11 @@ def issue_of_changes(fingerprint: str, group: Sequence[ChangeReport], site: str 
         max(filter(None, map(_seen_at, ordered)), default=None),
         tuple(sorted(report.change.fingerprint for report in group)),
     )
+
+
+def by_importance(group: Sequence[ChangeReport]) -> list[ChangeReport]:
+    """Return changes that are told together, the main one first."""
+    return sorted(group, key=_importance)
 
 
 def linked_site(issue: DesiredIssue) -> str:

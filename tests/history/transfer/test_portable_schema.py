@@ -98,6 +98,7 @@ def test_fields_have_the_kinds_that_readers_rely_on() -> None:
         "alerts.seen_at",
         "alerts.resolved_at",
         "alerts.unmuted_at",
+        "notices.happened_at",
         "bisects.began_at",
         "bisect_events.happened_at",
         "pool_boxes.seen_at",

@@ -62,6 +62,13 @@ def test_what_is_measured_has_no_token_and_no_filter(tmp_path: Path) -> None:
         assert {"LoadCredential", "SystemCallFilter", "ProtectSystem"} <= found[unit]
 
 
+def test_units_that_tell_people_read_the_urls_of_routes(tmp_path: Path) -> None:
+    site = replace(a_site(tmp_path), route_credentials=("tidemark-notify-team",))
+    found = {file.path.name: file.text.splitlines() for file in files(site)}
+    telling = [name for name, lines in found.items() if "LoadCredential=tidemark-notify-team" in lines]
+    assert telling == ["tidemark-report.service", "tidemark-watch.service"]
+
+
 def test_root_may_write_no_more_than_settings_and_its_state(tmp_path: Path) -> None:
     found = {file.path.name: keys(file.text) for file in files(a_site(tmp_path))}
     for unit in ("tidemark-tune.service", "tidemark-restore.service"):

@@ -1,0 +1,1 @@
+"""What people are told besides issues: lines for the routes of a plan, in an outbox of the history."""

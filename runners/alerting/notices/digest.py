@@ -1,0 +1,133 @@
+"""The digest of a week: what is open and for how long, and what nights did; also when all is well."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, timedelta
+
+from sqlalchemy import Connection
+
+from history.counts import counted
+from history.escaping.characters import one_line
+from history.store import alert_outbox
+from history.store.alert_outbox import Alert, AlertKind, IssueState
+from runners.alerting.notices.of_alerts import OF_ALERT, Links, open_line
+from runners.alerting.notices.outbox import Notice, NoticeKind, StoredNotice
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+"""In the order of `datetime.date.weekday`."""
+
+WEEK = timedelta(days=7)
+
+MOST_LISTED = 30
+"""The most open changes and troubles that are listed, each; the rest is counted."""
+
+LONGEST_REASON = 160
+"""Characters of what a failed night says of itself."""
+
+MEASURED, NOTHING_NEW, FAILED = "measured", "nothing new", "failed"
+"""The occasions of notices of nights, the best first."""
+
+
+def due_day(when: datetime, weekday: str) -> date:
+    """Return the latest day on which a digest was due: this one, or one of the six before."""
+    return when.date() - timedelta(days=(when.weekday() - WEEKDAYS.index(weekday)) % 7)
+
+
+def digest(
+    connection: Connection,
+    stored: Sequence[StoredNotice],
+    boxes: Sequence[str],
+    day: date,
+    when: datetime,
+    links: Links,
+) -> Notice | None:
+    """Return the digest that was due on a day; None if it was told. `stored` are all notices, in order."""
+    told = {notice.notice.occasion for notice in stored if notice.notice.kind is NoticeKind.DIGEST}
+    if any(occasion >= day.isoformat() for occasion in told):
+        return None
+    week = [notice for notice in stored if when - notice.happened_at <= WEEK]
+    lines = [*_open(connection, stored, week, when, links), *_nights(week, boxes)]
+    return Notice("digest", NoticeKind.DIGEST, "\n".join(lines), day.isoformat())
+
+
+def _open(
+    connection: Connection,
+    stored: Sequence[StoredNotice],
+    week: Sequence[StoredNotice],
+    when: datetime,
+    links: Links,
+) -> Iterator[str]:
+    alerts = [
+        alert
+        for alert in alert_outbox.load(connection)
+        if alert.desired.state is IssueState.OPEN
+        and alert.muted is None
+        and alert.desired.kind is not AlertKind.SUMMARY
+    ]
+    changes = [alert for alert in alerts if alert.desired.kind is AlertKind.CHANGE]
+    troubles = [alert for alert in alerts if alert.desired.kind is not AlertKind.CHANGE]
+    kinds = [stored.notice.kind for stored in week]
+    lasting = _lasting(stored)
+    new, returned, fixed = (
+        kinds.count(kind) for kind in (NoticeKind.NEW, NoticeKind.RETURNED, NoticeKind.FIXED)
+    )
+    yield (
+        f"Week to {when:%Y-%m-%d}: {counted(len(changes), 'change')} open, "
+        f"{counted(len(troubles) + len(lasting), 'trouble')} open; in these 7 days {new} new, "
+        f"{returned} returned, {fixed} fixed."
+    )
+    for several in (changes, troubles):
+        oldest_first = sorted(several, key=lambda alert: alert.created_at)
+        yield from (_listed(connection, alert, when, links) for alert in oldest_first[:MOST_LISTED])
+        if len(several) > MOST_LISTED:
+            yield f"- and {len(several) - MOST_LISTED} more: ./tidemark history changes"
+    yield from (f"- since {one.happened_at:%Y-%m-%d}: {one.notice.text}" for one in lasting)
+
+
+def _lasting(stored: Sequence[StoredNotice]) -> list[StoredNotice]:
+    """Return the troubles of nights, reports and routes that are not over."""
+    last = {one.notice.subject: one for one in stored}
+    return [
+        one
+        for subject, one in last.items()
+        if one.notice.kind is NoticeKind.TROUBLE and not subject.startswith(OF_ALERT)
+    ]
+
+
+def _listed(connection: Connection, alert: Alert, when: datetime, links: Links) -> str:
+    days = (when - alert.created_at).days
+    age = f"for {counted(days, 'day')}" if days else "since today"
+    return f"- open {age}: {open_line(connection, alert, links)}"
+
+
+def _nights(week: Sequence[StoredNotice], boxes: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each box: in how many days it had a night, and what became of them."""
+    for box in boxes:
+        days: defaultdict[date, set[str]] = defaultdict(set)
+        failed = {}
+        for stored in week:
+            if stored.notice.kind is NoticeKind.NIGHT and stored.notice.subject == nights_of(box):
+                days[stored.happened_at.date()].add(stored.notice.occasion)
+                if stored.notice.occasion == FAILED:
+                    failed[stored.happened_at.date()] = stored.notice.text
+        if not days:
+            yield f"Box {box}: no night in 7 days. Is it on? ./tidemark status on the box says more."
+            continue
+        measured = sum(MEASURED in outcomes for outcomes in days.values())
+        line = f"Box {box}: {counted(len(days), 'day')} of 7 with a night, {measured} with new results"
+        if failed:
+            last = max(failed)
+            line += f"; failed on {counted(len(failed), 'day')}, last {last:%Y-%m-%d}: "
+            line += one_line(failed[last], LONGEST_REASON)
+        yield line.rstrip(".") + "."
+
+
+def nights_of(box: str) -> str:
+    """Return the subject of the notices of what the nights of a box did."""
+    return f"nights {box}"
+
+
+def night_notice(box: str, outcome: str, *, measured: bool, failed: bool) -> Notice:
+    """Return what the next digest reads of a night: its outcome in one line."""
+    occasion = FAILED if failed else MEASURED if measured else NOTHING_NEW
+    return Notice(nights_of(box), NoticeKind.NIGHT, one_line(outcome), occasion)

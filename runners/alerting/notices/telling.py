@@ -1,0 +1,137 @@
+"""What routes are told: of alerts, of troubles of a night, a report or another route, and weekly."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from sqlalchemy import Connection
+
+from history.escaping.characters import one_line
+from history.store.database import Database
+from runners.alerting.notices import outbox
+from runners.alerting.notices.digest import digest, due_day
+from runners.alerting.notices.of_alerts import Found, Links, notices_of_alerts
+from runners.alerting.notices.outbox import Notice, NoticeKind
+from runners.alerting.notices.routes import About, Route, wanting
+from runners.alerting.notices.sending import send_waiting, stuck_routes
+
+MOST_REASONS = 3
+"""The most reasons of a trouble that its line names."""
+
+LONGEST_REASON = 200
+"""Characters of one of them."""
+
+_VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+", re.IGNORECASE)
+"""What differs from night to night in the same trouble: numbers, times, commits."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What is wrong with the service in one place; over when a later one of its subject has no reasons."""
+
+    subject: str
+    what: str
+    """Which night or report: `the night of 2026-11-26 on box db1`."""
+
+    reasons: Sequence[str]
+    advice: str
+    boxes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Telling:
+    """The routes of a plan, and what digests need to know of it."""
+
+    routes: Sequence[Route]
+    links: Links
+    boxes: Sequence[str]
+    weekday: str
+    """On which a digest is due."""
+
+    late: date | None = None
+    """Only a digest that was due on this day or before is told; None for no limit."""
+
+    nights: Sequence[Notice] = field(default=())
+    """What nights did, which digests tell."""
+
+
+def tell(
+    database: Database, telling: Telling, troubles: Sequence[Trouble], when: datetime, *, sends: bool = True
+) -> list[str]:
+    """Add what is to be told to the outbox, and send what waits; return what went wrong.
+
+    Without `sends` it waits for the next delivery, because this process has no credentials. Nothing is added
+    without routes.
+    """
+    if not telling.routes:
+        return []
+    with database.delivery_lock():
+        stuck = stuck_routes(database, telling.routes, when)
+        with database.writing() as connection:
+            _add(connection, telling, [*troubles, *_of_routes(telling.routes, stuck)], when)
+        return send_waiting(database, telling.routes, when) if sends else []
+
+
+def _add(connection: Connection, telling: Telling, troubles: Sequence[Trouble], when: datetime) -> None:
+    stored = outbox.load(connection)
+    told = {notice.notice.subject: notice.notice for notice in stored}
+    found = list(notices_of_alerts(connection, told, telling.links))
+    for one in found:
+        # What was there before the first route is listed in the first digest, and not told one by one.
+        names = wanting(telling.routes, one.notice.kind, one.about) if stored else []
+        outbox.add(connection, one.notice, names, when)
+    for trouble in troubles:
+        of_trouble = _trouble(trouble, told.get(trouble.subject))
+        if of_trouble is not None:
+            names = wanting(telling.routes, of_trouble.notice.kind, of_trouble.about)
+            own = trouble.subject.removeprefix(_ROUTE)
+            outbox.add(connection, of_trouble.notice, [name for name in names if name != own], when)
+    for night in telling.nights:
+        outbox.add(connection, night, [], when)
+    day = due_day(when, telling.weekday)
+    if stored and telling.late is not None and day > telling.late:
+        return
+    # What was there before the first route is not new.
+    known = [one for one in outbox.load(connection) if stored or one.notice.kind is not NoticeKind.NEW]
+    weekly = digest(connection, known, telling.boxes, day, when, telling.links)
+    if weekly is not None:
+        outbox.add(connection, weekly, wanting(telling.routes, weekly.kind, About()), when)
+
+
+def _trouble(trouble: Trouble, before: Notice | None) -> Found | None:
+    """Return what to tell of a trouble: that it is there, has other reasons, or is over; None for nothing."""
+    lasted = before is not None and before.kind is NoticeKind.TROUBLE
+    about = About(boxes=trouble.boxes)
+    if not trouble.reasons:
+        if not lasted:
+            return None
+        return Found(Notice(trouble.subject, NoticeKind.OVER, f"Over: {trouble.what} had no problem"), about)
+    occasion = _digest(trouble.reasons)
+    if lasted and before is not None and before.occasion == occasion:
+        return None
+    named = [one_line(reason, LONGEST_REASON) for reason in trouble.reasons[:MOST_REASONS]]
+    more = len(trouble.reasons) - MOST_REASONS
+    named += [f"and {more} more"] if more > 0 else []
+    text = one_line(f"Trouble: {trouble.what}: {'; '.join(named)}; to do: {trouble.advice}")
+    return Found(Notice(trouble.subject, NoticeKind.TROUBLE, text, occasion), about)
+
+
+_ROUTE = "route "
+
+
+def _of_routes(routes: Sequence[Route], stuck: dict[str, datetime]) -> list[Trouble]:
+    found = []
+    for route in routes:
+        since = stuck.get(route.name)
+        reasons = [] if since is None else [f"it has taken nothing since {since:%Y-%m-%d %H:%M} UTC"]
+        advice = "./tidemark runner test-alert on a box says why"
+        found.append(Trouble(f"{_ROUTE}{route.name}", f"the route {route.name}", reasons, advice))
+    return found
+
+
+def _digest(reasons: Sequence[str]) -> str:
+    """Return the same text for the same reasons, whatever their numbers and order."""
+    kinds = sorted({" ".join(_VARYING.sub("#", reason).split()) for reason in reasons})
+    return hashlib.sha256("\n".join(kinds).encode()).hexdigest()[:12]

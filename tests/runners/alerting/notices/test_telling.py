@@ -1,0 +1,140 @@
+"""What routes are told of a history, line by line, and that nothing is told twice."""
+
+import pytest
+
+from build.home import ROOT
+from history.changes.confirmation import ConfirmationRequest
+from history.escaping.markdown import md
+from history.store import alert_outbox
+from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
+from runners.alerting.notices.digest import night_notice
+from runners.alerting.notices.routes import Route
+from tests.history.commits import Commits
+from tests.runners.alerting.notices.conftest import Told
+from tests.runners.alerting.notices.receivers import Webhook
+from tests.suites.golden import require_golden
+
+GOLDEN = ROOT / "tests/golden/runners"
+
+
+def regress(commits: Commits) -> str:
+    """Record a confirmed regression; return its fingerprint."""
+    commits.more(1, {"insert": 0.93})
+    commits.confirm({"insert": 0.93})
+    (change,) = commits.judge().new
+    return change.fingerprint
+
+
+def test_the_lines_of_a_life(commits: tuple[Told, Commits], hook: Webhook) -> None:
+    told, nights = commits
+    change = regress(nights)
+    told.tell()
+    told.tell()
+    with told.store.database.writing() as connection:
+        connection.exec_driver_sql("UPDATE notices SET occasion = '' WHERE kind = 'new'")
+    told.tell()
+    nights.more(1)
+    nights.confirm(old=3, question=ConfirmationRequest.GONE, change=change)
+    nights.judge()
+    told.tell(days=1)
+    told.tell()
+    with told.store.database.writing() as connection:
+        connection.exec_driver_sql("UPDATE changes SET status = 'open'")
+        connection.exec_driver_sql("UPDATE alerts SET issue = 12, issue_state = 'closed', repository = 'o/n'")
+    told.tell()
+    told.tell(told.trouble("the backup failed: no space left", "alerts wait in the outbox (3): refused"))
+    told.tell(told.trouble("alerts wait in the outbox (4): refused", "the backup failed: no space left"))
+    told.tell(told.trouble("the git source was away"), days=1)
+    told.tell(told.trouble(), days=1)
+    told.tell(told.trouble())
+    told.nights += [
+        night_notice("box", "2 of 2 versions measured", measured=True, failed=False),
+        night_notice("box", "0 of 1 version measured; not measured: ...", measured=False, failed=True),
+    ]
+    told.tell(told.trouble("the git source was away"))
+    told.tell(told.trouble("the git source was away"), days=6)
+    told.tell()
+    shown = "\n\n".join(f"{title}\n{line}" for title, line in zip(hook.titles, hook.lines, strict=True))
+    require_golden("notices.txt", f"{shown}\n", GOLDEN)
+
+
+def test_a_digest_comes_once_a_week_and_when_nothing_is_open(told: Told, hook: Webhook) -> None:
+    for _ in range(6):
+        told.tell(days=1)
+    assert hook.lines == []
+    told.tell(days=2)  # Monday was missed
+    told.tell()
+    told.tell(days=1)
+    (digest,) = hook.lines
+    assert digest.splitlines() == [
+        "Week to 2026-12-08: 0 changes open, 0 troubles open; in these 7 days 0 new, 0 returned, 0 fixed.",
+        "Box box: no night in 7 days. Is it on? ./tidemark status on the box says more.",
+    ]
+
+
+def test_what_was_open_before_the_first_route_is_in_the_first_digest(
+    commits: tuple[Told, Commits], hook: Webhook
+) -> None:
+    told, nights = commits
+    with told.store.database.writing() as connection:
+        connection.exec_driver_sql("DELETE FROM notices")
+    regress(nights)
+    told.tell()
+    (digest,) = hook.lines
+    assert "1 change open" in digest
+    assert "- open since today: postgres@" in digest
+
+
+def test_a_person_who_closed_an_issue_is_told_nothing(commits: tuple[Told, Commits], hook: Webhook) -> None:
+    told, nights = commits
+    regress(nights)
+    told.tell()
+    with told.store.database.writing() as connection:
+        (alert,) = alert_outbox.load(connection)
+        alert_outbox.mute(connection, alert, "closed as not planned by alice")
+    told.tell(days=1)
+    assert [line.partition(":")[0] for line in hook.lines] == ["New"]
+
+
+def silence(told: Told, state: IssueState) -> None:
+    issue = DesiredIssue(
+        "box-1-x", AlertKind.CRASH, "box db1: its night is missing", md(""), state, "it is well"
+    )
+    with told.store.database.writing() as connection:
+        alert_outbox.set_desired(connection, [issue], told.when)
+
+
+def test_a_box_that_falls_silent_again_is_told_again(told: Told, hook: Webhook) -> None:
+    for state in (IssueState.OPEN, IssueState.CLOSED, IssueState.OPEN, IssueState.OPEN):
+        silence(told, state)
+        told.tell(judges=False)
+    assert [line.partition(";")[0] for line in hook.lines] == [
+        "Trouble: box db1: its night is missing",
+        "Over: box db1: its night is missing",
+        "Trouble: box db1: its night is missing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wish", "titles"),
+    [
+        ({"kinds": ["fixed", "digest"]}, []),
+        ({"kinds": ["confirmed"]}, ["a change is new"]),
+        ({"kinds": ["new"], "min_percent": 6.9}, ["a change is new"]),
+        ({"kinds": ["new"], "min_percent": 7.5}, []),
+        ({"suites": ["tpcc"]}, ["the service needs somebody"]),
+        ({"suites": ["write-heavy"], "kinds": ["new"]}, ["a change is new"]),
+        ({"branches": ["postgres@REL_18_STABLE"], "boxes": ["box1"], "kinds": ["new"]}, []),
+        ({"boxes": ["db2"], "kinds": ["trouble"]}, []),
+        ({"boxes": ["db1"], "kinds": ["trouble"]}, ["the service needs somebody"]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_route_gets_what_it_asks_for(
+    wish: dict[str, object], titles: list[str], commits: tuple[Told, Commits], hook: Webhook
+) -> None:
+    told, nights = commits
+    told.routes = [Route.model_validate({"name": "team", **wish})]
+    regress(nights)
+    told.tell(told.trouble("the backup failed"))
+    assert [title.removeprefix("Tidemark: ") for title in hook.titles] == titles
