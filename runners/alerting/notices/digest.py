@@ -81,16 +81,16 @@ def _open(
         yield from (_listed(connection, alert, when, links) for alert in oldest_first[:MOST_LISTED])
         if len(several) > MOST_LISTED:
             yield f"- and {len(several) - MOST_LISTED} more: ./tidemark history changes"
-    yield from (f"- since {one.happened_at:%Y-%m-%d}: {one.notice.text}" for one in lasting)
+    yield from (f"- since {trouble.happened_at:%Y-%m-%d}: {trouble.notice.text}" for trouble in lasting)
 
 
 def _lasting(stored: Sequence[StoredNotice]) -> list[StoredNotice]:
     """Return the troubles of nights, reports and routes that are not over."""
-    last = {one.notice.subject: one for one in stored}
+    last = {notice.notice.subject: notice for notice in stored}
     return [
-        one
-        for subject, one in last.items()
-        if one.notice.kind is NoticeKind.TROUBLE and not subject.startswith(OF_ALERT)
+        notice
+        for subject, notice in last.items()
+        if notice.notice.kind is NoticeKind.TROUBLE and not subject.startswith(OF_ALERT)
     ]
 
 

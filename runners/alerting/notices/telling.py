@@ -78,10 +78,10 @@ def _add(connection: Connection, telling: Telling, troubles: Sequence[Trouble], 
     stored = outbox.load(connection)
     told = {notice.notice.subject: notice.notice for notice in stored}
     found = list(notices_of_alerts(connection, told, telling.links))
-    for one in found:
-        # What was there before the first route is listed in the first digest, and not told one by one.
-        names = wanting(telling.routes, one.notice.kind, one.about) if stored else []
-        outbox.add(connection, one.notice, names, when)
+    for of_alert in found:
+        # What was there before the first route is listed in the first digest, and not told by itself.
+        names = wanting(telling.routes, of_alert.notice.kind, of_alert.about) if stored else []
+        outbox.add(connection, of_alert.notice, names, when)
     for trouble in troubles:
         of_trouble = _trouble(trouble, told.get(trouble.subject))
         if of_trouble is not None:
@@ -94,7 +94,9 @@ def _add(connection: Connection, telling: Telling, troubles: Sequence[Trouble], 
     if stored and telling.late is not None and day > telling.late:
         return
     # What was there before the first route is not new.
-    known = [one for one in outbox.load(connection) if stored or one.notice.kind is not NoticeKind.NEW]
+    known = [
+        notice for notice in outbox.load(connection) if stored or notice.notice.kind is not NoticeKind.NEW
+    ]
     weekly = digest(connection, known, telling.boxes, day, when, telling.links)
     if weekly is not None:
         outbox.add(connection, weekly, wanting(telling.routes, weekly.kind, About()), when)
