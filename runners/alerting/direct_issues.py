@@ -26,6 +26,9 @@ from runners.alerting.tracker import (
 TRUSTED = timedelta(days=1)
 """How long a person who closed the issue of a box as completed is believed while the trouble lasts."""
 
+OPENED = "was opened"
+"""How it is said that an issue was opened, or opened again."""
+
 BOT = "[bot]"
 """How the names of accounts end that no person can have."""
 
@@ -83,7 +86,7 @@ class DirectIssues:
             issue = self._tracker.create(alert.title, body, self._labels)
         except LabelsRefusedError:
             issue = self._tracker.create(alert.title, body, ())
-        return f"#{issue.number} was opened"
+        return f"#{issue.number} {OPENED}"
 
     def settle(self, subject: str, why: str) -> str:
         """Close the open issues about a subject; return what was done, empty for nothing."""
@@ -110,7 +113,7 @@ class DirectIssues:
         self._tracker.edit(issue, IssueEdit(state=IssueState.OPEN))
         with suppress(TrackerError):
             self._tracker.comment(issue, "It lasts.")
-        return f"#{issue.number} was opened again"
+        return f"#{issue.number} {OPENED} again"
 
     def _update(self, issue: Issue, alert: DirectAlert) -> str:
         """Write our part of an issue anew, under the occasion for which it was opened."""

@@ -3,16 +3,20 @@
 import json
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
 from history.errors import HistoryError, NewerSchemaError
+from history.escaping.characters import one_line
 from history.escaping.markdown import document, md
 from history.open import is_server, open_store
 from history.store.writer import Store
 from runners.alerting.direct_issues import DirectAlert, DirectIssues
+from runners.alerting.notices.outbox import NoticeKind
+from runners.alerting.notices.routes import About
+from runners.alerting.notices.sending import send_directly
 from runners.alerting.tracker import TrackerError
 from runners.alerting.tracker_registry import open_tracker
 from runners.nightly.health import box_healths, full_disk
@@ -138,6 +142,10 @@ def _without_history(plan: Plan, this: ThisBox, error: HistoryError, now: dateti
     title = f"box {this.box}: its history {what} since {away:%Y-%m-%d}"
     alert = DirectAlert(_subject(this), digest(began), title, text)
     _complain(_directly(plan, lambda issues: issues.tell(alert)))
+    advice = "./tidemark status on the box, then docs/hardware.md"
+    _complain(
+        _tell_routes(plan, this, NoticeKind.TROUBLE, f"Trouble: {title}; {error.what}; to do: {advice}")
+    )
     return 1
 
 
@@ -152,19 +160,61 @@ def _settle(plan: Plan, this: ThisBox, problems: list[str]) -> None:
     if not this.home.history_away.exists():
         return
     failed = _directly(plan, lambda issues: issues.settle(_subject(this), "its history is reached again"))
+    over = f"Over: box {this.box}: its history is reached again"
+    failed += _tell_routes(plan, this, NoticeKind.OVER, over)
     problems += failed
     if not failed:
         this.home.history_away.unlink(missing_ok=True)
 
 
+@dataclass(frozen=True)
+class _Away:
+    """What is kept on the box while the history is away."""
+
+    since: datetime
+    told: tuple[str, ...] = ()
+    """The routes that know."""
+
+    def keep(self, home: Home) -> None:
+        make_folder(home.path)
+        kept = {"since": self.since.isoformat(), "told": self.told}
+        write_atomically(home.history_away, json.dumps(kept) + "\n")
+
+
+def _kept(home: Home) -> _Away | None:
+    """Return what is kept of a history that is away; None for one that is not."""
+    try:
+        kept = json_value(home.history_away.read_text(encoding="utf-8"))
+        return _Away(datetime.fromisoformat(kept["since"]), tuple(map(str, kept.get("told", ()))))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
 def _away_since(home: Home, now: datetime) -> datetime:
     """Return since when the history is away, and keep it for the next watch."""
-    try:
-        return datetime.fromisoformat(json_value(home.history_away.read_text(encoding="utf-8"))["since"])
-    except (OSError, ValueError, TypeError, KeyError):
-        make_folder(home.path)
-        write_atomically(home.history_away, json.dumps({"since": now.isoformat()}) + "\n")
-        return now
+    away = _kept(home)
+    if away is None:
+        away = _Away(now)
+        away.keep(home)
+    return away.since
+
+
+def _tell_routes(plan: Plan, this: ThisBox, kind: NoticeKind, text: str) -> list[str]:
+    """Tell routes that the history is away, or those that know of it that it is back; return what went wrong.
+
+    Each is told once: the box keeps which of them know.
+    """
+    away = _kept(this.home)
+    if away is None:
+        return []
+    is_over = kind is NoticeKind.OVER
+    asked = [route for route in plan.notify if (route.name in away.told) is is_over]
+    sent = send_directly(asked, kind, About(boxes=[this.box]), one_line(text))
+    arrived = [name for name, error in sent.items() if error is None]
+    left = [name for name in away.told if name not in arrived]
+    if arrived:
+        replace(away, told=tuple(left if is_over else [*left, *arrived])).keep(this.home)
+    return [str(error) for error in sent.values() if error is not None]
 
 
 def _directly(plan: Plan, act: Callable[[DirectIssues], str]) -> list[str]:

@@ -4,8 +4,12 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from history.escaping.characters import one_line
 from history.escaping.markdown import document, md
-from runners.alerting.direct_issues import DirectIssues
+from runners.alerting.direct_issues import OPENED, DirectIssues
+from runners.alerting.notices.outbox import NoticeKind
+from runners.alerting.notices.routes import About
+from runners.alerting.notices.sending import send_directly
 from runners.alerting.tracker import TrackerError
 from runners.alerting.tracker_registry import open_tracker
 from runners.console import add_to_job_summary
@@ -57,4 +61,21 @@ def _tell(plan: Plan, found: Sequence[WatchVerdict]) -> list[str]:
             continue
         if done:
             print(done)
+            problems += _told(plan, verdict, done, box)
     return problems
+
+
+def _told(plan: Plan, verdict: WatchVerdict, done: str, box: str | None) -> list[str]:
+    """Tell routes that an issue was opened or closed; return what went wrong."""
+    about = About(boxes=[box] if box else [])
+    if verdict.alert is None:
+        kind, text = NoticeKind.OVER, f"Over: {verdict.line}; issue {done}"
+    elif OPENED in done:
+        advice = (
+            "is the box on, and its runner? docs/hardware.md" if box else "look at Actions of the repository"
+        )
+        kind, text = NoticeKind.TROUBLE, f"Trouble: {verdict.alert.title}; issue {done}; to do: {advice}"
+    else:
+        return []
+    sent = send_directly(plan.notify, kind, about, one_line(text))
+    return [str(error) for error in sent.values() if error is not None]

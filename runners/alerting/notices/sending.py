@@ -13,7 +13,7 @@ from history.store.database import Database
 from runners.alerting.notices import apprise_urls, outbox
 from runners.alerting.notices.apprise_urls import RouteError
 from runners.alerting.notices.outbox import NoticeKind, StoredNotice
-from runners.alerting.notices.routes import Route
+from runners.alerting.notices.routes import About, Route
 
 OLD = timedelta(days=3)
 """Notices that have waited for so long are joined into one message."""
@@ -70,17 +70,33 @@ def send_waiting(database: Database, routes: Sequence[Route], when: datetime) ->
     return problems
 
 
+def send_directly(
+    routes: Sequence[Route], kind: NoticeKind, about: About, text: str
+) -> dict[str, RouteError | None]:
+    """Send a notice to the routes that want it, without an outbox; return why it did not arrive, or None.
+
+    It is for whoever has no history. Who calls remembers what was told.
+    """
+    results = dict[str, RouteError | None]()
+    for route in routes:
+        if route.wants(kind, about):
+            results[route.name] = _sent(route, TITLES[kind], text)
+    return results
+
+
+def _sent(route: Route, title: str, text: str) -> RouteError | None:
+    """Send a message; return why it did not arrive, None if it did."""
+    try:
+        apprise_urls.send(route.address(), title, text, route.where)
+    except RouteError as error:
+        return error
+    return None
+
+
 def send_test(routes: Sequence[Route], box: str, when: datetime) -> dict[str, RouteError | None]:
     """Send a message to each route; return why it did not arrive, None where it did."""
     text = f"Sent by ./tidemark runner test-alert on box {box} at {when:%Y-%m-%d %H:%M} UTC. Nothing to do."
-    results = dict[str, RouteError | None]()
-    for route in routes:
-        try:
-            apprise_urls.send(route.address(), "Tidemark: a test", text, route.where)
-            results[route.name] = None
-        except RouteError as error:
-            results[route.name] = error
-    return results
+    return {route.name: _sent(route, "Tidemark: a test", text) for route in routes}
 
 
 def stuck_routes(database: Database, routes: Sequence[Route], when: datetime) -> dict[str, datetime]:

@@ -19,6 +19,7 @@ from runners.nightly.heartbeat import MISSED_HOURS, Heart, State, Status, record
 from runners.watching import watch_box as watch_module
 from runners.watching.box_issues import update_outbox
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
+from tests.runners.alerting.notices.receivers import webhook
 
 Capture: TypeAlias = pytest.CaptureFixture[str]
 Watch: TypeAlias = Callable[[], tuple[int, str]]
@@ -46,20 +47,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, github: GitHub) -> Hom
     return home
 
 
-def plan(home: Home, history: str = "history.db") -> Path:
+def plan(home: Home, history: str = "history.db", routes: str = "") -> Path:
     path = home.path / "plan.toml"
     boxes = "".join(f'[boxes.{name}]\nlabel = "{name}"\n' for name in ("db1", "db2", "db3"))
     path.write_text(
         f'history = "{history}"\n{boxes}[engines.postgres]\nbase = "postgres@17.11"\nreleases = ["18.6"]\n'
         f'[[tasks]]\nsuite = "write-heavy"\nprofile = "smoke"\n[alerts]\nrepository = "{REPOSITORY}"\n'
+        f"{routes}"
     )
     return path
 
 
 @pytest.fixture
 def watch(home: Home, capsys: Capture) -> Callable[..., tuple[int, str]]:
-    def watch(history: str = "history.db") -> tuple[int, str]:
-        code = main(["runner", "watch", "--box", "db1", "--plan", str(plan(home, history))])
+    def watch(history: str = "history.db", routes: str = "") -> tuple[int, str]:
+        code = main(["runner", "watch", "--box", "db1", "--plan", str(plan(home, history, routes))])
         said = capsys.readouterr()
         return code, said.out + said.err
 
@@ -171,6 +173,27 @@ def test_a_history_of_a_newer_tidemark_is_told_at_once(
         pass
     assert watch("older.db")[0] == 0
     assert issue["state"] == "closed"
+
+
+def test_routes_are_told_once_of_a_history_that_is_away_and_once_that_it_is_back(
+    home: Home, watch: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record_failure(home.heartbeat, "db1", RuntimeError("out of memory"), NOW)
+    with webhook() as hook:
+        monkeypatch.setenv("TIDEMARK_NOTIFY_TEAM", hook.url)
+        team = '[[notify]]\nname = "team"\nkinds = ["trouble"]\n'
+        hook.status = 500
+        _, said = watch(AWAY, team)
+        assert "the message did not arrive" in said
+        hook.status = 200
+        watch(AWAY, team)
+        watch(AWAY, team)
+        (line,) = hook.lines
+        assert line.startswith(f"Trouble: box db1: its history is not reached since {NOW:%Y-%m-%d}; ")
+        Heart(home.heartbeat, "db1", Silent()).end("1 session")
+        watch(routes=team)
+        watch(routes=team)
+        assert hook.lines[1:] == ["Over: box db1: its history is reached again"]
 
 
 def test_a_box_that_needs_somebody_says_so_without_its_history(

@@ -12,6 +12,7 @@ from runners.nightly.heartbeat import MISSED_HOURS
 from runners.watching import jobs as jobs_module
 from runners.watching.silence import NO_RUN_HOURS
 from tests.runners.alerting.github import BOT, PERSON, REPOSITORY, TOKEN, Fault, GitHub, running
+from tests.runners.alerting.notices.receivers import webhook
 
 Capture: TypeAlias = pytest.CaptureFixture[str]
 
@@ -221,6 +222,23 @@ def test_a_tracker_that_does_not_answer_is_trouble(github: GitHub, plan: Path, c
     github.faults = [Fault(200, content=b'{"workflow_runs": [{"id": "no"}]}')]
     assert main(words) == 2
     assert "GitHub's answer is not about runs and jobs" in capsys.readouterr().err
+
+
+def test_routes_are_told_when_the_issue_of_a_box_is_opened_and_closed(
+    github: GitHub, plan: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with webhook() as hook:
+        monkeypatch.setenv("TIDEMARK_NOTIFY_TEAM", hook.url)
+        plan.write_text(f'{plan.read_text()}[[notify]]\nname = "team"\nkinds = ["trouble"]\n')
+        db2_falls_silent(github)
+        assert [watch()[0], watch()[0]] == [1, 1]
+        (line,) = hook.lines
+        assert line.startswith("Trouble: box db2: it is silent since ")
+        assert line.endswith("issue #1 was opened; to do: is the box on, and its runner? docs/hardware.md")
+        hook.status = 500
+        run(github, 0.6, db1=WELL, db2=WELL)
+        assert watch()[0] == 2, "a message that did not arrive is trouble"
+        assert len(hook.lines) == 1
 
 
 def test_all_pages_of_jobs_are_read(github: GitHub, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
