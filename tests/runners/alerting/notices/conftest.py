@@ -16,6 +16,9 @@ from runners.alerting.notices.routes import Route
 from runners.alerting.notices.telling import Telling, Trouble, tell
 from runners.alerting.outbox import update_outbox
 from tests.history.commits import Commits
+from tests.history.conftest import Target
+from tests.history.conftest import server_url as server_url
+from tests.history.conftest import target as target
 from tests.history.watched import dated
 from tests.runners.alerting.notices.receivers import MailServer, Webhook, mail_server, webhook
 
@@ -66,6 +69,17 @@ def hook() -> Iterator[Webhook]:
 @pytest.fixture
 def mails() -> Iterator[MailServer]:
     with mail_server() as found:
+        yield found
+
+
+@pytest.fixture
+def anywhere(target: Target, hook: Webhook, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+    """The same as `told`, in a file and on a server."""
+    monkeypatch.setenv("TIDEMARK_NOTIFY_TEAM", hook.url)
+    with open_store(target) as store:
+        found = Told(store, [Route(name="team")])
+        assert found.tell() == []
+        hook.taken.clear()
         yield found
 
 

@@ -115,6 +115,12 @@ def test_a_box_that_falls_silent_again_is_told_again(told: Told, hook: Webhook) 
     ]
 
 
+def test_a_history_on_a_server_keeps_what_was_told(anywhere: Told, hook: Webhook) -> None:
+    for reasons in (["a backup failed"], ["a backup failed"], []):
+        assert anywhere.tell(anywhere.trouble(*reasons), days=1) == []
+    assert [line.partition(":")[0] for line in hook.lines] == ["Trouble", "Over"]
+
+
 @pytest.mark.parametrize(
     ("wish", "titles"),
     [
