@@ -18,7 +18,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 WEEK = timedelta(days=7)
 
-MOST_LISTED = 30
+MAX_LISTED = 30
 """The most open changes and troubles that are listed, each; the rest is counted."""
 
 LONGEST_REASON = 160
@@ -78,9 +78,9 @@ def _open(
     )
     for several in (changes, troubles):
         oldest_first = sorted(several, key=lambda alert: alert.created_at)
-        yield from (_listed(connection, alert, when, links) for alert in oldest_first[:MOST_LISTED])
-        if len(several) > MOST_LISTED:
-            yield f"- and {len(several) - MOST_LISTED} more: ./tidemark history changes"
+        yield from (_listed(connection, alert, when, links) for alert in oldest_first[:MAX_LISTED])
+        if len(several) > MAX_LISTED:
+            yield f"- and {len(several) - MAX_LISTED} more: ./tidemark history changes"
     yield from (f"- since {trouble.happened_at:%Y-%m-%d}: {trouble.notice.text}" for trouble in lasting)
 
 

@@ -18,10 +18,10 @@ from runners.alerting.notices.routes import About, Route
 OLD = timedelta(days=3)
 """Notices that have waited for so long are joined into one message."""
 
-MOST_SINGLE = 10
+MAX_SINGLE = 10
 """The most notices of a delivery that have a message of their own; what came before these is joined."""
 
-MOST_JOINED = 40
+MAX_JOINED = 40
 """The most lines of a joined message."""
 
 STUCK = timedelta(hours=24)
@@ -112,7 +112,7 @@ def stuck_routes(database: Database, routes: Sequence[Route], when: datetime) ->
 
 def _messages(rows: Sequence[StoredNotice], when: datetime) -> Iterator[_Message]:
     """Yield the messages for some notices: what is old in one of them, then one each."""
-    single = [stored for stored in rows if when - stored.happened_at <= OLD][-MOST_SINGLE:]
+    single = [stored for stored in rows if when - stored.happened_at <= OLD][-MAX_SINGLE:]
     first = rows.index(single[0]) if single else len(rows)
     joined, rest = rows[:first], rows[first:]
     if len(joined) == 1:
@@ -126,9 +126,9 @@ def _messages(rows: Sequence[StoredNotice], when: datetime) -> Iterator[_Message
 def _joined(rows: Sequence[StoredNotice]) -> _Message:
     digests = [stored for stored in rows if stored.notice.kind is NoticeKind.DIGEST][-1:]
     told = [stored for stored in rows if stored.notice.kind is not NoticeKind.DIGEST]
-    lines = [f"{stored.happened_at:%Y-%m-%d} {stored.notice.text}" for stored in told[:MOST_JOINED]]
-    if len(told) > MOST_JOINED:
-        lines.append(f"and {len(told) - MOST_JOINED} more: ./tidemark history changes")
+    lines = [f"{stored.happened_at:%Y-%m-%d} {stored.notice.text}" for stored in told[:MAX_JOINED]]
+    if len(told) > MAX_JOINED:
+        lines.append(f"and {len(told) - MAX_JOINED} more: ./tidemark history changes")
     lines += [stored.notice.text for stored in digests]
     days = f"{rows[0].happened_at:%Y-%m-%d} to {rows[-1].happened_at:%Y-%m-%d}"
     return _Message(f"Tidemark: {counted(len(rows), 'notice')} of {days}", "\n".join(lines), tuple(rows))

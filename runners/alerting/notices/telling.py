@@ -17,7 +17,7 @@ from runners.alerting.notices.outbox import Notice, NoticeKind
 from runners.alerting.notices.routes import About, Route, wanting
 from runners.alerting.notices.sending import send_waiting, stuck_routes
 
-MOST_REASONS = 3
+MAX_REASONS = 3
 """The most reasons of a trouble that its line names."""
 
 LONGEST_REASON = 200
@@ -113,8 +113,8 @@ def _trouble(trouble: Trouble, before: Notice | None) -> Found | None:
     occasion = _digest(trouble.reasons)
     if lasted and before is not None and before.occasion == occasion:
         return None
-    named = [one_line(reason, LONGEST_REASON) for reason in trouble.reasons[:MOST_REASONS]]
-    more = len(trouble.reasons) - MOST_REASONS
+    named = [one_line(reason, LONGEST_REASON) for reason in trouble.reasons[:MAX_REASONS]]
+    more = len(trouble.reasons) - MAX_REASONS
     named += [f"and {more} more"] if more > 0 else []
     text = one_line(f"Trouble: {trouble.what}: {'; '.join(named)}; to do: {trouble.advice}")
     return Found(Notice(trouble.subject, NoticeKind.TROUBLE, text, occasion), about)
