@@ -116,6 +116,11 @@ class Home:
         return self.path / "history-away.json"
 
     @property
+    def told_of_github(self) -> Path:
+        """An empty file while the watch has issues about schedules or runners of GitHub."""
+        return self.path / "told-of-github"
+
+    @property
     def backups(self) -> Path:
         """Backups of the history, one per night."""
         return self.path / "backups"

@@ -12,6 +12,8 @@ from history.errors import HistoryError
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader
 from history.spool.journal import waiting_in
+from runners.fitness.agent_release import agent_releases
+from runners.fitness.kernel import Kernel
 from runners.nightly.health import BoxHealth, TaskHealth, box_healths, full_disk
 from runners.nightly.heartbeat import State, Status, status
 from runners.nightly.plan import find_box, load_plan, plan_history
@@ -28,6 +30,8 @@ def main(arguments: argparse.Namespace) -> int:
     waits = [str(waiting) for waiting in waiting_in(home.spool)]
     health, trouble = _health(arguments, home, found, pause, now)
     problems = [problem for problem in (trouble, full_disk(home.path)) if problem]
+    # Nights begin by the timer all the same: nobody is called for it, and the watch knows the day.
+    agents = [agent.line(now) for agent in agent_releases(Kernel()) if agent.is_old(now)]
     is_waiting = found.state is State.NEVER and paused is not None
     is_well = found.state in (State.RUNNING, State.ENDED) or is_waiting
     is_well = is_well and not problems and (health is None or health.is_well)
@@ -36,10 +40,10 @@ def main(arguments: argparse.Namespace) -> int:
         tasks = [_as_json(task) for task in health.tasks] if health else []
         of_pause = paused.as_json() if paused else None
         whole = {"state": found.state, "healthy": is_well, **beat, "paused": of_pause, "waiting": waits}
-        print(json_text({**whole, "problems": problems, "tasks": tasks}, indent=1))
+        print(json_text({**whole, "problems": problems, "runners": agents, "tasks": tasks}, indent=1))
     else:
         lines = task_lines(health, now) if health else []
-        print("\n".join([status_text(found, now, paused), *problems, *waits, *lines]))
+        print("\n".join([status_text(found, now, paused), *problems, *agents, *waits, *lines]))
     return 0 if is_well else 1
 
 

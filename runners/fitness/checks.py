@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from runners.fitness import memory, neighbours, processor, profiling, storage, timers
+from runners.fitness import agent_release, memory, neighbours, processor, profiling, storage, timers
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.finding import Check, CheckFinding, note
 
@@ -91,6 +91,11 @@ CHECKS = (
         "NMI watchdog",
         "It interrupts every core and occupies one of the few hardware counters.",
         profiling.nmi_watchdog,
+    ),
+    Check(
+        "GitHub runner",
+        "A runner that lacks a release for 30 days gets no jobs, and nights begin by the timer alone.",
+        agent_release.agent,
     ),
 )
 

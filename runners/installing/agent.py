@@ -11,6 +11,9 @@ from runners.installing.site import Site
 SCRIPTS = ("config.sh", "run.sh")
 """The files that identify its folder."""
 
+ENVIRONMENT = "venv"
+"""The folder in the home with the Python environment of jobs."""
+
 
 def require_agent(machine: TargetMachine, folder: Path) -> None:
     """Raise InstallError when a folder does not hold GitHub's runner."""
@@ -35,6 +38,8 @@ def wanted_lines(site: Site) -> tuple[str, ...]:
         "ACTIONS_RUNNER_HOOK_JOB_COMPLETED": str(hook(HOOK_COMPLETED)),
         "TIDEMARK_HOME": str(site.home),
         "TIDEMARK_BOX": site.box,
+        # Outside of the checkout of jobs, from which each job deletes what git does not track.
+        "TIDEMARK_VENV": str(site.home / ENVIRONMENT),
     }
     return tuple(f"{name}={value}" for name, value in variables.items())
 

@@ -7,9 +7,10 @@ from datetime import datetime
 from itertools import count
 from typing import TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ValidationError
+from pydantic import AwareDatetime, BaseModel, RootModel, ValidationError
 
 from runners.alerting.github_api import TIMEOUT_SECONDS, GitHubApi
+from runners.alerting.github_errors import GitHubRefusedError
 from runners.alerting.tracker import TrackerBusyError, TrackerError
 from runners.alerting.trackers.github import API, github_token
 from runners.nightly.plan import Plan
@@ -20,6 +21,7 @@ PARTS = ("measure", "report")
 """The jobs of a box in box.yml, which GitHub calls `BOX / measure` and `BOX / report`."""
 
 PAGE = 100
+NOT_FOUND = 404
 
 MAX_RUNS = 100
 """The latest runs in which a success of a box is looked for."""
@@ -44,6 +46,35 @@ class WorkflowJob(BaseModel):
     """None as long as it has not ended."""
 
     completed_at: AwareDatetime | None = None
+
+
+class Workflow(BaseModel):
+    """A workflow of a repository."""
+
+    state: str
+    """`active`, or how it was switched off: `disabled_inactivity`, `disabled_manually`."""
+
+    html_url: str
+
+
+class WorkflowRepository(BaseModel):
+    """The repository of a workflow."""
+
+    private: bool
+    pushed_at: AwareDatetime
+    html_url: str
+
+
+class PublishedRelease(BaseModel):
+    """A release on GitHub."""
+
+    tag_name: str
+    published_at: AwareDatetime
+    prerelease: bool = False
+
+
+class _Releases(RootModel[list[PublishedRelease]]):
+    pass
 
 
 class _Runs(BaseModel):
@@ -104,9 +135,30 @@ class NightlyJobs:
             if len(found.jobs) < PAGE:
                 return
 
-    def _read(self, path: str, query: Mapping[str, str], kind: type[_Answer]) -> _Answer:
-        where = self.repository
-        answer = self._api.request("GET", f"repos/{self.repository}/{path}", where=where, query=query)
+    def workflow(self, name: str) -> Workflow | None:
+        """Return a workflow by the name of its file; None when the repository has none."""
+        try:
+            return self._read(f"actions/workflows/{name}", {}, Workflow)
+        except GitHubRefusedError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    def about(self) -> WorkflowRepository:
+        """Return the repository."""
+        return self._read("", {}, WorkflowRepository)
+
+    def releases(self, repository: str) -> Sequence[PublishedRelease]:
+        """Return the latest releases of another repository, the public one `owner/name`."""
+        found = self._read("releases", {"per_page": str(PAGE)}, _Releases, repository)
+        return [release for release in found.root if not release.prerelease]
+
+    def _read(
+        self, path: str, query: Mapping[str, str], kind: type[_Answer], repository: str = ""
+    ) -> _Answer:
+        where = repository or self.repository
+        full = "/".join(filter(None, ("repos", where, path)))
+        answer = self._api.request("GET", full, where=where, query=query)
         try:
             return kind.model_validate(answer)
         except ValidationError:

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from history.escaping.characters import one_line
@@ -11,26 +10,13 @@ from runners.alerting.direct_issues import DirectAlert
 from runners.nightly.heartbeat import MISSED_HOURS
 from runners.watching.box_issues import box_prefix
 from runners.watching.jobs import WORKFLOW, AskedBox, BoxSigns, WorkflowRun
+from runners.watching.telling import WatchVerdict
 
 NO_RUN_HOURS = 2 * MISSED_HOURS
 """How long ago the latest run may be: GitHub may drop one, and ends the schedules of quiet repositories."""
 
 MAX_SHOWN = 5
 """The most runs that an issue lists."""
-
-
-@dataclass(frozen=True)
-class WatchVerdict:
-    """Whether a box, or the workflow itself, is heard of."""
-
-    line: str
-    """One line for people."""
-
-    subject: str
-    """What its issues are found by."""
-
-    alert: DirectAlert | None
-    """The issue that it is to have; None when all is well."""
 
 
 def verdicts(signs: Iterable[BoxSigns], runs: Sequence[WorkflowRun], now: datetime) -> list[WatchVerdict]:
@@ -43,13 +29,14 @@ def verdicts(signs: Iterable[BoxSigns], runs: Sequence[WorkflowRun], now: dateti
 
 
 def _workflow(runs: Sequence[WorkflowRun], now: datetime) -> WatchVerdict:
-    subject = f"workflow-{_digest(WORKFLOW)}"
+    subject, settled = f"workflow-{_digest(WORKFLOW)}", "it runs again"
+    advice = "look at Actions of the repository"
     if not runs:
-        return WatchVerdict(f"{WORKFLOW}: it never ran", subject, None)
+        return WatchVerdict(f"{WORKFLOW}: it never ran", subject, None, settled, advice)
     last = runs[0]
     when = f"{last.created_at:%Y-%m-%d %H:%M} UTC"
     if now - last.created_at <= timedelta(hours=NO_RUN_HOURS):
-        return WatchVerdict(f"{WORKFLOW}: ran {when}", subject, None)
+        return WatchVerdict(f"{WORKFLOW}: ran {when}", subject, None, settled, advice)
     text = document(
         [
             md("GitHub has not run {} since {}, {}.", WORKFLOW, when, link(last.html_url)),
@@ -60,22 +47,27 @@ def _workflow(runs: Sequence[WorkflowRun], now: datetime) -> WatchVerdict:
     )
     title = f"{WORKFLOW} has not run since {last.created_at:%Y-%m-%d}"
     alert = DirectAlert(subject, _digest(last.created_at.isoformat()), title, text)
-    return WatchVerdict(f"{WORKFLOW}: no run since {when}", subject, alert)
+    return WatchVerdict(f"{WORKFLOW}: no run since {when}", subject, alert, settled, advice)
 
 
 def _box(signs: BoxSigns, now: datetime) -> WatchVerdict:
-    subject, last = f"{box_prefix(signs.box)}jobs", signs.last_success
+    # A box that still has its history tells of its nights itself, or another box does.
+    told_by, last = box_prefix(signs.box), signs.last_success
+    subject, settled = f"{told_by}jobs", "a job succeeded"
+    advice = "is the box on, and its runner? docs/hardware.md"
     heard = f"last success {last:%Y-%m-%d %H:%M} UTC" if last else "no success yet"
     patience = timedelta(hours=MISSED_HOURS)
     if not any(now - asked.run.created_at > patience for asked in signs.unanswered):
         asked_for = "" if last or signs.unanswered else ", nothing was asked of it"
-        return WatchVerdict(f"box {signs.box}: {heard}{asked_for}", subject, None)
+        return WatchVerdict(f"box {signs.box}: {heard}{asked_for}", subject, None, settled, advice, signs.box)
     since = last or min(asked.run.created_at for asked in signs.unanswered)
     fails = any(asked.has_run for asked in signs.unanswered)
     what = "its jobs fail" if fails else "it is silent"
     title = one_line(f"box {signs.box}: {what} since {since:%Y-%m-%d}")
     alert = DirectAlert(subject, _digest(last.isoformat() if last else ""), title, _text(signs, heard, fails))
-    return WatchVerdict(f"box {signs.box}: {what}, {heard}", subject, alert)
+    return WatchVerdict(
+        f"box {signs.box}: {what}, {heard}", subject, alert, settled, advice, signs.box, told_by
+    )
 
 
 def _text(signs: BoxSigns, heard: str, fails: bool) -> Markdown:

@@ -19,6 +19,8 @@ from runners.alerting.notices.routes import About
 from runners.alerting.notices.sending import send_directly
 from runners.alerting.tracker import TrackerError
 from runners.alerting.tracker_registry import open_tracker
+from runners.fitness.agent_release import agent_releases
+from runners.fitness.kernel import Kernel
 from runners.nightly.health import box_healths, full_disk
 from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status, status
 from runners.nightly.plan import Plan, plan_history
@@ -36,6 +38,8 @@ from runners.watching.box_issues import (
     update_others,
     update_outbox,
 )
+from runners.watching.telling import tell
+from runners.watching.watch_github import github_verdicts
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ def watch_box(plan: Plan, box: str, home: Home, installed: datetime | None, now:
     except HistoryError as error:
         return _without_history(plan, this, error, now)
     _settle(plan, this, problems)
+    is_well = _by_github(plan, this, problems, now) and is_well
     _complain(problems)
     if is_well:
         return 2 if problems else 0
@@ -109,6 +114,25 @@ def _by_history(
     update_outbox(store, this.box, this.found, this.state, now, trouble)
     update_others(store, others, now)
     return is_well and not silent
+
+
+def _by_github(plan: Plan, this: ThisBox, problems: list[str], now: datetime) -> bool:
+    """Print what GitHub says of schedules and runners, if somebody has to act, and set the issues."""
+    found, unknown = github_verdicts(plan, this.box, agent_releases(Kernel()), now)
+    alerts = [verdict for verdict in found if verdict.alert is not None]
+    for line in (*unknown, *(verdict.line for verdict in alerts)):
+        print(line, flush=True)
+    # The issues are many requests to read, and there are none to close before one was opened.
+    told = this.home.told_of_github
+    if alerts or told.exists():
+        failed = tell(plan, found)
+        problems += failed
+        if alerts:
+            make_folder(this.home.path)
+            told.touch()
+        elif not failed and not unknown:
+            told.unlink(missing_ok=True)
+    return not alerts
 
 
 # --- without the history

@@ -273,3 +273,35 @@ def test_an_environment_whose_python_is_gone_is_made_anew(copied: Path, tmp_path
     assert done.stdout == f"{copied}/.venv status\n"
     assert "the Python of .venv has changed" in done.stderr
     assert called([copied / "tidemark", "status"]).stderr == ""
+
+
+# --- an environment outside of the checkout
+
+
+def test_an_environment_outside_of_the_checkout_outlives_a_cleaned_one(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with GitHub's checkout, which cleans and resets the folder before each job."""
+    venv = tmp_path / "home of a box/venv"
+    monkeypatch.setenv("TIDEMARK_VENV", str(venv))
+    identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.com"]
+    for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "x"]):
+        subprocess.run(["git", *identity, *words], cwd=small, check=True)
+    done = called([small / "tidemark", "status"])
+    assert (done.returncode, done.stdout) == (0, f"{venv} status\n"), done.stderr
+    assert "installing the Python packages" in done.stderr
+    subprocess.run(["git", "clean", "-ffdxq"], cwd=small, check=True)
+    subprocess.run(["git", "reset", "--hard", "--quiet"], cwd=small, check=True)
+    done = called([small / "tidemark", "status"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{venv} status\n", "")
+    assert not (small / ".venv").exists()
+    assert not (small / ".venv.lock").exists()
+
+
+def test_a_relative_path_of_an_environment_is_refused(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would lie elsewhere with every folder that a command is called from."""
+    monkeypatch.setenv("TIDEMARK_VENV", "var/venv")
+    done = called([used / "tidemark", "status"], cwd=used)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tidemark: the path of the Python environment is relative: var/venv\n")
+    assert not (used / "var").exists()

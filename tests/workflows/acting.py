@@ -19,6 +19,25 @@ import pytest
 from build.home import ROOT, Home
 from tests.programs import ACT, required
 
+HOSTED = ("ubuntu-24.04", "ubuntu-26.04")
+"""The labels of GitHub's own runners that workflows use."""
+
+UPLOAD = re.compile(r"actions/upload-artifact@[0-9a-f]{40}")
+
+UPLOADS = """
+name: stands in for the upload of an artifact
+inputs:
+  path: {required: true}
+  archive: {default: "true"}
+  if-no-files-found: {default: warn}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env: {FILE: "${{ inputs.path }}"}
+      run: 'if [ -e "$FILE" ]; then cp "$FILE" "$ARTIFACTS"; fi'
+"""
+
 SECONDS = 900
 """After which a workflow is taken to hang: on a busy machine rounds are measured again."""
 
@@ -58,10 +77,15 @@ class Checkout:
         """`labels` are those of runners that there are; `folder` is empty. Skips the test without act."""
         self._act, self._home = required(ACT), home
         self.tree, self._xdg = folder / "tree", folder / "xdg"
+        self.artifacts = folder / "artifacts"
+        self.artifacts.mkdir(parents=True)
+        self._upload = folder / "upload"
+        self._upload.mkdir()
+        (self._upload / "action.yml").write_text(UPLOADS, encoding="utf-8")
         self._copy()
         (self.tree / "runners/nightly.toml").write_text(plan, encoding="utf-8")
         self._commit()
-        hosts = "".join(f"-P {label}=-self-hosted\n" for label in ("ubuntu-latest", *labels))
+        hosts = "".join(f"-P {label}=-self-hosted\n" for label in (*HOSTED, *labels))
         (self._xdg / "config/act").mkdir(parents=True)
         (self._xdg / "config/act/actrc").write_text(hosts, encoding="utf-8")
 
@@ -72,11 +96,9 @@ class Checkout:
             if (ROOT / name).is_file():
                 (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, self.tree / name)
-        # The launcher would make an environment of its own in each job; a link to this one serves them all.
         environment = Path(sys.prefix)
         if not filecmp.cmp(ROOT / "requirements.txt", environment / "requirements.txt", shallow=False):
             pytest.skip(f"the packages of {environment} are not those of requirements.txt: ./tidemark setup")
-        (self.tree / ".venv").symlink_to(environment)
 
     def _commit(self) -> None:
         for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "A plan"]):
@@ -96,7 +118,8 @@ class Checkout:
         """Run a workflow to its end, with more variables of the environment and the token of GitHub."""
         command = [str(self._act), event, "--workflows", f".github/workflows/{workflow}", "--json"]
         command += ["--no-cache-server"]  # it would listen on an address that others can reach
-        command += ["--use-gitignore=false"]  # .gitignore names the link to the environment, which jobs need
+        for action in sorted(set(UPLOAD.findall(self._text(workflow)))):
+            command += ["--local-repository", f"{action}={self._upload}"]
         command += ["--insecure-secrets"]  # act would hide them; what prints one is to be seen
         for name, value in (inputs or {}).items():
             command += ["--input", f"{name}={value}"]
@@ -122,6 +145,9 @@ class Checkout:
         assert "installing the Python packages" not in log, "a job made an environment of its own"
         return _read(act.returncode, log)
 
+    def _text(self, workflow: str) -> str:
+        return (self.tree / ".github/workflows" / workflow).read_text(encoding="utf-8")
+
     def _environment(self) -> dict[str, str]:
         # Bytecode of libraries is there already; that of a job's copy of ours goes with the copy.
         unwanted = ("GITHUB_", "ACT_", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
@@ -130,6 +156,9 @@ class Checkout:
             "XDG_CONFIG_HOME": str(self._xdg / "config"),
             "XDG_CACHE_HOME": str(self._xdg / "cache"),
             "TIDEMARK_HOME": str(self._home.path),
+            # As on a box: a job's own checkout has none, and would make one.
+            "TIDEMARK_VENV": sys.prefix,
+            "ARTIFACTS": str(self.artifacts),
         }
 
 

@@ -23,7 +23,9 @@ NAMES = sorted(WORKFLOWS)
 
 PLAN = load_plan(ROOT / "runners/nightly.toml")
 
-HOSTED = {"ubuntu-latest"}
+HOSTED = {"ubuntu-24.04", "ubuntu-26.04"}
+"""GitHub's own runners, by the release that they are: `ubuntu-latest` becomes another one at any time."""
+
 TRUSTED = {"schedule", "workflow_dispatch"}
 """Events that nobody can bring about who may not write to the repository."""
 
@@ -50,9 +52,15 @@ def boxes_reached(workflow: Workflow, known: Mapping[str, Workflow]) -> list[str
 
 def _reaches_a_box(job: Workflow, known: Mapping[str, Workflow]) -> bool:
     if "uses" not in job:
-        return str(job["runs-on"]) not in HOSTED
+        return not systems(job) <= HOSTED
     called = known.get(_called(job))
     return called is None or bool(boxes_reached(called, known))
+
+
+def systems(job: Workflow) -> set[str]:
+    """The runners of a job, where one after another of a matrix is named by `matrix.system`."""
+    label = str(job["runs-on"])
+    return set(job["strategy"]["matrix"]["system"]) if label == "${{ matrix.system }}" else {label}
 
 
 def _called(job: Workflow) -> str:
@@ -153,7 +161,8 @@ def test_least_rights_pinned_actions_and_limits(name: str) -> None:
         for step in job["steps"]:
             if "uses" in step:
                 assert SHA.fullmatch(step["uses"])
-                assert step["with"]["persist-credentials"] is False
+                if step["uses"].startswith("actions/checkout@"):
+                    assert step["with"]["persist-credentials"] is False
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -169,7 +178,7 @@ def test_inputs_reach_programs_through_the_environment_alone(name: str) -> None:
         if re.search(r"\b(inputs|github\.event|github\.head_ref)\b", text) and "${{" in text:
             assert path[-2] == "env", path
         if "runs-on" in path:
-            assert text in {*HOSTED, "self-hosted", *ROUTES}, path
+            assert text in {*HOSTED, "self-hosted", *ROUTES, "${{ matrix.system }}"}, path
 
 
 def test_a_workflow_for_one_box_is_called_with_a_box_of_the_plan() -> None:
@@ -210,7 +219,21 @@ def test_a_group_is_never_shared_by_jobs_that_wait_for_a_box() -> None:
 
 def test_actionlint_knows_the_labels_of_the_plan() -> None:
     declared = yaml.safe_load((ROOT / ".github/actionlint.yaml").read_text())["self-hosted-runner"]["labels"]
-    assert declared == [box.label for box in PLAN.boxes.values()]
+    assert set(declared) - HOSTED == {box.label for box in PLAN.boxes.values()}
+
+
+def test_actions_are_pinned_beside_their_version() -> None:
+    """One hash for each action in all workflows, with the version behind it, which Dependabot renews."""
+    used: dict[str, set[str]] = {}
+    for path in FOLDER.glob("*.yml"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if "uses: " in line and "./" not in line:
+                action, _, pinned = line.partition("uses: ")[2].partition("@")
+                assert re.fullmatch(r"[0-9a-f]{40} # v\d+\.\d+\.\d+", pinned), line
+                used.setdefault(action, set()).add(pinned)
+    assert {action: len(pins) for action, pins in used.items()} == dict.fromkeys(used, 1)
+    (kept,) = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
+    assert (kept["package-ecosystem"], kept["directory"]) == ("github-actions", "/")
 
 
 def test_actionlint_has_no_findings() -> None:

@@ -13,11 +13,19 @@ KEPT = Path(__file__).with_name("github-issues.json")
 
 USED = {
     "/repos/{owner}/{repo}/actions/runs/{run_id}/jobs": ("get",),
+    "/repos/{owner}/{repo}/actions/workflows/{workflow_id}": ("get",),
     "/repos/{owner}/{repo}/actions/workflows/{workflow_id}/runs": ("get",),
+    "/repos/{owner}/{repo}/activity": ("get",),
+    "/repos/{owner}/{repo}/collaborators/{username}/permission": ("get",),
+    "/repos/{owner}/{repo}/issues/comments/{comment_id}": ("get", "patch"),
+    "/repos/{owner}/{repo}/pulls/{pull_number}": ("get",),
+    "/repos/{owner}/{repo}/releases": ("get",),
+    "/repos/{owner}/{repo}/statuses/{sha}": ("post",),
+    "/user": ("get",),
     "/repos/{owner}/{repo}": ("get",),
     "/repos/{owner}/{repo}/issues": ("get", "post"),
     "/repos/{owner}/{repo}/issues/{issue_number}": ("get", "patch"),
-    "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("post",),
+    "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("get", "post"),
     "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}": ("delete",),
 }
 
@@ -31,7 +39,7 @@ def cut(description: dict[str, Any]) -> dict[str, Any]:
         for method in methods:
             operation = description["paths"][path][method]
             paths.setdefault(path, {})[method] = {
-                "parameters": [_bare(parameter) for parameter in operation["parameters"]],
+                "parameters": [_bare(parameter) for parameter in operation.get("parameters", ())],
                 "requestBody": _bare(operation.get("requestBody", {})),
                 "answers": sorted(operation["responses"]),
             }

@@ -50,6 +50,7 @@ def test_a_box_is_installed_once(
         "ACTIONS_RUNNER_HOOK_JOB_COMPLETED=/usr/local/lib/tidemark/job-completed.sh",
         "TIDEMARK_HOME=/var/lib/tidemark",
         "TIDEMARK_BOX=db1",
+        "TIDEMARK_VENV=/var/lib/tidemark/venv",
     ]
     assert install(plan, root, *words) == 0
     assert capsys.readouterr().out.startswith("nothing to do\n")

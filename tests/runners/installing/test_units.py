@@ -151,16 +151,20 @@ def unescaped(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", AWKWARD)
-def test_a_hook_runs_the_launcher_of_an_awkward_folder(name: str, tmp_path: Path) -> None:
+def test_a_hook_runs_the_launcher_of_an_awkward_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # GitHub's runner gives hooks what it gives jobs; the environment of those has other packages.
+    monkeypatch.setenv("TIDEMARK_VENV", "/that/of/jobs")
     folder = tmp_path / name
     folder.mkdir(parents=True)
-    (folder / "tidemark").write_text('#!/bin/sh\necho "$TIDEMARK_HOME $*"\n')
+    (folder / "tidemark").write_text('#!/bin/sh\necho "$TIDEMARK_HOME ${TIDEMARK_VENV-own} $*"\n')
     (folder / "tidemark").chmod(0o755)
     found = {file.path.name: file.text for file in files(a_site(folder, agent=folder))}
     script = tmp_path / "hook.sh"
     script.write_text(found["job-started.sh"])
     done = subprocess.run(["sh", str(script)], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{folder}/home runner hook started\n"
+    assert done.stdout == f"{folder}/home own runner hook started\n"
 
 
 def test_sudo_takes_what_it_is_given(tmp_path: Path) -> None:
