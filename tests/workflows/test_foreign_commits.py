@@ -64,11 +64,12 @@ def commits(source: PlainRepository) -> Commits:
 
 
 def measured(workflow: str, job: str, inputs: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> int:
-    """Run what the last step of a workflow's job runs, with the plan of the test; returns its exit code."""
+    """Run the last command of a workflow's job, with the plan of the test; returns its exit code."""
     text = (ROOT / ".github/workflows" / workflow).read_text(encoding="utf-8")
-    for name, value in {**NAMED, **OTHERS, **inputs}.items():
+    for name, value in {**NAMED, **OTHERS, **inputs, "RUNNER_TEMP": str(Path.cwd())}.items():
         monkeypatch.setenv(name, value)
-    command = yaml.safe_load(text)["jobs"][job]["steps"][-1]["run"].replace("\\\n", " ")
+    commands = [step["run"] for step in yaml.safe_load(text)["jobs"][job]["steps"] if "run" in step]
+    command = commands[-1].replace("\\\n", " ")
     launcher, name, *words = shlex.split(os.path.expandvars(command))
     assert launcher == "./tidemark"
     return cli.main([name, "--plan", "plan.toml", *words])

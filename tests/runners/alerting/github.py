@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.runners.alerting import description
@@ -323,11 +323,8 @@ class GitHub:
             issue |= {"url": f"{place}/issues/{number}", "repository_url": place}
 
 
-Kind = TypeVar("Kind", bound=GitHub)
-
-
 @contextmanager
-def running(kind: type[Kind] = GitHub) -> Iterator[Kind]:  # type: ignore[assignment]
+def running(kind: type[GitHub] = GitHub) -> Iterator[Any]:
     """A stand-in on a port of its own."""
     github = kind()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"github": github}))
