@@ -199,7 +199,10 @@ def _run(command: argparse.ArgumentParser) -> None:
     suite = "name of a suite, or the path of a folder with a suite.toml"
     step = "only this step; can be repeated"
     seconds = "seconds per version in a round, instead of the profile's"
-    how_many = "rounds of each step, instead of the profile's; with --until-decided the minimum"
+    how_many = (
+        "rounds of each step, or blocks in long mode, instead of the profile's; with --until-decided the "
+        "minimum"
+    )
     decided = "measure more rounds of steps without a verdict, up to the profile's maximum and the budget"
     budget = (
         "all the time there is, compiling included: instructions are counted first, and rounds begin where "
@@ -267,15 +270,14 @@ def _calibrate(command: argparse.ArgumentParser) -> None:
     add_variants(command)
     command.add_argument("--git", metavar="SOURCE", help=GIT_HELP)
     clients = "client connections: each number makes a level of every step"
+    how_many = "rounds of each step, or blocks in long mode (default: 10)"
     command.add_argument("--clients", type=levels, default=(), metavar="N,N...", help=clients)
     command.add_argument("--suite", default="write-heavy", help=suite)
     command.add_argument("--profile", default="smoke", help="smoke (default), short, io or long")
     command.add_argument(
         "--step", action="append", default=[], metavar="NAME", help="only this step; can be repeated"
     )
-    command.add_argument(
-        "--rounds", type=rounds, default=10, metavar="N", help="rounds of each step (default: 10)"
-    )
+    command.add_argument("--rounds", type=rounds, default=10, metavar="N", help=how_many)
     add_wait(command)
     command.add_argument("--history", metavar="PATH", help="history to write to")
 

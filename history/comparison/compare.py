@@ -234,7 +234,7 @@ def _within(
     steps = {run.step for run in runs}
     changes = (onset.finding for onset in onsets(intervals, steps, seconds))
     has_stalls = any(run.values.get(STALLED_SECONDS) for run in runs)
-    is_long = session.options.get("mode") == "long"
+    is_long = session.is_long
     found = history.activities(session.id) if has_stalls or is_long else {}
     stalled = stalls(found, finished, versions) if has_stalls else ()
     shares = background_shares(found, finished, versions, seconds) if is_long else ()
@@ -344,15 +344,17 @@ def _intervals(
         calibrated,
         exact=engines,
         layouts=session.layouts,
-        in_turn=session.options.get("mode") == "long",
+        counted=f"paired {session.round_name}",
+        in_turn=session.is_long,
     )
 
 
 def _step_warnings(step: StepComparison, session: Session) -> list[str]:
     pairs, exact = step.judged.pairs, is_exact(step.judged.metric)
     planned = session.counted_passes if exact else session.repetitions
+    what = "passes" if exact else f"{session.round_name}s"
     if step.judged.verdict and pairs < planned:
-        return [f"{step.step}: judged from {pairs} of {planned} {'passes' if exact else 'rounds'}"]
+        return [f"{step.step}: judged from {pairs} of {planned} {what}"]
     return []
 
 

@@ -54,6 +54,11 @@ class Intervals:
     """The number of steps that share the error, cached by metric because it depends on all steps."""
 
     @property
+    def round_name(self) -> str:
+        """The noun for one of a pair in messages."""
+        return self.counted.split()[-1]
+
+    @property
     def needed(self) -> int:
         """The pairs that an interval needs at least: those of the first look, or MINIMUM_REPETITIONS."""
         return MINIMUM_REPETITIONS if self.looks is None else self.looks[0]

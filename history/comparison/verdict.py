@@ -202,7 +202,8 @@ def judge_step(step: StepPairs, metric: Metric, threshold: float, intervals: Int
     overloaded = sum(map(any, zip(*step.values(OVERLOADED), strict=True)))
     if not overloaded:
         return judged
-    reason = f"a version did not keep up with the rate in {overloaded} of {len(step.pairs)} rounds"
+    rounds = f"{intervals.round_name}s"
+    reason = f"a version did not keep up with the rate in {overloaded} of {len(step.pairs)} {rounds}"
     return without_verdict(judged, Gap.OVERLOADED, reason)
 
 
@@ -341,5 +342,5 @@ def _why_no_interval(step: StepPairs, metric: str, pairs: int, intervals: Interv
     if step.pairs:
         return Gap.MISSING, f"{metric} was not recorded"
     if step.failures:
-        return Gap.FAILED, "no round finished in both versions"
-    return Gap.MISSING, "no round was run with both versions"
+        return Gap.FAILED, f"no {intervals.round_name} finished in both versions"
+    return Gap.MISSING, f"no {intervals.round_name} was run with both versions"

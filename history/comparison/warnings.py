@@ -38,7 +38,7 @@ def comparison_warnings(
         *_of_session(session),
         *engine_warnings(session, base, contender),
         *_of_builds(runs, _definition(session, base) != _definition(session, contender)),
-        *_of_disturbed_rounds(runs),
+        *_of_disturbed_rounds(runs, session.round_name),
         *warnings_of_runs(runs),
     )
 
@@ -92,9 +92,9 @@ def _of_builds(runs: Sequence[Run], differs: bool) -> Iterator[str]:
         yield "base and contender are the same build: every difference is noise"
 
 
-def _of_disturbed_rounds(runs: Sequence[Run]) -> Iterator[str]:
+def _of_disturbed_rounds(runs: Sequence[Run], what: str) -> Iterator[str]:
     for reason, rounds in by_reason(disturbed_rounds(runs)).items():
-        yield f"disturbed, {counted(len(rounds), 'round')}: {reason}: {steps_and_rounds(rounds)}"
+        yield f"disturbed, {counted(len(rounds), what)}: {reason}: {steps_and_rounds(rounds)}"
 
 
 def warnings_of_runs(runs: Sequence[Run]) -> Iterator[str]:

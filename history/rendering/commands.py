@@ -272,13 +272,21 @@ def _rounds(session: Session, profile: "Profile") -> list[str]:
     if counts in COUNTED_ALONE:
         return [*COUNTED, "--repetitions", str(session.repetitions)]
     decided = _is_until_decided(session)
-    usual = max(profile.repetitions, session.layouts, MINIMUM_REPETITIONS if decided else 1)
+    usual = _usual_rounds(session, profile, decided=decided)
     words = [*(DECIDED if decided else ()), *layouts]
     words += ["--repetitions", str(session.repetitions)] if session.repetitions != usual else []
     words += ["--no-exact"] if profile.counted_passes and not counts else []
     if isinstance(perf, dict):
         words.append("--perf-during" if perf.get("when") == "during" else "--perf")
     return words
+
+
+def _usual_rounds(session: Session, profile: "Profile", *, decided: bool) -> int:
+    """Return the rounds that need no option; in long mode the blocks that the seconds hold."""
+    if session.is_long and not decided:
+        seconds = session.options.get("seconds", profile.seconds)
+        return profile.model_copy(update={"seconds": seconds}).blocks
+    return max(profile.repetitions, session.layouts, MINIMUM_REPETITIONS if decided else 1)
 
 
 def _chosen(session: Session, how: Sequence[str], versions: int) -> list[str]:

@@ -53,6 +53,7 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
             **({"layouts": session.layouts} if session.layouts else {}),
             "durability": session.durability,
             **session.declared.options,
+            **({"warmed_up": warmed} if (warmed := _warmth(contender)) else {}),
             "machine": session.machine.hostname,
             "cpu_model": session.machine.cpu_model,
             "cores": session.machine.cores,
@@ -74,6 +75,13 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         "failures": [_failure(failure) for failure in contender.failures],
         "warnings": contender.warnings,
     }
+
+
+def _warmth(contender: ContenderComparison) -> dict[str, Any]:
+    """Return how servers warmed up before the steps that are compared; over nights nothing."""
+    steps = {step.step for step in contender.steps} if contender.nights is None else set()
+    found = contender.session.warmth.items()
+    return {step: warmth.as_option() for step, warmth in found if step in steps}
 
 
 def _failure(failure: Failure) -> dict[str, Any]:

@@ -93,7 +93,8 @@ def _missing(contender: ContenderComparison) -> Iterator[str]:
             gaps.setdefault((without, step.judged.reason), []).append(step.step)
     yield from (f"{without}: {', '.join(steps)}: {reason}" for (without, reason), steps in gaps.items())
     yield from _censored(contender)
-    yield from map(_failure, contender.failures)
+    what = contender.session.round_name
+    yield from (_failure(failure, what) for failure in contender.failures)
 
 
 def _disturbed(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
@@ -201,7 +202,8 @@ def _base_drift(comparison: Comparison, contender: ContenderComparison) -> Itera
     step = max(drifts, key=lambda step: abs(math.log(drifts[step])))
     if abs(drifts[step] - 1) > comparison.options.threshold_percent / 100:
         drift = signed_percent(drifts[step] - 1)
-        yield f"the base drifted by {drift} from the first to the last round of {step}"
+        what = "night" if contender.nights is not None else contender.session.round_name
+        yield f"the base drifted by {drift} from the first to the last {what} of {step}"
 
 
 def _measured_again(contender: ContenderComparison) -> Iterator[str]:
@@ -217,7 +219,7 @@ def _set_aside(contender: ContenderComparison) -> Iterator[str]:
         if step.judged.interval is not None and step.judged.interval.n < step.judged.pairs
     ]
     if stalled:
-        unit = "rounds" if contender.nights is None else "nights"
+        unit = f"{contender.session.round_name}s" if contender.nights is None else "nights"
         yield f"{unit} far from all others, left out as stalled: {', '.join(stalled)}"
 
 
@@ -320,8 +322,8 @@ def _censored(contender: ContenderComparison) -> Iterator[str]:
         yield f"over the limit: {', '.join(found.steps)}; of all steps the geometric means are {bound}"
 
 
-def _failure(failure: Failure) -> str:
+def _failure(failure: Failure, what: str) -> str:
     rounds = ranges(failure.repetitions)
     reason = " ".join(failure.reason.split())
-    unit = "round" if len(failure.repetitions) == 1 else "rounds"
+    unit = what if len(failure.repetitions) == 1 else f"{what}s"
     return f"{failure.status}: {failure.step}, {failure.version}, {unit} {rounds}: {reason}"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from build.progress import in_words
 from history.comparison.exact import MAX_PASSES, exact_rule, is_exact
 from history.comparison.result import Comparison, ContenderComparison, Nights
 from history.counts import counted
@@ -23,6 +24,7 @@ def origin_lines(comparison: Comparison, contender: ContenderComparison) -> list
             f"Session {session.uid} ({session.status}), {session.started_at:%Y-%m-%d %H:%M} UTC: "
             f"{session.suite}, {session.profile}, {_planned(contender)}.",
             place,
+            *_warmed_up(contender),
             *_intervals(comparison, contender),
             *_visible(contender),
         ]
@@ -34,6 +36,25 @@ def origin_lines(comparison: Comparison, contender: ContenderComparison) -> list
         *_version_changes(contender.nights),
         *_night_gaps(contender.nights),
     ]
+
+
+def _warmed_up(contender: ContenderComparison) -> Iterator[str]:
+    """Return how long servers warmed up before their first block, and what they had not reached by then."""
+    warmth = contender.session.warmth
+    found = {step.step: warmth[step.step] for step in contender.steps if step.step in warmth}
+    if not found:
+        return
+    by_seconds: dict[str, list[str]] = {}
+    for step, one in found.items():
+        by_seconds.setdefault(in_words(one.seconds), []).append(step)
+    steps = "; ".join(f"{seconds} before {', '.join(names)}" for seconds, names in by_seconds.items())
+    until = "its memory was full or no longer grew"
+    if any(one.checkpoint for one in found.values()):
+        until += ", and a checkpoint was over"
+    yield f"Each version warmed up until {until}, or time was up: {steps}."
+    for step, one in found.items():
+        if one.lacking:
+            yield f"not warm after {in_words(one.seconds)}: {step}: {'; '.join(one.lacking)}"
 
 
 def _span(nights: Nights) -> str:
@@ -67,8 +88,9 @@ def _planned(contender: ContenderComparison) -> str:
         return counted(contender.session.counted_passes, "pass")
     layouts = f" in {contender.session.layouts} layouts a side" if contender.session.layouts else ""
     if contender.looks is None:
-        return counted(contender.session.repetitions, "round") + layouts
-    return f"{contender.looks[0]} to {contender.looks[1]} rounds until decided{layouts}"
+        return counted(contender.session.repetitions, contender.session.round_name) + layouts
+    rounds = f"{contender.session.round_name}s"
+    return f"{contender.looks[0]} to {contender.looks[1]} {rounds} until decided{layouts}"
 
 
 def _intervals(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
@@ -90,7 +112,7 @@ def _intervals(comparison: Comparison, contender: ContenderComparison) -> Iterat
         )
         return
     rounds = sorted({step.judged.pairs for step in contender.steps if step.judged.interval})
-    unit = "rounds" if contender.nights is None else "nights"
+    unit = f"{contender.session.round_name}s" if contender.nights is None else "nights"
     of_rounds = f", {rounds[0]} to {rounds[-1]} {unit}" if len(rounds) > 1 else ""
     of_rounds = f", {rounds[0]} {unit} each" if len(rounds) == 1 else of_rounds
     looks = "" if contender.looks is None else ", at all looks"
@@ -124,7 +146,8 @@ def _visible(contender: ContenderComparison) -> Iterator[str]:
         worse = "slow-down" if judged.row.role is Role.THROUGHPUT else "worsening"
         by = {noise.session: f"{noise.started_at:%Y-%m-%d}" for noise in contender.calibrations}
         named = ", ".join(f"{uid} of {day}" for uid, day in by.items())
-        rounds = "its rounds" if contender.looks is None else f"{contender.looks[1]} rounds"
+        rounds = f"{session.round_name}s"
+        rounds = f"its {rounds}" if contender.looks is None else f"{contender.looks[1]} {rounds}"
         chance = f"{100 * VISIBLE_PROBABILITY:.0f} %"
         yield f"sees: the {worse} that {rounds} flag with {chance} probability; calibration {named}."
     elif judged.better is not Better.NEITHER and not session.is_imported:

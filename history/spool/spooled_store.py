@@ -29,6 +29,7 @@ from history.store.records import (
 from history.store.schema_status import newest
 from history.store.writer import Derive, Store
 from suites.control_groups.declared import Declared
+from suites.turns.warmth import Warmth
 
 if TYPE_CHECKING:
     from build.build import Build
@@ -217,6 +218,11 @@ class SpooledStore(Store):
     def record_data(self, session_id: int, version: str, extent: Mapping[str, int]) -> None:
         """Store how large the loaded data of a version are, in the options of a session."""
         self._journal.store.record_data(session_id, version, extent)
+        self._send_soon(session_id)
+
+    def record_warmth(self, session_id: int, step: str, warmth: Warmth) -> None:
+        """Store how servers warmed up before a step, in the options of a session."""
+        self._journal.store.record_warmth(session_id, step, warmth)
         self._send_soon(session_id)
 
     def record_failed(self, session_id: int, failed: Mapping[str, VersionFailure]) -> None:

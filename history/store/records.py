@@ -12,6 +12,7 @@ from history.stats.noise_model import Noise
 from suites.control_groups.declared import Declared
 from suites.metric_names import INSTRUCTIONS, PRIMARY
 from suites.metrics import METRICS
+from suites.turns.warmth import WARMED_UP, Warmth, warmth_of
 
 if TYPE_CHECKING:
     from build.build import Build
@@ -152,6 +153,21 @@ class Session(SessionStart):
     def declared(self) -> Declared:
         """What each server got in place of what the machine has."""
         return Declared.of(self.options)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its servers stayed up, and each step inherited the data of the step before."""
+        return self.options.get("mode") == "long"
+
+    @property
+    def round_name(self) -> str:
+        """The noun for what is recorded as one round: in long mode it is a block."""
+        return "block" if self.is_long else "round"
+
+    @property
+    def warmth(self) -> Mapping[str, Warmth]:
+        """How servers warmed up, by step; empty where nothing was waited for."""
+        return warmth_of(self.options.get(WARMED_UP))
 
     @property
     def layouts(self) -> int:

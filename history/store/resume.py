@@ -29,11 +29,12 @@ from history.store.schema import confirmations, gaps, machines, nights, points, 
 from history.store.session_reads import runs_of
 from history.store.session_writes import json_text
 from history.timestamps import from_text, to_text
+from suites.turns.warmth import WARMED_UP
 
 COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitions")
 """The columns that must be equal, besides machine, options and builds, for a session to be resumed."""
 
-MAY_DIFFER = ("machine_changed", DATA, PLANS, LEFT_OUT, FAILED, LAYOUT_SEEDS, OUT_OF_TIME)
+MAY_DIFFER = ("machine_changed", DATA, PLANS, LEFT_OUT, FAILED, LAYOUT_SEEDS, OUT_OF_TIME, WARMED_UP)
 """Options that describe the circumstances of a session or its servers, not the request."""
 
 Recorded = Mapping[tuple[str, int], Mapping[str, Run]]

@@ -36,6 +36,7 @@ from history.store.session_writes import (
 )
 from history.timestamps import to_text
 from suites.metric_names import PRIMARY
+from suites.turns.warmth import WARMED_UP, Warmth
 
 if TYPE_CHECKING:
     from build.build import Build
@@ -188,6 +189,10 @@ class Store(Reader):
     def record_data(self, session_id: int, version: str, extent: Mapping[str, int]) -> None:
         """Store how large the loaded data of a version are, in the options of a session."""
         self._set_option(session_id, DATA, {version: dict(extent)})
+
+    def record_warmth(self, session_id: int, step: str, warmth: Warmth) -> None:
+        """Store how servers warmed up before a step, in the options of a session."""
+        self._set_option(session_id, WARMED_UP, {step: warmth.as_option()})
 
     def _set_option(self, session_id: int, option: str, values: Mapping[str, object] | bool) -> None:
         """Set an option of a session, or add values to one that is an object."""

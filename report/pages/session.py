@@ -5,11 +5,13 @@ from functools import partial
 
 import htpy as h
 
+from build.progress import in_words
 from history.comparison.result import Comparison, ContenderComparison
 from history.counts import counted
 from history.rendering.commands import quoted, run_again
 from history.rendering.summary import sentence
 from history.stats.estimators import geometric_mean
+from history.store.records import Session
 from report import addresses
 from report.markup.formats import amount, moment, typeset
 from report.markup.frame import Page
@@ -89,7 +91,8 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
             ("machine", f"{machine.processor}, {gib:.0f} GiB, {machine.kernel}"),
             ("suite", f"{session.suite}, profile {session.profile}, durability {session.durability}"),
             *_declared(session.declared),
-            ("rounds", _planned(values)),
+            (f"{session.round_name}s", _planned(values)),
+            *_warmed_up(session, clearance),
             ("judged by", described(values.metric)),
             (
                 "tools",
@@ -110,6 +113,15 @@ def _declared(declared: Declared) -> Iterator[tuple[str, str]]:
         yield "memory", f"{declared.memory} for each server, page cache included"
     if declared.disk:
         yield "disk", f"at most {declared.disk} for each server, of reads and of writes each"
+
+
+def _warmed_up(session: Session, clearance: Clearance) -> Iterator[tuple[str, str]]:
+    steps = [
+        f"{step} {in_words(one.seconds)}{': ' if one.lacking else ''}{clearance.text('; '.join(one.lacking))}"
+        for step, one in session.warmth.items()
+    ]
+    if steps:
+        yield "warmed up", f"each version before the first block: {', '.join(steps)}"
 
 
 def _planned(values: SessionPage) -> str:
@@ -217,7 +229,7 @@ def _single(values: SessionPage, root: str | None) -> h.Node:
         for step in values.steps
         for version, by_round in step.runs.items()
     )
-    heads = ("step", "version", "rounds", metric.unit)
+    heads = ("step", "version", f"{values.session.round_name}s", metric.unit)
     return table(heads, rows, caption=f"Steps of this session: {described(metric)}")
 
 

@@ -102,6 +102,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         # At a rate there is no noise of throughput, and the rate may be a share of what is calibrated here.
         steps=tuple(step for step in selected if not step.is_open),
         repetitions=arguments.rounds,
+        blocks=arguments.rounds,
     )
 
 
@@ -131,9 +132,10 @@ def report(
 ) -> str:
     """Render the table of noise, and what went wrong."""
     missing = [step.name for step in request.steps if step.name not in noise]
+    what = f"{request.round_name}s"
     lines = [*table(request, noise)]
     if missing:
-        lines.append(f"the noise of {', '.join(missing)} is unknown: fewer than {MINIMUM_REPETITIONS} rounds")
+        lines.append(f"the noise of {', '.join(missing)} is unknown: fewer than {MINIMUM_REPETITIONS} {what}")
     lines += [
         f"the two identical builds differ by {100 * change:+.1f} % on {step}: this machine is unfit, "
         "see ./tidemark check"
@@ -147,12 +149,12 @@ def table(request: Request, noise: Mapping[str, StepNoise]) -> Iterator[str]:
     """Yield the noise of each step, and the smallest detectable changes in few and in the most rounds."""
     few = max(MINIMUM_REPETITIONS, request.profile.repetitions)
     most = max(replace(request, until_decided=True).most_rounds, few)
-    steps, confidence = len(request.steps), CONFIDENCE / 100
+    steps, confidence, what = len(request.steps), CONFIDENCE / 100, request.round_name
     designs = {
         few: Design.fixed(few, steps, confidence),
         most: Design(steps=steps, least=MINIMUM_REPETITIONS, cap=most, confidence=confidence),
     }
-    heads = ("step", "rounds", "noise", f"seen in {few}", f"in {most}")
+    heads = ("step", f"{what}s", "noise", f"seen in {few}", f"in {most}")
     yield _row(heads)
     for step, measured in noise.items():
         visible = (
@@ -168,11 +170,11 @@ def table(request: Request, noise: Mapping[str, StepNoise]) -> Iterator[str]:
             )
         )
     yield (
-        f"suite {request.suite.name}, profile {request.profile_name}; noise: standard deviation of a round's "
-        f"ratio of {request.suite.primary};\n"
+        f"suite {request.suite.name}, profile {request.profile_name}; noise: standard deviation of a "
+        f"{what}'s ratio of {request.suite.primary};\n"
         f"seen: the smallest slowdown that a step flags with {100 * VISIBLE_PROBABILITY:.0f} % probability, "
         "as the column sees of a\n"
-        f"comparison says: in {few} rounds, or in {most} rounds of --until-decided"
+        f"comparison says: in {few} {what}s, or in {most} {what}s of --until-decided"
     )
 
 

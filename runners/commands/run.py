@@ -128,6 +128,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         profile_name=arguments.profile,
         steps=counted_once(steps) if exact is Exact.ONLY else steps,
         repetitions=arguments.repetitions or _repetitions(profile, exact, arguments.layouts),
+        blocks=arguments.repetitions,
         until_decided=decides,
         budget_seconds=None if arguments.budget is None else arguments.budget * 60,
         has_deadline=decides and arguments.budget is not None,
@@ -235,11 +236,12 @@ def own_figures(store: Store, request: Request, outcome: SessionOutcome) -> Sequ
     metric = METRICS[INSTRUCTIONS if request.exact is Exact.ONLY else request.suite.primary]
     session = held.latest_session((), uid=outcome.uid)
     values: dict[str, list[float]] = {}
+    what = request.round_name
     for run in held.runs(session.id) if session is not None else ():
         if metric.name in run.values:
             values.setdefault(run.step, []).append(run.values[metric.name])
     return [
-        f"{step}: {amount(fmean(rounds))} {metric.unit}, the mean of {counted(len(rounds), 'round')}"
+        f"{step}: {amount(fmean(rounds))} {metric.unit}, the mean of {counted(len(rounds), what)}"
         for step, rounds in values.items()
     ]
 

@@ -79,9 +79,12 @@ class Request:
     profile_name: str
     steps: tuple[Step, ...]
     repetitions: int
-    """The rounds of each step; with `until_decided` the minimum."""
+    """The rounds of each step; with `until_decided` the minimum. In long mode `blocks` are in its place
+    without `until_decided`."""
     until_decided: bool = False
     """Whether steps without a verdict get more rounds, up to the maximum of the profile and the budget."""
+    blocks: int | None = None
+    """The blocks of each step in long mode; None for as many as the seconds of the profile hold."""
     budget_seconds: float | None = None
     """The time after which no further round begins, from the first round; None for that of the profile."""
     has_deadline: bool = False
@@ -176,9 +179,17 @@ class Request:
         return any(clients > 1 for step in self.steps for clients in step.clients)
 
     @property
+    def round_name(self) -> str:
+        """The noun for what is recorded as one round."""
+        return "block" if self.profile.mode is Mode.LONG else "round"
+
+    @property
     def least_rounds(self) -> int:
-        """The rounds that every step gets."""
-        return max(self.repetitions, MINIMUM_REPETITIONS) if self.until_decided else self.repetitions
+        """The rounds that every step gets, or blocks in long mode."""
+        if self.until_decided:
+            return max(self.repetitions, MINIMUM_REPETITIONS)
+        profile = self.profile
+        return self.blocks or profile.blocks if profile.mode is Mode.LONG else self.repetitions
 
     @property
     def most_rounds(self) -> int:
@@ -186,7 +197,7 @@ class Request:
         if self.exact is Exact.ONLY:
             return max(self.repetitions, MAX_PASSES)  # for pairs of passes that do not decide
         if not self.until_decided:
-            return self.repetitions
+            return self.least_rounds
         profile = self.profile
         most = profile.blocks if profile.mode is Mode.LONG else profile.most_rounds
         return max(most, self.least_rounds)

@@ -28,7 +28,8 @@ from suites.slices import Schedule, mirrored
 from suites.turns.connects import connect_values
 from suites.turns.failures import CensoredError, ServerDiedError
 from suites.turns.run import EndsStep, run_slices
-from suites.turns.warming import Warmth, warm_up
+from suites.turns.warming import warm_up
+from suites.turns.warmth import Warmth
 
 MeasuredRound = tuple[list[Measurement], tuple[str, ...]]
 """The measurement of each version, in the order of the versions, and the reasons why the round is

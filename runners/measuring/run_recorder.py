@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from build.progress import Progress
+from build.progress import Progress, in_words
 from history.store.records import DroppedRound, FailureCause, RunRecord, RunStatus, VersionFailure
 from history.store.resume import Recorded
 from history.store.writer import Store
@@ -16,6 +16,7 @@ from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metric_names import PRIMARY
 from suites.metrics import METRICS
+from suites.turns.warmth import Warmth
 
 _FIGURES = re.compile(r"[0-9(:]")
 _NUMBERS = re.compile(r"[0-9][0-9.,]*")
@@ -93,7 +94,7 @@ class RunRecorder:
         disturbed = [f"{DISTURBED}{reason}" for reason in reasons]
         self.disturbances.append("; ".join(reasons))
         self.measured |= {version.name for version in versions}
-        self._tell(f"{step.name}, round {number}", "is disturbed", reasons)
+        self._tell(f"{step.name}, {self.request.round_name} {number}", "is disturbed", reasons)
         records = []
         for version, measurement in zip(versions, measurements, strict=True):
             possible = without_impossible(measurement)
@@ -111,21 +112,23 @@ class RunRecorder:
         """Record a disturbed round that is measured again: its reasons, and its throughput by version."""
         reason = "; ".join(reasons)
         self.store.record_dropped(self.session, DroppedRound(step.name, number, reason, dict(values)))
-        self._tell(f"{step.name}, round {number}", "is measured again", reasons)
+        self._tell(f"{step.name}, {self.request.round_name} {number}", "is measured again", reasons)
 
     def _tell(self, which: str, what: str, reasons: Sequence[str]) -> None:
         """Note what disturbs a round, but not for each round anew: `compare` counts them."""
+        rounds = f"{self.request.round_name}s"
         kinds = {_FIGURES.split(reason, maxsplit=1)[0] for reason in reasons} - self._told
         if kinds:
             self._told |= kinds
-            self.progress.note(f"{which} {what}: {'; '.join(reasons)}; later rounds like it are not told")
+            self.progress.note(f"{which} {what}: {'; '.join(reasons)}; later {rounds} like it are not told")
 
     def _tell_warning(self, which: str, number: int, warning: str) -> None:
         """Note a warning of a run, once for all rounds where only its figures differ: the history has all."""
         kind = f"{which}: {_NUMBERS.sub('', warning)}"
         if kind not in self._told:
             self._told.add(kind)
-            self.progress.note(f"{which} (round {number}): {warning}; later rounds like it are not told")
+            what = self.request.round_name
+            self.progress.note(f"{which} ({what} {number}): {warning}; later {what}s like it are not told")
 
     def record_plans(self, version: MeasuredVersion) -> None:
         """Store the plans of a version with the session."""
@@ -135,6 +138,11 @@ class RunRecorder:
         """Store how large the loaded data of a version are, if that is known."""
         if version.extent is not None:
             self.store.record_data(self.session, version.name, vars(version.extent))
+
+    def record_warmth(self, step: Step, warmth: Warmth) -> None:
+        """Store how servers warmed up before a step, and tell it."""
+        self.store.record_warmth(self.session, step.name, warmth)
+        self.progress.note(f"{step.name}: warmed up for {in_words(warmth.seconds)} each: {warmth.text}")
 
     def record_failure(
         self,

@@ -153,7 +153,7 @@ def run_session(
         session = resumed.id if resumed else store.start_session(with_machine_changes(start, changed))
         outcome = SessionOutcome(resumed.uid if resumed else start.uid, not_built)
         recorded = resumed.recorded if resumed else {}
-        _announce(progress, start, store.where, resumed, changed)
+        _announce(progress, start, store.where, resumed, changed, request.round_name)
         recorder = RunRecorder(request, store, session, progress, recorded, outcome.failures)
         status = SessionStatus.FAILED
         try:
@@ -252,10 +252,11 @@ def _announce(
     where: str,
     resumed: InterruptedSession | None,
     changed: Sequence[str],
+    what: str,
 ) -> None:
     uid, again = start.uid, ""
     if resumed is not None:
-        uid, again = resumed.uid, f", resumed after {counted(len(resumed.recorded), 'round')} of steps"
+        uid, again = resumed.uid, f", resumed after {counted(len(resumed.recorded), what)} of steps"
     declared = str(Declared.of(start.options))
     declared = f" with {declared}" if declared else ""
     progress.note(f"session {uid}: {start.suite}, {start.profile}{declared}, in {where}{again}")
@@ -269,9 +270,9 @@ def _announce(
 def _stored(uid: str, recorder: RunRecorder) -> str:
     """Return what an interrupted session has stored, and how it is continued."""
     if not recorder.rounds:
-        return f"session {uid}: no round was finished, and none is stored"
-    count = "1 round of a step is" if recorder.rounds == 1 else f"{recorder.rounds} rounds of steps are"
-    request = recorder.request
+        return f"session {uid}: no {recorder.request.round_name} was finished, and none is stored"
+    request, what = recorder.request, recorder.request.round_name
+    count = f"1 {what} of a step is" if recorder.rounds == 1 else f"{recorder.rounds} {what}s of steps are"
     again = request.resumed_by or ("the same command" if request.resume else "")
     return f"session {uid}: {count} stored" + (
         f"; to resume within {RESUMABLE_HOURS:g} hours: {again}" if again else ""

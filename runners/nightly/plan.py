@@ -94,7 +94,7 @@ class Task(PlanPart):
     """The priority; tasks with smaller numbers run first."""
 
     rounds: Count | None = None
-    """The rounds of each step; None for those of the profile."""
+    """The rounds of each step, or blocks in long mode; None for those of the profile."""
 
     seconds: Seconds | None = None
     """How long each version is measured in a round; None for the time of the profile."""

@@ -382,6 +382,7 @@ def request_of(
         profile_name=task.profile,
         steps=suite.select(task.steps, task.profile, task.clients),
         repetitions=task.rounds or profile.repetitions,
+        blocks=task.rounds,
         until_decided=task.until_decided or profile.until_decided,
         perf=Sampled.AFTER if task.perf else None,
         durability=Durability(task.durability),

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from suites.control_groups.limits import MemoryUse, memory_text
@@ -10,6 +9,7 @@ from suites.generators.load import Generator, LoadError, Share, committed_in
 from suites.keys.step import Step
 from suites.server import Server
 from suites.turns.failures import blame, blaming
+from suites.turns.warmth import Warmth
 
 FULL_SHARE = 0.95
 """The share of its limit from which on memory counts as full: the kernel takes back before it is reached."""
@@ -27,16 +27,6 @@ class Unwatched:
 
     def end(self, pid: int) -> None:
         """Do nothing."""
-
-
-@dataclass(frozen=True)
-class Warmth:
-    """How far servers got."""
-
-    seconds: float
-    """How long each of them worked."""
-    lacking: Sequence[str]
-    """What a server has not reached, one clause each; empty if all have reached everything."""
 
 
 class _WarmingServer:
@@ -108,4 +98,5 @@ def warm_up(
         seconds += share.schedule.seconds / len(servers)
         if not any(server.lacking for server in warming):
             break
-    return Warmth(seconds, [text for server in warming for text in server.lacking])
+    lacking = tuple(text for server in warming for text in server.lacking)
+    return Warmth(seconds, checkpoint=not step.reads_only, lacking=lacking)

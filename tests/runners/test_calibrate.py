@@ -148,6 +148,15 @@ def test_a_step_of_which_nothing_is_known_is_trouble(
     assert "update-index" in said
 
 
+def test_the_rounds_of_long_mode_are_blocks(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS, "--profile", "io", "--rounds", "5"]) == 0
+    (request,) = night.requests
+    assert (request.least_rounds, request.most_rounds, request.profile.seconds) == (5, 5, 600)
+    found = capsys.readouterr().out
+    assert found.split()[:2] == ["step", "blocks"]
+    assert "in 5 blocks, or in 30 blocks of --until-decided" in " ".join(found.split())
+
+
 def test_the_latest_calibration_holds_step_by_step(night: Night, tmp_path: Path) -> None:
     main(WORDS)
     night.ratios = {"delete": [0.9, 1.1, 1.0, 1.05]}

@@ -74,7 +74,7 @@ def _on_one_side(pairs: Sequence[Sequence[Sequence[Activity]]], seconds: float) 
         apart = [abs(_seconds(base, name) - _seconds(contender, name)) for base, contender in pairs]
         number = sum(difference >= MOSTLY * seconds for difference in apart)
         if number:
-            yield f"{words} in {number} of {counted(len(pairs), 'round')} mostly on one side"
+            yield f"{words} in {number} of {counted(len(pairs), 'block')} mostly on one side"
 
 
 def _seconds(found: Sequence[Activity], name: str) -> int:

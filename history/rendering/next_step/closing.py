@@ -121,14 +121,15 @@ def _open(
     )
     head = f"undecided in {len(still_open)} of {counted(len(contender.steps), 'step')}"
     why = f"what makes them so: {command(['./tidemark', 'check'])}"
+    what = f"{contender.session.round_name}s"
     if again and most is not None and all(rounds >= most for rounds in pairs.values()):
-        return f"{head} after {most} rounds, the most that are measured; {why}"
+        return f"{head} after {most} {what}, the most that are measured; {why}"
     if total > MAX_HOURS * 3600:
-        return f"{head}; rounds as noisy as these would take about {in_words(total)} more; {why}"
+        return f"{head}; {what} as noisy as these would take about {in_words(total)} more; {why}"
     hard = [name for name, rounds in needed.items() if most is not None and rounds > most]
     if hard:
         names = "" if len(hard) == len(needed) else f"{', '.join(hard)}: "
-        head += f" ({names}perhaps even after {most} rounds)"
+        head += f" ({names}perhaps even after {most} {what})"
     notes: Sequence[str] = ()
     if again:
         line = located(again(minutes_for(total)))

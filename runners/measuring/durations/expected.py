@@ -121,8 +121,8 @@ def _blocks(request: Request, recorded: Recorded) -> str:
             f"blocks of {steps} about {in_words(sum(of_steps) / len(of_steps))} each{guessed}, "
             f"{request.least_rounds} to {request.most_rounds} of them in a step until it is decided"
         )
-    whole = in_words(sum(of_steps) * profile.blocks)
-    return f"{counted(profile.blocks, 'block')} of {steps} about {whole}{guessed}"
+    whole = in_words(sum(of_steps) * request.least_rounds)
+    return f"{counted(request.least_rounds, 'block')} of {steps} about {whole}{guessed}"
 
 
 def _rounds(request: Request, recorded: Recorded) -> str:

@@ -50,6 +50,10 @@ class FailurePolicy:
     folder: Path | None = None
     """Where the servers have their files; None where that does not matter."""
 
+    @property
+    def _round_name(self) -> str:
+        return self.recorder.request.round_name
+
     def resume(self, versions: Sequence[MeasuredVersion]) -> None:
         """Restore failures and verdicts from the runs that an interrupted session has recorded."""
         by_name = {version.name: version for version in versions}
@@ -195,7 +199,7 @@ class FailurePolicy:
         for version in versions:
             version.excluded_steps.setdefault(step.name, where)
             self.verdicts.drop(version.name, step.name)
-        self.recorder.report_failure(f"{step.name} (round {number})", where)
+        self.recorder.report_failure(f"{step.name} ({self._round_name} {number})", where)
 
     def _record_deaths(
         self,
@@ -212,7 +216,8 @@ class FailurePolicy:
             self.recorder.note_failure(version.name, run_failure(error, self.folder))
             if step.name in version.excluded_steps:
                 self.verdicts.drop(version.name, step.name)
-            self.recorder.report_failure(f"{version.name} {step.name} (round {number})", str(error))
+            what = f"{version.name} {step.name} ({self._round_name} {number})"
+            self.recorder.report_failure(what, str(error))
             self.recorder.record_failure(version, step, number, started, str(error))
 
     def _count_failure(

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from build.progress import Progress, ProgressTask, in_words
+from build.progress import Progress, ProgressTask
 from runners.measuring.durations.deadline import Deadline
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.request import Request
@@ -33,13 +33,12 @@ class Blocks:
     @property
     def most(self) -> int:
         """The most blocks of a step."""
-        request = self.request
-        return request.most_rounds if request.until_decided else request.profile.blocks
+        return self.request.most_rounds
 
     @property
     def least(self) -> int:
         """The blocks that every step gets, if the budget allows."""
-        return self.request.least_rounds if self.request.until_decided else self.most
+        return self.request.least_rounds
 
     def run(self, versions: Sequence[MeasuredVersion], began: float, task: ProgressTask) -> bool:
         """Measure all steps; return whether there was time for it.
@@ -100,10 +99,7 @@ class Blocks:
                 failed = active if error.place is None else [active[error.place]]
                 self.policy.exclude(failed, step, 1, error)
                 continue
-            reached = "; ".join(warmth.lacking) or "all have what they need in memory" + (
-                "" if step.reads_only else ", and a checkpoint is over"
-            )
-            self.progress.note(f"{step.name}: warmed up for {in_words(warmth.seconds)} each: {reached}")
+            self.policy.recorder.record_warmth(step, warmth)
             return
 
     def _warming(self, servers: int, seconds: float, part: int | None) -> Iterator[Share]:

@@ -11,6 +11,7 @@ from suites.control_groups.limits import MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, OverLimitError, Share
 from suites.keys.step import Step
 from suites.server import Address, ClientStates, Instrument, ServerError
+from suites.turns.warmth import Warmth
 
 
 class Journal:
@@ -20,6 +21,7 @@ class Journal:
         self.lines: list[str] = []
         self.records: list[RunRecord] = []
         self.dropped: list[DroppedRound] = []
+        self.warmth: dict[str, Warmth] = {}
         self.shares: list[Share] = []
         self.dies_in: dict[str, int] = {}
         """`release step` to how often the server dies in it."""
@@ -36,6 +38,9 @@ class Journal:
         self.records += records
         for record in records:
             self.lines.append(f"record {record.build.release} {record.step} {record.status}")
+
+    def record_warmth(self, session: int, step: str, warmth: Warmth) -> None:
+        self.warmth[step] = warmth
 
     def record_dropped(self, session: int, dropped: DroppedRound) -> None:
         self.dropped.append(dropped)

@@ -21,7 +21,7 @@ MANY = (Activity(CHECKPOINT, 1, 4), Activity(CHECKPOINT, 11, 14), Activity(VACUU
 FEW = (Activity(CHECKPOINT, 3, 6), Activity(LOG_WAIT, 1, 20))
 TOLD = (
     "checkpoints in 40 % of the seconds, base 20 %; autovacuum in 100 %, base 0 %; autovacuum in 4 of 4 "
-    "rounds mostly on one side: unequal shares of background work"
+    "blocks mostly on one side: unequal shares of background work"
 )
 RUNS = {
     ("update", name, number): 2 * number + (name == CONTENDER)
@@ -90,7 +90,7 @@ def test_a_vacuum_in_other_rounds_is_told_though_the_shares_are_equal() -> None:
     several[RUNS["update", BASE, 2]] = several[RUNS["update", CONTENDER, 4]] = vacuum
     (finding,) = background_shares(several, RUNS, (BASE, CONTENDER), lambda name: seconds(20))
     assert finding.text == (
-        "autovacuum in 2 of 4 rounds mostly on one side: unequal shares of background work"
+        "autovacuum in 2 of 4 blocks mostly on one side: unequal shares of background work"
     )
     several[RUNS["update", CONTENDER, 2]], several[RUNS["update", CONTENDER, 4]] = vacuum, ()
     assert not [*background_shares(several, RUNS, (BASE, CONTENDER), lambda name: seconds(20))]

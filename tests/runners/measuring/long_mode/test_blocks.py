@@ -7,6 +7,7 @@ from runners.measuring.durations.deadline import Deadline
 from runners.measuring.request import Request
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from suites.keys.profile import Mode
+from suites.turns.warmth import Warmth
 from tests.runners.measuring.journal import Journal
 from tests.runners.measuring.test_rounds import NEW, OLD, STEPS, SUITE, carry_out
 
@@ -37,9 +38,16 @@ def blocks_with_a_reset(journal: Journal) -> list[tuple[str, int]]:
     ]
 
 
+def test_a_number_of_blocks_is_asked_for_as_rounds_are(journal: Journal) -> None:
+    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=100.0, blocks=4)
+    assert [len(journal.rounds_of("18.6", step.name)) for step in STEPS] == [4, 4]
+    assert {number for _, number in blocks_with_a_reset(journal)} == {4}
+
+
 def test_a_server_that_dies_in_long_mode_is_out_of_the_session(journal: Journal) -> None:
     journal.dies_in = {"18.6 update-index": 1}
-    carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=30.0)
+    (failure,) = carry_out(journal, (OLD, NEW), 1, mode=Mode.LONG, seconds=30.0)
+    assert "18.6 update-index (block 1)" in failure
     assert {status for _, status in journal.rounds_of("18.6", "delete")} == {RunStatus.FAILED}
     assert {status for _, status in journal.rounds_of("17.11", "delete")} == {RunStatus.FINISHED}
 
@@ -118,6 +126,10 @@ def test_servers_warm_up_before_the_first_block_of_a_step_with_work_of_their_own
     work = [share.transactions or 0 for share in (first, second, block, last)]
     assert done == [0, work[0], block.transactions, 2 * (block.transactions or 0)]
     assert work[0] + work[1] <= work[2] == work[3]
+    lacking = tuple(
+        f"the memory of postgres@{release} is not full (0M of 1M)" for release in ("17.11", "18.6")
+    )
+    assert journal.warmth == {step.name: Warmth(0.1, checkpoint=True, lacking=lacking) for step in STEPS}
 
 
 def test_a_server_that_dies_while_it_warms_up_leaves_the_session(journal: Journal) -> None:
