@@ -17,6 +17,7 @@ import psutil
 from build.build import Build
 from build.files import open_checked
 from suites.control_groups.devices import device_of
+from suites.control_groups.disk_speed import DiskUse
 from suites.control_groups.group import ControlGroup, group_name, make_group
 from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
 from suites.control_groups.limits import LimitError, MemoryUse
@@ -191,6 +192,10 @@ class LocalServer:
             return use
         machine = psutil.virtual_memory()
         return MemoryUse(machine.total - machine.free, machine.total)
+
+    def disk_use(self) -> DiskUse | None:
+        """Return what its control group has read and written of a disk with a limit; None without one."""
+        return None if self._group is None else self._group.disk_use()
 
     def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
         """Return a context that changes nothing: a setting keeps the background work of this engine away."""

@@ -9,6 +9,7 @@ from typing import Protocol
 from build.build import Build
 from build.errors import TidemarkError
 from build.version import Engine
+from suites.control_groups.disk_speed import DiskUse
 from suites.control_groups.limits import MemoryUse
 
 SOCKET_PATH_LIMIT = 107
@@ -210,6 +211,9 @@ class Server(Protocol):
 
     def memory_use(self) -> MemoryUse:
         """Return the use of the memory of its control group, or of the machine's if it has no limit."""
+
+    def disk_use(self) -> DiskUse | None:
+        """Return what its control group has read and written of a disk with a limit; None without one."""
 
     def checkpoint_meter(self) -> Callable[[], bool]:
         """Note where the log ends, and return a function that says whether a checkpoint is over since.

@@ -20,6 +20,7 @@ from history.comparison.options import CompareOptions, Instructions
 from history.comparison.pairs import WORK_METRICS, Failure, StepPairs, pair_steps
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.rounds.background import background_shares
+from history.comparison.rounds.disk_bound import bound_by_disk
 from history.comparison.rounds.onset import onsets
 from history.comparison.rounds.stalls import stalls
 from history.comparison.rounds.steadiness import steadiness
@@ -235,10 +236,12 @@ def _within(
     changes = (onset.finding for onset in onsets(intervals, steps, seconds))
     has_stalls = any(run.values.get(STALLED_SECONDS) for run in runs)
     is_long = session.is_long
-    found = history.activities(session.id) if has_stalls or is_long else {}
+    disk = session.declared.disk
+    found = history.activities(session.id) if has_stalls or is_long or disk else {}
     stalled = stalls(found, finished, versions) if has_stalls else ()
     shares = background_shares(found, finished, versions, seconds) if is_long else ()
-    return (*changes, *steadiness(intervals, steps, seconds), *stalled, *shares)
+    bound = bound_by_disk(found, finished, versions, seconds, disk) if disk else ()
+    return (*changes, *steadiness(intervals, steps, seconds), *stalled, *shares, *bound)
 
 
 def _metrics(options: CompareOptions, session: Session) -> Set[str]:

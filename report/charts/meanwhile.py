@@ -6,7 +6,7 @@ import htpy as h
 from markupsafe import Markup
 
 from report.charts import svg
-from suites.accounting.activity import CAUSES, DATA_WAIT, DISK, LOG_WAIT, STALL, Activity
+from suites.accounting.activity import CAUSES, DATA_WAIT, DISK, DISK_LIMIT, LOG_WAIT, STALL, Activity
 
 LANES_HEIGHT = 30.0
 """What both lanes take below the axis."""
@@ -16,9 +16,9 @@ _LANE, _HEIGHT, _LESS, _STALL = 15.0, 8.0, 0.6, 4.0
 them."""
 
 _WORDS = {STALL: "transaction of more than a second"}
-DRAWN = tuple(name for name in (*CAUSES, STALL) if name not in (LOG_WAIT, DATA_WAIT, DISK))
+DRAWN = tuple(name for name in (*CAUSES, STALL) if name not in (LOG_WAIT, DATA_WAIT, DISK_LIMIT, DISK))
 """What is drawn, the last on top. Clients wait for the log all the time where commits are durable, and for
-data files and the disk where data are larger than memory."""
+data files and the disk where data are larger than memory, or the disk is declared."""
 
 
 def drawn_in(several: Collection[Sequence[Activity]]) -> tuple[str, ...]:

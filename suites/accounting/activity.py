@@ -7,7 +7,7 @@ from itertools import pairwise
 STALL = "stall"
 """Seconds in which a transaction was under way that took longer than suites.metric_names.STALL_MS."""
 
-THROTTLING, MEMORY, LOG_WAIT, FULL_LOG, FLUSH, CHECKPOINT, VACUUM, PURGE, DATA_WAIT, DISK = (
+THROTTLING, MEMORY, LOG_WAIT, FULL_LOG, FLUSH, CHECKPOINT, VACUUM, PURGE, DATA_WAIT, DISK_LIMIT, DISK = (
     "throttling",
     "memory pressure",
     "wait for the log",
@@ -17,6 +17,7 @@ THROTTLING, MEMORY, LOG_WAIT, FULL_LOG, FLUSH, CHECKPOINT, VACUUM, PURGE, DATA_W
     "autovacuum",
     "purge",
     "wait for data files",
+    "disk limit",
     "disk pressure",
 )
 CAUSES: Mapping[str, str] = {
@@ -29,6 +30,7 @@ CAUSES: Mapping[str, str] = {
     VACUUM: "during autovacuum",
     PURGE: "during purge",
     DATA_WAIT: "while clients waited for data files",
+    DISK_LIMIT: "while the disk was at its declared limit",
     DISK: "while everything waited for the disk",
 }
 """What may be going on -> how it is told of a stall; of several, the first is its cause."""

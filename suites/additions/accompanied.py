@@ -9,6 +9,7 @@ from typing import Self
 from build.build import Build
 from suites.additions.companion import CompanionError
 from suites.additions.registry import kind_of
+from suites.control_groups.disk_speed import DiskUse
 from suites.control_groups.limits import MemoryUse
 from suites.generators.placement import Placement
 from suites.server import Address, ClientStates, Instrument, LogVolume, Server
@@ -134,6 +135,10 @@ class AccompaniedServer(Server):
     def memory_use(self) -> MemoryUse:
         """Return the use of the memory of the server's control group, or of the machine's."""
         return self._server.memory_use()
+
+    def disk_use(self) -> DiskUse | None:
+        """Return what the server's control group has read and written of a disk with a limit."""
+        return self._server.disk_use()
 
     def checkpoint_meter(self) -> Callable[[], bool]:
         """Return a function that says whether a checkpoint of the server is over since."""

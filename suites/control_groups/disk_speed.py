@@ -40,6 +40,30 @@ def _rate_text(rate: int) -> str:
     return f"{(Decimal(rate) / MEGABYTE).normalize():f}MB/s"
 
 
+@dataclass(frozen=True)
+class DiskUse:
+    """What was read and written of a disk so far, beside what is declared for it."""
+
+    speed: DiskSpeed
+    requests: tuple[int, int]
+    """Reads and writes."""
+    amounts: tuple[int, int]
+    """Bytes read and written."""
+
+    def share_since(self, before: "DiskUse", seconds: float) -> float:
+        """Return the largest share of what is declared that was used in some seconds.
+
+        Of reads and writes, requests and bytes, the one that comes nearest to its limit counts.
+        """
+        limits = ((self.speed.iops, "requests"), (self.speed.bytes_per_second, "amounts"))
+        return max(
+            (now - old) / (limit * seconds)
+            for limit, name in limits
+            if limit is not None
+            for now, old in zip(getattr(self, name), getattr(before, name), strict=True)
+        )
+
+
 def parse_disk(text: str) -> DiskSpeed:
     """Return the speed of a disk such as `2000iops`, `100MB/s`, or both by comma in any order.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build.programs.control_groups import PROC, ROOT, Hierarchy, hierarchies, numbers
+from suites.control_groups.disk_speed import DiskUse
 from suites.control_groups.kernel import KERNEL, GroupKernel
 from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
 from suites.control_groups.limits import LimitError, MemoryUse, memory_text
@@ -95,6 +96,15 @@ class ControlGroup:
         for part, limit in self._memory():
             used = _text(part.folder / _USED[part.version])
             return MemoryUse(int(used) if used.isdecimal() else 0, limit.amount)
+        return None
+
+    def disk_use(self) -> DiskUse | None:
+        """Return what it has read and written of a disk with a limit; None without one, or without counts."""
+        for part in self.parts:
+            for limit in part.limits:
+                if isinstance(limit, DiskLimit):
+                    with contextlib.suppress(OSError):
+                        return limit.use(part.folder, part.version)
         return None
 
     def killed(self) -> str:

@@ -6,14 +6,16 @@ Documentation/admin-guide/cgroup-v2.rst.
 
 import errno
 import os
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 from build.programs.control_groups import BLKIO, IO, MEMORY
 from suites.control_groups.devices import BlockDevice
-from suites.control_groups.disk_speed import DiskSpeed
+from suites.control_groups.disk_speed import DiskSpeed, DiskUse
 from suites.control_groups.kernel import GroupKernel
 from suites.control_groups.limits import memory_text
 
@@ -84,6 +86,24 @@ class DiskLimit:
         """Let the group in a folder use the device without a limit. Raises OSError."""
         self._write(DiskSpeed(), folder, version, kernel)
 
+    def use(self, folder: Path, version: int) -> DiskUse:
+        """Return what the group in a folder has read and written of the device. Raises OSError."""
+        if version == 2:
+            used = _counts("=", self._lines(folder / "io.stat"))
+            requests, amounts = (used["rios"], used["wios"]), (used["rbytes"], used["wbytes"])
+        else:
+            requests, amounts = (
+                (used["Read"], used["Write"])
+                for name in ("io_serviced", "io_service_bytes")
+                for used in [_counts(" ", self._lines(folder / f"blkio.throttle.{name}"))]
+            )
+        return DiskUse(self.speed, requests, amounts)
+
+    def _lines(self, file: Path) -> list[str]:
+        """Return the lines of a file about the device, without its number."""
+        start = f"{self.device.number} "
+        return [line.removeprefix(start) for line in file.read_text().splitlines() if line.startswith(start)]
+
     def _write(self, speed: DiskSpeed, folder: Path, version: int, kernel: GroupKernel) -> None:
         rate, iops = speed.bytes_per_second, speed.iops
         if version == 2:
@@ -107,3 +127,9 @@ class DiskLimit:
 
     def __str__(self) -> str:
         return f"a disk of {self.speed}"
+
+
+def _counts(between: str, lines: Sequence[str]) -> Counter[str]:
+    """Return the counts of lines such as `rios=12 wios=3`, or `Read 12`; 0 of what they do not have."""
+    found = re.findall(rf"(\w+){between}([0-9]{{1,20}})", "\n".join(lines))
+    return Counter({name: int(value) for name, value in found})

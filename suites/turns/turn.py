@@ -9,6 +9,7 @@ from build.errors import TidemarkError
 from suites.accounting.activity import ACTIVITIES_PER_SECOND, activities
 from suites.accounting.costs import Meter
 from suites.accounting.counters import TreeCounter
+from suites.accounting.disk_limit import disk_limit_reader
 from suites.accounting.memory_growth import memory_values
 from suites.accounting.pressure import pressure_reader
 from suites.accounting.sampling import RepeatedQuestion
@@ -93,8 +94,10 @@ class Turn:
         """Make and return the activities of the server, which can be asked until the stack ends."""
         of_server = self._ask(lambda: until.enter_context(self.server.open_activities()))
         throttled, under_pressure = quota_reader(), pressure_reader()
+        at_limit = disk_limit_reader(self.server.disk_use, schedule)
         self._activities = RepeatedQuestion[Collection[str]](
-            lambda: {*of_server(), *throttled(), *under_pressure()}, ACTIVITIES_PER_SECOND * schedule.servers
+            lambda: {*of_server(), *throttled(), *under_pressure(), *at_limit()},
+            ACTIVITIES_PER_SECOND * schedule.servers,
         )
         return self._activities
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from build.build import Build
 from build.version import Engine
 from history.store.records import DroppedRound, RunRecord, RunStatus
+from suites.control_groups.disk_speed import DiskUse
 from suites.control_groups.limits import MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, OverLimitError, Share
 from suites.keys.step import Step
@@ -123,6 +124,9 @@ class FakeServer:
 
     def memory_use(self) -> MemoryUse:
         return MemoryUse(0, 1)
+
+    def disk_use(self) -> DiskUse | None:
+        return None
 
     def checkpoint_meter(self) -> Callable[[], bool]:
         return lambda: True

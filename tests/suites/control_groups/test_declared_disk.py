@@ -4,7 +4,6 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from build.build import Build
 from suites.control_groups.devices import device_of
 from suites.control_groups.disk_speed import DiskSpeed
-from suites.control_groups.group import groups_below, hierarchy_with
 from suites.control_groups.limited import DiskLimit
 from suites.control_groups.limits import LimitError
 from suites.engines import make_server
@@ -40,14 +38,12 @@ def disk_folder() -> Iterator[Path]:
         yield folder
 
 
-def writes_of(folder: Path) -> int:
-    """The writes of the group of the server in `folder` so far."""
-    found = hierarchy_with(DiskLimit)
-    assert found is not None
-    name = "io.stat" if found.version == 2 else "blkio.throttle.io_serviced"
-    texts = [group.folder / name for group in groups_below(folder)]
-    words = " ".join(text.read_text() for text in texts if text.exists()).replace("wios=", "Write ").split()
-    return sum(int(count) for kind, count in pairwise(words) if kind == "Write")
+def writes_of(server: InnodbServer) -> int:
+    """The writes of the server so far."""
+    used = server.disk_use()
+    assert used is not None
+    _, writes = used.requests
+    return writes
 
 
 def writes_per_second(server: InnodbServer) -> float:
@@ -56,10 +52,10 @@ def writes_per_second(server: InnodbServer) -> float:
         cursor = stack.enter_context(stack.enter_context(server.connect()).cursor())
         cursor.execute("CREATE DATABASE IF NOT EXISTS own")
         cursor.execute("CREATE TABLE IF NOT EXISTS own.kept (id int AUTO_INCREMENT PRIMARY KEY, filler text)")
-        before, began = writes_of(server.folder.parent), time.monotonic()
+        before, began = writes_of(server), time.monotonic()
         while time.monotonic() < began + SECONDS:
             cursor.execute("INSERT INTO own.kept (filler) VALUES (repeat('x', 1000))")
-        return (writes_of(server.folder.parent) - before) / (time.monotonic() - began)
+        return (writes_of(server) - before) / (time.monotonic() - began)
 
 
 def require_declared(server: InnodbServer) -> None:

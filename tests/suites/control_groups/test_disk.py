@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from build.programs.control_groups import Hierarchy
 from suites.control_groups.declared import Declared
 from suites.control_groups.devices import BlockDevice, device_of_number
-from suites.control_groups.disk_speed import MAX_IOPS, MAX_RATE, MIN_IOPS, MIN_RATE, DiskSpeed, parse_disk
+from suites.control_groups.disk_speed import (
+    MAX_IOPS,
+    MAX_RATE,
+    MIN_IOPS,
+    MIN_RATE,
+    DiskSpeed,
+    DiskUse,
+    parse_disk,
+)
 from suites.control_groups.group import group_name, groups_below, make_group
 from suites.control_groups.limited import DiskLimit, MemoryLimit
 from suites.control_groups.limits import LimitError
@@ -118,6 +126,31 @@ def test_in_version_1_a_group_has_a_folder_in_each_hierarchy(tmp_path: Path) -> 
     assert len(groups_below(session, *kernel.where)) == 2
     made.remove()
     assert groups_below(session, *kernel.where) == []
+
+
+VERSION_1 = {
+    "blkio.throttle.io_serviced": "254:16 Read 9\n254:0 Read 30\n254:0 Write 4\n254:0 Sync 34\nTotal 43\n",
+    "blkio.throttle.io_service_bytes": "254:16 Read 9\n254:0 Read 8192\n254:0 Write 4096\nTotal 12297\n",
+}
+VERSION_2 = {
+    "io.stat": "254:16 rbytes=9 rios=9\n254:0 rbytes=8192 wbytes=4096 rios=30 wios=4 dbytes=0 dios=0\n"
+}
+
+
+@pytest.mark.parametrize(("version", "files"), [(1, VERSION_1), (2, VERSION_2)])
+def test_what_was_read_and_written_of_the_disk(tmp_path: Path, version: int, files: dict[str, str]) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        DISK.use(tmp_path, version)
+    for name in files:
+        (tmp_path / name).write_text("")
+    nothing = DISK.use(tmp_path, version)
+    assert nothing == DiskUse(SPEED, (0, 0), (0, 0))
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    used = DISK.use(tmp_path, version)
+    assert used == DiskUse(SPEED, (30, 4), (8192, 4096))
+    assert used.share_since(nothing, 0.1) == pytest.approx(30 / 200)
+    assert DiskUse(DiskSpeed(None, 4096), (30, 4), (8192, 4096)).share_since(nothing, 4) == pytest.approx(0.5)
 
 
 def test_a_part_that_cannot_be_had_leaves_none(tmp_path: Path) -> None:

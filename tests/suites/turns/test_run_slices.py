@@ -10,6 +10,7 @@ import pytest
 
 from build.build import Build
 from build.version import Engine
+from suites.control_groups.disk_speed import DiskUse
 from suites.control_groups.limits import MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, Share, WorkLimit
 from suites.keys.step import Step
@@ -100,6 +101,9 @@ class FakeServer:
 
     def memory_use(self) -> MemoryUse:
         return MemoryUse(0, 1)
+
+    def disk_use(self) -> DiskUse | None:
+        return None
 
     def checkpoint_meter(self) -> Callable[[], bool]:
         return lambda: True

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from suites.control_groups.disk_speed import DiskUse
 from suites.control_groups.limits import MemoryUse
 from suites.generators.load import Load, LoadError, Share
 from suites.keys.step import Step
 from suites.slices import Schedule
 from suites.turns.failures import ServerDiedError
-from suites.turns.warming import Warmth, warm_up
+from suites.turns.warming import warm_up
+from suites.turns.warmth import Warmth
 from tests.suites.turns.test_run_slices import FakeServer
 from tests.suites.turns.test_step import LOAD, STEP
 
@@ -32,6 +34,9 @@ class WarmingServer(FakeServer):
         used = self.mebibytes[min(self.looks, len(self.mebibytes) - 1)] * 2**20
         self.looks += 1
         return MemoryUse(used, LIMIT)
+
+    def disk_use(self) -> DiskUse | None:
+        return None
 
     def checkpoint_meter(self) -> Callable[[], bool]:
         self._note("checkpoint")
@@ -78,16 +83,16 @@ def test_it_ends_when_memory_is_full_and_a_checkpoint_over(
 ) -> None:
     early = WarmingServer("17.11", [990], 1)
     late = WarmingServer("18.6", mebibytes, checkpoint_at)
-    assert warmed(early, late) == Warmth(slices * SLICE_SECONDS, [])
+    assert warmed(early, late) == Warmth(slices * SLICE_SECONDS, checkpoint=True)
 
 
 def test_at_its_limit_it_says_what_no_server_has_reached() -> None:
     first, second = WarmingServer("17.11", [100, 200, 300, 400], 99), WarmingServer("18.6", [990], 1)
-    lacking = [
+    lacking = (
         "the memory of postgres@17.11 is not full (400M of 1000M)",
         "no checkpoint of postgres@17.11 is over",
-    ]
-    assert warmed(first, second, most=3) == Warmth(30.0, lacking)
+    )
+    assert warmed(first, second, most=3) == Warmth(30.0, checkpoint=True, lacking=lacking)
 
 
 def test_memory_that_nobody_counts_is_never_full() -> None:
@@ -98,7 +103,7 @@ def test_memory_that_nobody_counts_is_never_full() -> None:
 def test_a_step_that_reads_has_no_checkpoint() -> None:
     first, second = WarmingServer("17.11", [990], 99), WarmingServer("18.6", [990], 99)
     reading = STEP.model_copy(update={"reads_only": True})
-    assert warmed(first, second, step=reading) == Warmth(SLICE_SECONDS, [])
+    assert warmed(first, second, step=reading) == Warmth(SLICE_SECONDS, checkpoint=False)
     assert "checkpoint 17.11" not in first.calls
 
 
