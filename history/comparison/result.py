@@ -33,7 +33,7 @@ from history.store.records import (
     Session,
     SessionStatus,
 )
-from suites.metric import Metric
+from suites.metric import Metric, Role
 from suites.metric_names import INSTRUCTIONS, PRIMARY
 from suites.metrics import METRICS
 
@@ -97,8 +97,8 @@ class StepComparison:
     def unknown(self) -> tuple[Judged, ...]:
         """The judged metrics of which it is not known whether they are worse, that of the verdict first.
 
-        A faster step may have paid with some of them. Instructions are none of them: the options say what
-        more of them mean.
+        A faster step may have paid with some of them. None of them are instructions, of which the options say
+        what more mean, and what one reset of long mode leaves, as no further block has another.
         """
         known = {found.metric for found in self.findings}
         is_faster = self.judged.verdict is Verdict.IMPROVEMENT
@@ -109,6 +109,7 @@ class StepComparison:
             for judged in (self.beside if is_begun else ())
             if judged.row.judged and judged.pairs and judged.metric not in known and judged.may_be_worse
             if judged.metric != INSTRUCTIONS
+            if not (judged.row.role is Role.RESET and judged.gap is Gap.TOO_FEW)
         )
         has_direction = self.judged.gap is not Gap.NO_DIRECTION
         open_verdict = [self.judged] if self.is_open and has_direction else []

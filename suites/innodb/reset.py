@@ -11,6 +11,7 @@ from pymysql.connections import Connection
 
 from suites.innodb.monitor import monitor
 from suites.metric_names import HISTORY_LEFT, LOG_BYTES, UNDO_BYTES
+from suites.rows.reset_rows import sizes_before
 from suites.server import ResetError
 
 Cursor = pymysql.cursors.Cursor
@@ -46,11 +47,17 @@ def reset(
 ) -> dict[str, float]:
     """Speed up purge and flushing by the settings `driven`, wait for both, and restore the settings.
 
-    Return the reset_* metrics and the sizes of tables, indexes, redo and undo; `data` is the data directory.
-    Raises ResetError, with the metrics and the oldest open transaction, if a time limit is exceeded.
+    Return the reset_* metrics, and the sizes of tables, indexes, redo and undo before and after; `data` is
+    the data directory. Raises ResetError, with the metrics and the oldest open transaction, if a time limit
+    is exceeded.
     """
+    before = sizes_before(_sizes(connection, database) | file_sizes(data))
     started = time.monotonic()
-    metrics = {"reset_history_before": history(connection), "reset_dirty_pages_before": _dirty(connection)}
+    metrics = {
+        **before,
+        "reset_history_before": history(connection),
+        "reset_dirty_pages_before": _dirty(connection),
+    }
     redo_before = monitor(connection).log_sequence_number
     with _driven(connection, driven):
         purged = _wait(lambda: history(connection) <= limits.history, limits.seconds)

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, DEAD_TUPLES, DEAD_TUPLES_LEFT, LOG_BYTES
+from suites.rows.reset_rows import sizes_before
 from suites.server import ResetError
 
 NAMEABLE_DEAD_SHARE = 0.001
@@ -65,12 +66,13 @@ def dead_items(messages: Iterable[str]) -> dict[str, float]:
 def reset(connect: Connect, workers: int) -> dict[str, float]:
     """VACUUM (ANALYZE, INDEX_CLEANUP ON, PARALLEL) all tables in parallel, CHECKPOINT, and verify.
 
-    Return the reset_* metrics and the sizes of tables, indexes and WAL. Raises ResetError if dead tuples
-    remain, with the transactions or slots that prevent their removal and with the metrics, or if a vacuum
-    does not end.
+    Return the reset_* metrics, and the sizes of tables, indexes and WAL before and after. Raises ResetError
+    if dead tuples remain, with the transactions or slots that prevent their removal and with the metrics, or
+    if a vacuum does not end.
     """
-    started = time.monotonic()
     with connect() as connection:
+        before = sizes_before(_sizes(connection))
+        started = time.monotonic()
         wal_before = wal_position(connection)
         dead_before, _ = _dead_and_live(connection)
         tables = [(str(schema), str(table)) for schema, table in connection.execute(TABLES)]
@@ -81,22 +83,27 @@ def reset(connect: Connect, workers: int) -> dict[str, float]:
         checkpoint_seconds = _timed(lambda: connection.execute("CHECKPOINT"))
         _wait_for_vacuums(connection)
         dead_after = _dead_after(connection)
-        row = connection.execute(_SIZES).fetchone()
-        assert row is not None  # an aggregate without GROUP BY has one row
         metrics = {
+            **before,
             "reset_vacuum_seconds": vacuum_seconds,
             "reset_checkpoint_seconds": checkpoint_seconds,
             "reset_wal_bytes": float(wal_position(connection) - wal_before),
             DEAD_TUPLES: float(dead_before),
             DEAD_TUPLES_LEFT: float(dead_after),
             **dead_items(messages),
-            "table_bytes": float(row[0]),
-            "index_bytes": float(row[1]),
-            LOG_BYTES: float(row[2]),
+            **_sizes(connection),
             "reset_seconds": time.monotonic() - started,
         }
         _require_no_dead(connection, tables, metrics)
         return metrics
+
+
+def _sizes(connection: Connection) -> dict[str, float]:
+    """Return the bytes of tables, indexes and the files of the WAL."""
+    row = connection.execute(_SIZES).fetchone()
+    assert row is not None  # an aggregate without GROUP BY has one row
+    table, index, log = map(float, row)
+    return {"table_bytes": table, "index_bytes": index, LOG_BYTES: log}
 
 
 def _flush_commits(connection: Connection) -> None:

@@ -1,5 +1,7 @@
 """The rows of the metric registry about the reset after a step: what is left to clean up, and what stays."""
 
+from collections.abc import Mapping
+
 from build.version import Engine
 from suites.metric import YEARS, Better, Metric, Role
 from suites.metric_names import (
@@ -22,6 +24,17 @@ _PAGES = 8 * 8192
 _FILES = 4 * 2**24
 """Files of a log and of undo grow by 16 MiB or more at once, and as often as chance has it."""
 
+BEFORE: Mapping[str, str] = {
+    size: f"reset_{size}_before" for size in ("table_bytes", "index_bytes", LOG_BYTES, UNDO_BYTES)
+}
+"""Size after the reset -> the same when the reset began, after the load."""
+
+
+def sizes_before(sizes: Mapping[str, float]) -> dict[str, float]:
+    """Return sizes that were read before the reset as metrics."""
+    return {BEFORE[name]: value for name, value in sizes.items()}
+
+
 # fmt: off
 RESET_ROWS: tuple[Metric, ...] = (
     # When the load ends, before any server is reset.
@@ -30,6 +43,17 @@ RESET_ROWS: tuple[Metric, ...] = (
     Metric("debt_history", "transactions", _LOWER, _RESET,
            "length of the history list, which InnoDB had yet to purge", engines=_INNODB, followed=True,
            label="purge debt"),
+    Metric(BEFORE["table_bytes"], "bytes", _LOWER, _RESET,
+           "tables without their indexes when the reset began", followed=True,
+           label="table bytes before the reset"),
+    Metric(BEFORE["index_bytes"], "bytes", _LOWER, _RESET, "indexes when the reset began",
+           followed=True, label="index bytes before the reset"),
+    Metric(BEFORE[LOG_BYTES], "bytes", _LOWER, _RESET,
+           "files of the write-ahead or redo log when the reset began", followed=True,
+           label="WAL or redo files before the reset"),
+    Metric(BEFORE[UNDO_BYTES], "bytes", _LOWER, _RESET,
+           "undo tablespaces and system tablespace when the reset began", engines=_INNODB, followed=True,
+           label="undo bytes before the reset"),
     Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
            followed=True, judged=True, threshold_percent=20, grows_with_work=True,
            negligible=_SECONDS, label="reset seconds", subject="reset", most=YEARS),

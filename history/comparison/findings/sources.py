@@ -6,7 +6,7 @@ from dataclasses import replace
 from history.comparison.beside.censored import beyond_limit
 from history.comparison.beside.work_done import own_failures
 from history.comparison.finding import Bearing, Finding
-from history.comparison.findings import starts
+from history.comparison.findings import left_behind, starts
 from history.comparison.findings.memory_growth import memory_growth
 from history.comparison.findings.moved_metrics import SOURCE, moved_metrics
 from history.comparison.findings.plans import changed_plans
@@ -16,7 +16,7 @@ from history.comparison.intervals import Intervals
 from history.comparison.result import ContenderComparison
 from suites.metric_names import SERVER_MEMORY
 
-FAILURES, LIMITS, EVENTS, METRICS, MEMORY, STARTS, WITHIN, PLANS = (
+FAILURES, LIMITS, EVENTS, METRICS, MEMORY, STARTS, WITHIN, LEFT, PLANS = (
     "failures",
     "limits",
     "events",
@@ -24,6 +24,7 @@ FAILURES, LIMITS, EVENTS, METRICS, MEMORY, STARTS, WITHIN, PLANS = (
     "memory",
     starts.SOURCE,
     "within rounds",
+    left_behind.SOURCE,
     "plans",
 )
 """The names of sources."""
@@ -65,6 +66,10 @@ def _starts(contender: ContenderComparison, _intervals: Intervals) -> Iterator[F
     yield from starts.moved_starts(contender)
 
 
+def _left_behind(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
+    yield from left_behind.left_behind(contender)
+
+
 def _plans(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
     for plan in changed_plans(contender):
         yield Finding(PLANS, plan.step, "", Bearing.TOLD, plan.text)
@@ -77,6 +82,7 @@ SOURCES: Mapping[str, Source] = {
     METRICS: moved_metrics,
     MEMORY: _memory,
     WITHIN: _within_rounds,
+    LEFT: _left_behind,
     STARTS: _starts,
     PLANS: _plans,
 }

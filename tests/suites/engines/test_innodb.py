@@ -25,6 +25,7 @@ from suites.innodb.reset import ResetLimits
 from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
 from suites.metric_names import BUFFER_POOL, DEADLOCKS
+from suites.rows.reset_rows import BEFORE
 from suites.server import ResetError, ServerError
 from tests.suites.innodb_servers import ROOM, SUITE, load, made, measure, running, step, value
 
@@ -145,6 +146,7 @@ def test_the_reset_purges_and_puts_the_settings_back(loaded: InnodbServer) -> No
     assert metrics["index_bytes"] > 100_000
     assert metrics["reset_history_left"] == 0
     assert min(metrics["log_file_bytes"], metrics["undo_bytes"]) > 1_000_000
+    assert min(metrics[name] for name in BEFORE.values()) > 100_000
     assert {name: value(loaded, f"SELECT @@global.{name}") for name in loaded.DRIVEN} == before
 
 

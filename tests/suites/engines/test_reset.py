@@ -16,6 +16,7 @@ from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, LOG_BYTES
 from suites.metrics import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
+from suites.rows.reset_rows import BEFORE
 from suites.server import Address, ResetError, ServerError
 from suites.slices import Schedule
 from suites.turns.run import run_slices
@@ -53,6 +54,7 @@ def require_rest(server: PostgresServer) -> None:
     """Reset the server and check that it is at rest, and that the metrics tell the truth."""
     assert dead_tuples(server) == ROWS
     before = server.counters()["wal_bytes_per_op"]
+    sizes = [value(server, f"SELECT {size}('debt')") for size in ("pg_table_size", "pg_indexes_size")]
     metrics = server.reset()
     assert metrics.keys() <= METRICS.keys()
     assert metrics["reset_dead_tuples_before"] == ROWS
@@ -64,6 +66,7 @@ def require_rest(server: PostgresServer) -> None:
     parts = metrics["reset_vacuum_seconds"], metrics["reset_checkpoint_seconds"]
     assert min(parts) > 0
     assert sum(parts) <= metrics["reset_seconds"]
+    assert [metrics[BEFORE[name]] for name in ("table_bytes", "index_bytes")] == sizes
     assert metrics["table_bytes"] == value(server, "SELECT pg_table_size('debt')")
     assert metrics["index_bytes"] == value(server, "SELECT pg_indexes_size('debt')")
     wal = sum(file.stat().st_size for file in (server.data / "pg_wal").iterdir() if file.is_file())
