@@ -111,8 +111,7 @@ class StepComparison:
             if judged.metric != INSTRUCTIONS
             if not (judged.row.role is Role.RESET and judged.gap is Gap.TOO_FEW)
         )
-        has_direction = self.judged.gap is not Gap.NO_DIRECTION
-        open_verdict = [self.judged] if self.is_open and has_direction else []
+        open_verdict = [self.judged] if self.is_open and self.judged.gap is not Gap.NO_DIRECTION else []
         return (*open_verdict, *(judged for judged in beside if not (is_faster and judged.row.buys_speed)))
 
     @property
