@@ -35,6 +35,16 @@ class SuiteError(TidemarkError):
     """A suite, profile or step does not exist, or a suite file has a mistake."""
 
 
+WITHOUT_IO: Mapping[str, str] = {
+    "connections": "it measures the memory of connections, which read no data",
+    "insert-benchmark": "its steps do fixed work from the loaded data; give --profile long a --memory",
+    "payments": "its transfers grow with time and not with the accounts, so that no size of them is right",
+    "shop": "a tenfold growth is reserved for it; give --profile short a --memory below its data",
+    "tpch": "a query may take longer than a block; give --profile short a --memory below its data",
+}
+"""Suite -> why it has no profile `io`. It is not in its file, which a series over nights depends on."""
+
+
 class Suite(Strict):
     """A named list of steps that run in order on the same data."""
 
@@ -192,8 +202,9 @@ class Suite(Strict):
     def profile(self, name: str) -> Profile:
         """Return the profile called `name`. Raises SuiteError, which lists the profiles, if there is none."""
         if name not in self.profiles:
+            why = WITHOUT_IO.get(self.name, "") if name == "io" else ""
             raise SuiteError(
-                f"suite {self.name} has no profile '{name}'",
+                f"suite {self.name} has no profile '{name}'{why and f': {why}'}",
                 where=str(self.folder / "suite.toml"),
                 hint=_choose(name, "its profiles", self.profiles),
             )

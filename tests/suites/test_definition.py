@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from suites import definition
-from suites.definition import SuiteError, load_suite, suite_names
+from suites.definition import WITHOUT_IO, SuiteError, load_suite, suite_names
 from suites.keys.generator_rules import RULES, GeneratorName
+from suites.keys.profile import Mode
 
 ORDER = [
     "update-inlist",
@@ -77,7 +78,7 @@ def mistake(folder: Path) -> SuiteError:
 def test_the_shipped_suites_load(name: str) -> None:
     suite = load_suite(name)
     assert suite.name == name
-    assert set(suite.profiles) == {"smoke", "short", "long", *(["io"] if name == "write-heavy" else [])}
+    assert set(suite.profiles) == {"smoke", "short", "long", *([] if name in WITHOUT_IO else ["io"])}
     assert suite.folder == suite_names()[name]
 
 
@@ -178,7 +179,21 @@ def test_an_unknown_profile_says_which_there_are() -> None:
         load_suite("pgbench").profile("huge")
     assert caught.value.what == "suite pgbench has no profile 'huge'"
     assert caught.value.where.endswith("pgbench/suite.toml")
-    assert caught.value.hint == "its profiles are: smoke, short, long"
+    assert caught.value.hint == "its profiles are: smoke, short, io, long"
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_suite_has_the_profile_io_or_says_why_not(name: str) -> None:
+    suite = load_suite(name)
+    if name not in WITHOUT_IO:
+        profile = suite.profile("io")
+        assert (profile.mode, profile.until_decided, profile.data_to_memory) == (Mode.LONG, True, 2.0)
+        assert profile.blocks == 30
+        assert suite.select((), "io")
+        return
+    with pytest.raises(SuiteError) as caught:
+        suite.profile("io")
+    assert caught.value.what == f"suite {name} has no profile 'io': {WITHOUT_IO[name]}"
 
 
 def test_an_unknown_step_says_which_there_are() -> None:
