@@ -55,12 +55,15 @@ class DiskUse:
 
         Of reads and writes, requests and bytes, the one that comes nearest to its limit counts.
         """
-        limits = ((self.speed.iops, "requests"), (self.speed.bytes_per_second, "amounts"))
+        limits = (
+            (self.speed.iops, self.requests, before.requests),
+            (self.speed.bytes_per_second, self.amounts, before.amounts),
+        )
         return max(
             (now - old) / (limit * seconds)
-            for limit, name in limits
+            for limit, used, used_before in limits
             if limit is not None
-            for now, old in zip(getattr(self, name), getattr(before, name), strict=True)
+            for now, old in zip(used, used_before, strict=True)
         )
 
 
