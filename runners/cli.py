@@ -199,10 +199,7 @@ def _run(command: argparse.ArgumentParser) -> None:
     suite = "name of a suite, or the path of a folder with a suite.toml"
     step = "only this step; can be repeated"
     seconds = "seconds per version in a round, instead of the profile's"
-    how_many = (
-        "rounds of each step, or blocks in long mode, instead of the profile's; with --until-decided the "
-        "minimum"
-    )
+    how_many = "rounds (in long mode blocks) of each step, not the profile's; with --until-decided the least"
     decided = "measure more rounds of steps without a verdict, up to the profile's maximum and the budget"
     budget = (
         "all the time there is, compiling included: instructions are counted first, and rounds begin where "
