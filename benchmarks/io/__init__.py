@@ -2,7 +2,8 @@
 
 A server of 1 GB has pages of 2 GB, whose rows one client reads by their keys, each as likely as any other.
 What it reads from the disk then follows from the pages that are neither in its buffers nor in the page cache
-of its group. `$TIDEMARK_BENCH_PARTS` selects parts: memory, ready.
+of its group. `$TIDEMARK_BENCH_PARTS` selects parts: memory, ready, and only when named equal, which records
+hours of blocks once, and throttled.
 """
 
 import os
@@ -15,6 +16,8 @@ from pathlib import Path
 import psycopg
 
 from benchmarks.io.cached_pages import PAGE, uncached_share
+from benchmarks.io.recorded_blocks import equal_figures
+from benchmarks.io.throttled import throttled_figures
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.parts import chosen_parts
 from build.home import Home, locate
@@ -79,13 +82,13 @@ class Lookups:
 
 def main() -> int:
     """Print the figures with their targets; return 0 if all are met, else 1."""
-    words = chosen_parts("io", tuple(PARTS))
+    words = chosen_parts("io", tuple(PARTS), tuple(ON_REQUEST))
     home = locate()
     home.path.mkdir(parents=True, exist_ok=True)
     figures: list[Figure] = []
     with measuring_alone(home):
         for word in words:
-            figures += PARTS[word](home)
+            figures += {**PARTS, **ON_REQUEST}[word](home)
     return report(figures)
 
 
@@ -130,6 +133,11 @@ def _ready_figures(home: Home) -> Iterator[Figure]:
 
 
 PARTS: dict[str, Callable[[Home], Iterator[Figure]]] = {"memory": _memory_figures, "ready": _ready_figures}
+ON_REQUEST: dict[str, Callable[[Home], Iterator[Figure]]] = {
+    "equal": equal_figures,
+    "throttled": throttled_figures,
+}
+"""The parts that only run when named: they take hours, or need a core of their own for another load."""
 
 
 @contextmanager

@@ -1,10 +1,17 @@
-"""Which pages of a file the kernel has cached, by which the benchmark of a declared memory is judged."""
+"""By what the benchmark of a declared memory judges: cached pages, drawn sessions, and another load."""
 
 import os
+import random
 import tempfile
+import time
 from pathlib import Path
 
+import pytest
+
 from benchmarks.io.cached_pages import PAGE, resident_pages, segments
+from benchmarks.io.recorded_blocks import BLOCKS, SIDES, STEPS, RecordedStep, drawn_figures
+from benchmarks.io.throttled import busy, other_cores
+from build.errors import TidemarkError
 from suites.control_groups.page_cache import forget
 
 
@@ -26,3 +33,37 @@ def test_segments_of_a_relation_follow_one_another(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     found = [file.name for file in segments(tmp_path / "16384")]
     assert found == ["16384", "16384.1", "16384.2"]
+
+
+@pytest.mark.parametrize(("factor", "found"), [(1.0, range(1)), (1.2, range(40, 41))])
+def test_every_verdict_on_drawn_blocks_is_counted(factor: float, found: range) -> None:
+    noise = random.Random(7)
+    base, twin = map(str, SIDES)
+    blocks = [
+        {base: 1000 * noise.lognormvariate(0, 0.02), twin: 1000 * factor * noise.lognormvariate(0, 0.02)}
+        for _ in range(BLOCKS)
+    ]
+    recorded = [RecordedStep(step, blocks) for step in STEPS]
+    count, false = drawn_figures(recorded)
+    assert count.value == BLOCKS * len(STEPS)
+    assert false.value in found
+    assert false.met is (factor == 1.0)
+
+
+def test_the_other_load_needs_a_core_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1})
+    assert other_cores() == {0}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    with pytest.raises(TidemarkError, match="the benchmark runs on all cores"):
+        other_cores()
+
+
+def test_the_other_load_ends_with_its_session(tmp_path: Path) -> None:
+    file = tmp_path / "written"
+    with busy({min(os.sched_getaffinity(0))}, file, is_on=True):
+        until = time.monotonic() + 60
+        while not (file.exists() and file.stat().st_size) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert file.stat().st_size
+    assert not file.exists()
