@@ -40,21 +40,21 @@ def origin_lines(comparison: Comparison, contender: ContenderComparison) -> list
 
 def _warmed_up(contender: ContenderComparison) -> Iterator[str]:
     """Return how long servers warmed up before their first block, and what they had not reached by then."""
-    warmth = contender.session.warmth
-    found = {step.step: warmth[step.step] for step in contender.steps if step.step in warmth}
+    known = contender.session.warmth
+    found = {step.step: known[step.step] for step in contender.steps if step.step in known}
     if not found:
         return
     by_seconds: dict[str, list[str]] = {}
-    for step, one in found.items():
-        by_seconds.setdefault(in_words(one.seconds), []).append(step)
+    for step, warmth in found.items():
+        by_seconds.setdefault(in_words(warmth.seconds), []).append(step)
     steps = "; ".join(f"{seconds} before {', '.join(names)}" for seconds, names in by_seconds.items())
     until = "its memory was full or no longer grew"
-    if any(one.checkpoint for one in found.values()):
+    if any(warmth.checkpoint for warmth in found.values()):
         until += ", and a checkpoint was over"
     yield f"Each version warmed up until {until}, or time was up: {steps}."
-    for step, one in found.items():
-        if one.lacking:
-            yield f"not warm after {in_words(one.seconds)}: {step}: {'; '.join(one.lacking)}"
+    for step, warmth in found.items():
+        if warmth.lacking:
+            yield f"not warm after {in_words(warmth.seconds)}: {step}: {'; '.join(warmth.lacking)}"
 
 
 def _span(nights: Nights) -> str:

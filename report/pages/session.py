@@ -117,8 +117,8 @@ def _declared(declared: Declared) -> Iterator[tuple[str, str]]:
 
 def _warmed_up(session: Session, clearance: Clearance) -> Iterator[tuple[str, str]]:
     steps = [
-        f"{step} {in_words(one.seconds)}{': ' if one.lacking else ''}{clearance.text('; '.join(one.lacking))}"
-        for step, one in session.warmth.items()
+        f"{step} {in_words(warmth.seconds)}{': ' if warmth.lacking else ''}{clearance.text('; '.join(warmth.lacking))}"
+        for step, warmth in session.warmth.items()
     ]
     if steps:
         yield "warmed up", f"each version before the first block: {', '.join(steps)}"
