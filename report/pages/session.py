@@ -117,7 +117,7 @@ def _declared(declared: Declared) -> Iterator[tuple[str, str]]:
 
 def _warmed_up(session: Session, clearance: Clearance) -> Iterator[tuple[str, str]]:
     steps = [
-        f"{step} {in_words(warmth.seconds)}{': ' if warmth.lacking else ''}{clearance.text('; '.join(warmth.lacking))}"
+        f"{step} {': '.join([in_words(warmth.seconds), *map(clearance.text, warmth.lacking)])}"
         for step, warmth in session.warmth.items()
     ]
     if steps:
