@@ -1,4 +1,4 @@
-"""GitHub's Markdown, into which a text is put only through a template, and is escaped there.
+"""Markdown as trackers have it, into which a text is put only through a template, and is escaped there.
 
 md("- {}: {:+.1f} % in {}", branch, change, code_span(commit))
 """
@@ -17,12 +17,15 @@ _LINKED = (
     # A mail address: a period behind the sign, and a letter, which a version such as postgres@18.6 has not.
     re.compile(r"@(?=[\w-]*(?:\.[\w-]+)+)(?=[\w.-]*[^\W\d_])"),
     re.compile(r"#(?=\w)"),  # an issue, here or in owner/repo#7
-    re.compile(r"(?<![A-Za-z0-9])GH-(?=\d)", re.IGNORECASE),
+    re.compile(r"(?<![A-Za-z0-9])G[HL]-(?=\d)", re.IGNORECASE),
+    re.compile(r"[!$](?=\d)"),  # a merge request of GitLab or Gitea, a snippet
+    re.compile(r"[%~](?=[\w\"])"),  # a milestone and a label of GitLab
+    re.compile(r"&amp;(?=\d)"),  # an epic of GitLab
     re.compile(r"(?<![A-Za-z0-9])www(?=\.)", re.IGNORECASE),
     re.compile(r":(?=//)"),
 )
-"""What GitHub links; the link is gone with JOINER behind the match. A plain hash of a commit stays as it is:
-its link tells nobody, and a hash with JOINER in it could not be copied."""
+"""What GitHub, GitLab or Gitea link; the link is gone with JOINER behind the match. A plain hash of a commit
+stays as it is: its link tells nobody, and a hash with JOINER in it could not be copied."""
 
 _MARKUP = re.compile(r"([\\`*{}\[\]|~$]|(?<![^\W_])_|_(?![^\W_]))")
 """Signs that GitHub reads anywhere. An underscore between two letters or digits is literal."""

@@ -36,7 +36,7 @@ class ChangePages:
     """Latest first."""
 
     tracker: str
-    """The address of the issue tracker's pages."""
+    """The address of an issue's page, with `{repository}` and `{number}`."""
 
     commits_of: CommitsOf
     address: str

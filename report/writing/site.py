@@ -59,7 +59,7 @@ class SiteOptions:
     folder: Path
     is_public: bool = False
     tracker: str = ""
-    """The address of the issue tracker's pages, such as https://github.com; empty for no links to issues."""
+    """The address of an issue's page, with `{repository}` and `{number}`; empty for no links to issues."""
 
     address: str = ""
     """Where the site is published; empty where that is not known."""

@@ -1,12 +1,12 @@
 """What people decided about an alert in its issue, by a label or by closing it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
 from history.store.alert_outbox import Alert, ClosedAs, IssueState
 from runners.alerting.issue_block import end_marker
-from runners.alerting.tracker import Issue, muting_label
+from runners.alerting.tracker import Issue, Tracker, muting_label
 
 
 class AnswerKind(Enum):
@@ -31,6 +31,9 @@ class PersonsAnswer:
 
     closed_at: datetime | None = None
     """When it was resolved; None if the tracker does not say."""
+
+    label: str | None = None
+    """The label with which it was decided; None for an issue that was closed."""
 
 
 NO_ANSWER = PersonsAnswer(AnswerKind.NONE)
@@ -59,7 +62,7 @@ def answer_of(alert: Alert, issue: Issue, repository: str) -> PersonsAnswer:
     label = muting_label(issue.labels)
     is_withdrawn = alert.unmuted_at is not None
     if label is not None and not is_withdrawn and (is_marked(alert, issue) or alert.repository == repository):
-        return PersonsAnswer(AnswerKind.MUTED, f"label {label} of #{issue.number}")
+        return PersonsAnswer(AnswerKind.MUTED, f"label {label} of #{issue.number}", label=label)
     if not is_marked(alert, issue) or not _closed_by_person(alert, issue):
         return NO_ANSWER
     if alert.unmuted_at is not None and (issue.closed_at is None or issue.closed_at <= alert.unmuted_at):
@@ -75,6 +78,17 @@ def answer_of(alert: Alert, issue: Issue, repository: str) -> PersonsAnswer:
     return PersonsAnswer(
         AnswerKind.MUTED, f"#{issue.number} was closed{how} by a person", issue.closed_by, issue.closed_at
     )
+
+
+def authorized_answer(alert: Alert, issue: Issue, tracker: Tracker) -> PersonsAnswer:
+    """What a person decided who may write to the repository; nobody else counts. Raises TrackerError."""
+    while True:
+        answer = answer_of(alert, issue, tracker.repository)
+        if answer.kind is AnswerKind.NONE or tracker.may_decide(issue, answer.label):
+            return answer
+        if answer.label is None:
+            return NO_ANSWER
+        issue = replace(issue, labels=tuple(label for label in issue.labels if label != answer.label))
 
 
 def _closed_by_person(alert: Alert, issue: Issue) -> bool:

@@ -13,7 +13,13 @@ from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, ClosedAs, IssueState
 from history.store.database import Database
 from history.timestamps import now
-from runners.alerting.answers import AnswerKind, PersonsAnswer, answer_of, marker_name
+from runners.alerting.answers import (
+    AnswerKind,
+    PersonsAnswer,
+    answer_of,
+    authorized_answer,
+    marker_name,
+)
 from runners.alerting.issue_block import (
     ANY_MARKER,
     IssueText,
@@ -113,11 +119,21 @@ class Delivery:
 
     def _read_answer(self, alert: Alert) -> None:
         assert alert.issue is not None
-        self._is_settled(alert, self._tracker.read(alert.issue))
+        issue = self._tracker.read(alert.issue)
+        if not self._is_settled(alert, issue) and self._is_to_reopen(alert, issue):
+            self._send(alert)
+
+    def _is_to_reopen(self, alert: Alert, issue: Issue) -> bool:
+        """Whether a person closed an issue who may not decide about it, so that it is opened again."""
+        is_closed = issue.state is IssueState.CLOSED and alert.desired.state is IssueState.OPEN
+        is_answer = answer_of(alert, issue, self._tracker.repository).kind is not AnswerKind.NONE
+        return (
+            is_closed and is_answer and authorized_answer(alert, issue, self._tracker).kind is AnswerKind.NONE
+        )
 
     def _is_settled(self, alert: Alert, issue: Issue) -> bool:
         """Note what a person decided in an issue; whether nothing is to be sent because of that."""
-        answer = answer_of(alert, issue, self._tracker.repository)
+        answer = authorized_answer(alert, issue, self._tracker)
         if answer.kind is AnswerKind.MUTED:
             self._mute(alert, answer)
             return True
@@ -298,6 +314,9 @@ class Delivery:
                 closed_at,
                 seen_at,
             )
+        if answer.kind is AnswerKind.MUTED:
+            who = issue.closed_by or "Somebody"
+            return md("{} closed it, who may not write to this repository: that does not count.", who)
         said = alert.desired.closing
         return md("{}{}", said[0].upper(), said[1:]) if said else md("It is back.")
 

@@ -102,8 +102,9 @@ class DirectIssues:
         return [issue for issue in self._ours if f"{ANY_MARKER}{subject}" in issue.body]
 
     def _is_settled(self, issue: Issue) -> bool:
-        """Whether somebody else than its author closed an issue: who opens one may close it, too."""
-        return issue.state is IssueState.CLOSED and issue.closed_by != issue.author
+        """Whether somebody who may write closed an issue, and not its author, who may close it, too."""
+        by_other = issue.state is IssueState.CLOSED and issue.closed_by != issue.author
+        return by_other and self._tracker.may_decide(issue)
 
     def _opened_again(self, issue: Issue) -> str:
         """Open an issue again that was closed as completed for longer than that is believed."""

@@ -4,17 +4,36 @@ import os
 from pathlib import Path
 
 from build.programs.environment import caller_value
-
-CREDENTIAL = "tidemark-github-token"
-"""What systemd calls GitHub's token (systemd.exec(5), LoadCredential); root keeps it in STORE."""
+from runners.alerting.tracker import MissingTokenError
 
 STORE = "/etc/credstore"
 """Where systemd looks for credentials; only root may read it."""
 
 
-def token(variable: str, credential: str) -> str | None:
+def variable(tracker: str) -> str:
+    """The environment variable with the token of a tracker, by the name that a plan uses."""
+    return f"{tracker.upper()}_TOKEN"
+
+
+def credential(tracker: str) -> str:
+    """What systemd calls a tracker's token (systemd.exec(5), LoadCredential); root keeps it in STORE."""
+    return f"tidemark-{tracker}-token"
+
+
+def required_token(tracker: str) -> str:
+    """Its environment variable, else what systemd hands to the unit. Raises MissingTokenError."""
+    found = token(variable(tracker), credential(tracker))
+    if not found:
+        raise MissingTokenError(
+            f"{variable(tracker)} is not set, and there is no credential {credential(tracker)}",
+            hint=f"set it; on a box, write the token to {STORE}/{credential(tracker)} (docs/hardware.md)",
+        )
+    return found
+
+
+def token(name: str, stored: str) -> str | None:
     """The value of an environment variable, else of a systemd credential; None when there is neither."""
-    return caller_value(variable) or _systemd_credential(credential)
+    return caller_value(name) or _systemd_credential(stored)
 
 
 def _systemd_credential(name: str) -> str | None:

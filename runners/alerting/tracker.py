@@ -93,7 +93,7 @@ class Tracker(Protocol):
     """The issues of one repository. Every method raises TrackerError, whose text never holds a token."""
 
     repository: str
-    """As the plan names it."""
+    """As the plan names it; outside GitHub, with the host before it."""
 
     def check(self) -> datetime | None:
         """Make sure, without changing anything, that issues can be opened, as far as the tracker says so.
@@ -134,6 +134,12 @@ class Tracker(Protocol):
 
     def comment(self, issue: Issue, text: str) -> None:
         """Add a comment to an issue, which was read, found or created before."""
+
+    def may_decide(self, issue: Issue, label: str | None = None) -> bool:
+        """Whether the account that closed an issue, or that set this label, may write to the repository.
+
+        A tracker that lets nobody else do either need not ask.
+        """
 
 
 class TrackerError(TidemarkError):

@@ -32,8 +32,8 @@ class TrackerCheck:
 def check_tracker(tracker: Tracker, path: Path) -> TrackerCheck:
     """Ask the tracker whether issues can be opened, and keep the answer in the file at `path`.
 
-    One request, which changes nothing. What a token may do is known as far as GitHub says so when the
-    repository is read: of a fine-grained token it does not.
+    One request or two, which change nothing. What a token may do is known as far as the tracker says so when
+    the repository is read: of a fine-grained token, GitHub does not.
     """
     moment = now()
     try:

@@ -19,19 +19,28 @@ def modules_in(folders: Iterable[str]) -> dict[str, str]:
 
 
 TRACKERS: Mapping[str, str] = modules_in(trackers.__path__)
-"""Name in the plan -> the module that implements it, with a function `connect`."""
+"""Name in the plan -> the module that implements it, with functions `connect` and `issue_pages`."""
+
+WITHOUT_ADDRESS = frozenset({"gitea"})
+"""Trackers of which there is no single one, so that a plan has to name its address."""
+
+WITH_SUBGROUPS = frozenset({"gitlab"})
+"""Trackers whose repositories may lie in groups within groups: `group/subgroup/name`."""
 
 
-def pages_of(name: str) -> str:
-    """Return the address of the pages of a tracker, below which those of its repositories are."""
-    address: str = import_module(TRACKERS[name]).pages()
+def issue_pages(name: str, url: str | None = None) -> str:
+    """Return the address of an issue's page in a tracker, with `{repository}` and `{number}`.
+
+    `url` is that of the tracker's pages, as the plan names it; None for the tracker's own.
+    """
+    address: str = import_module(TRACKERS[name]).issue_pages(url)
     return address
 
 
-def open_tracker(name: str, repository: str) -> Tracker:
+def open_tracker(name: str, repository: str, url: str | None = None) -> Tracker:
     """Import a tracker of TRACKERS and return the issues of a repository in it.
 
-    Raises MissingTokenError when there is no token for the tracker.
+    `url` is as for `issue_pages`. Raises MissingTokenError when there is no token for the tracker.
     """
-    tracker: Tracker = import_module(TRACKERS[name]).connect(repository)
+    tracker: Tracker = import_module(TRACKERS[name]).connect(repository, url)
     return tracker

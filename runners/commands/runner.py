@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from build.home import locate_for_writing
 from runners import jobs
 from runners.alerting.notices.sending import send_test
+from runners.alerting.tokens import STORE, credential
 from runners.alerting.tracker import TrackerError
 from runners.alerting.tracker_check import send_test_alert
 from runners.alerting.tracker_registry import open_tracker
@@ -145,7 +146,7 @@ def test_alert(arguments: argparse.Namespace) -> int:
 
 
 def _test_issue(alerts: Alerts, repository: str, box: str, now: datetime) -> int:
-    tracker = open_tracker(alerts.tracker, repository)
+    tracker = open_tracker(alerts.tracker, repository, alerts.url)
     sent = send_test_alert(tracker, alerts.labels, box, now)
     print(f"opened, and closed again: {sent.issue.address or sent.issue.number}")
     if sent.without_labels:
@@ -240,14 +241,14 @@ def _advise(found: Site, left: Steps) -> None:
     for note in left.notes:
         print(f"note: {note}")
     if found.repository is not None:
-        name = "/etc/credstore/tidemark-github-token"
+        name = f"{STORE}/{credential(found.tracker)}"
         print(
             f"The token that opens issues in {found.repository} is read from {name}, readable by root only:"
         )
         print(f"  install -D -m 600 /dev/stdin {name}    # then type the token and Ctrl-D")
-    for credential in found.route_credentials:
-        print(f"The URL of a route is read from /etc/credstore/{credential}, in the same way:")
-        print(f"  install -D -m 600 /dev/stdin /etc/credstore/{credential}")
+    for route in found.route_credentials:
+        print(f"The URL of a route is read from {STORE}/{route}, in the same way:")
+        print(f"  install -D -m 600 /dev/stdin {STORE}/{route}")
     print(f"Label of the box's runner: {found.label}. To register it with GitHub:")
     for line in agent.registration(found):
         print(f"  {line}")

@@ -6,7 +6,8 @@ from pathlib import Path, PurePosixPath
 from string import Template
 
 from build.home import ROOT
-from runners.alerting.tokens import CREDENTIAL
+from runners.alerting.tokens import credential
+from runners.alerting.tracker_registry import TRACKERS
 from runners.installing.escaping import rest_of_line, word
 from runners.installing.site import Site
 
@@ -119,6 +120,7 @@ def _filled(name: str, values: dict[str, str]) -> str:
 def _values(site: Site) -> dict[str, str]:
     protect = {"protect_home": site.protect_home, "home": word(str(site.home))}
     environment = site.environment
+    credentials = (*map(credential, TRACKERS), *site.route_credentials)
     return {
         **protect,
         "box": site.box,
@@ -130,7 +132,7 @@ def _values(site: Site) -> dict[str, str]:
         "tidemark": word(str(site.program)),
         "plan": word(str(site.plan), is_argument=True),
         "trimmed": word(str(site.home), is_argument=True),
-        "credentials": "\n".join(f"LoadCredential={name}" for name in (CREDENTIAL, *site.route_credentials)),
+        "credentials": "\n".join(f"LoadCredential={name}" for name in credentials),
         "stop_seconds": str(STOP_SECONDS),
         "runtime_seconds": str(runtime_seconds(site.budget_minutes)),
         "report_seconds": str(REPORT_SECONDS),

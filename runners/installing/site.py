@@ -49,6 +49,9 @@ class Site:
     route_credentials: tuple[str, ...] = ()
     """The systemd credentials with the URLs of the plan's routes."""
 
+    tracker: str = "github"
+    """Which issue tracker the plan names."""
+
     @property
     def program(self) -> Path:
         """The path of the launcher."""
@@ -121,6 +124,7 @@ def site(
         _time(at),
         None if agent is None else agent.absolute(),
         tuple(route.credential for route in plan.notify if route.needs_credential),
+        plan.alerts.tracker,
     )
 
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -16,7 +16,7 @@ from history.stats.layouts import MIN_LAYOUTS
 from runners.alerting.notices.digest import WEEKDAYS
 from runners.alerting.notices.routes import Route
 from runners.alerting.tracker import muting_label
-from runners.alerting.tracker_registry import TRACKERS
+from runners.alerting.tracker_registry import TRACKERS, WITH_SUBGROUPS, WITHOUT_ADDRESS
 from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.keys.retention import Retention
@@ -127,7 +127,10 @@ class Alerts(PlanPart):
     tracker: str = "github"
     """Which of `runners.alerting.tracker_registry`."""
 
-    repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$")] | None = None
+    url: Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*/?$")] | None = None
+    """The address of the tracker's pages; None for the tracker's own, such as https://gitlab.com."""
+
+    repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$")] | None = None
     """`owner/name` of the issue tracker; without one alerts stay in the history."""
 
     most_new_issues: HowMany = 3
@@ -142,6 +145,18 @@ class Alerts(PlanPart):
         if value not in TRACKERS:
             raise ValueError(f"there is no tracker '{value}': the trackers are {', '.join(TRACKERS)}")
         return value
+
+    @model_validator(mode="after")
+    def _fits_the_tracker(self) -> Self:
+        if self.repository is None:
+            return self
+        if self.url is None and self.tracker in WITHOUT_ADDRESS:
+            raise ValueError(
+                f'{self.tracker} needs the address of its pages: url = "https://git.example.org"'
+            )
+        if self.repository.count("/") > 1 and self.tracker not in WITH_SUBGROUPS:
+            raise ValueError(f"a repository of {self.tracker} is owner/name, and not {self.repository}")
+        return self
 
     @field_validator("labels")
     @classmethod

@@ -128,7 +128,7 @@ def _opened_tracker(plan: Plan, home: Home, due: int, problems: list[str]) -> Tr
     if repository is None:
         return None
     try:
-        return open_tracker(plan.alerts.tracker, repository)
+        return open_tracker(plan.alerts.tracker, repository, plan.alerts.url)
     except MissingTokenError as error:
         keep_check(TrackerCheck(to_text(now()), repository, str(error)), home.tracker_check)
         problems.append(_waiting(due, str(error)))

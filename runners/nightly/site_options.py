@@ -5,7 +5,7 @@ from pathlib import Path
 
 from build.home import Home
 from report.writing.site import SiteOptions
-from runners.alerting.tracker_registry import pages_of
+from runners.alerting.tracker_registry import issue_pages
 from runners.nightly.heartbeat import read
 from runners.nightly.plan import Plan, load_plan
 
@@ -15,7 +15,7 @@ def of_plan(options: SiteOptions, plan: Plan) -> SiteOptions:
     return replace(
         options,
         threshold=plan.regression_percent / 100,
-        tracker=pages_of(plan.alerts.tracker),
+        tracker=issue_pages(plan.alerts.tracker, plan.alerts.url),
         address=plan.site.address or "",
     )
 

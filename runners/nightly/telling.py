@@ -13,7 +13,7 @@ from runners.alerting.notices.digest import night_notice
 from runners.alerting.notices.of_alerts import Links
 from runners.alerting.notices.outbox import Notice
 from runners.alerting.notices.telling import Telling, Trouble, tell
-from runners.alerting.tracker_registry import pages_of
+from runners.alerting.tracker_registry import issue_pages
 from runners.nightly.night_result import HARMLESS, NightResult, short_reason
 from runners.nightly.plan import Plan
 from runners.nightly.report import NightReport
@@ -61,9 +61,10 @@ def _told(store: Store, telling: Telling, troubles: Sequence[Trouble], *, sends:
 
 
 def _telling(plan: Plan, nights: Sequence[Notice] = ()) -> Telling:
-    tracker = pages_of(plan.alerts.tracker)
+    page = issue_pages(plan.alerts.tracker, plan.alerts.url)
     links = Links(
-        lambda repository, number: f"{tracker}/{repository}/issues/{number}", plan.site.address or ""
+        lambda repository, number: page.replace("{repository}", repository).replace("{number}", str(number)),
+        plan.site.address or "",
     )
     return Telling(plan.notify, links, list(plan.boxes), plan.digest_day, nights=nights)
 

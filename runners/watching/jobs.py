@@ -9,10 +9,12 @@ from typing import TypeVar
 
 from pydantic import AwareDatetime, BaseModel, RootModel, ValidationError
 
-from runners.alerting.github_api import TIMEOUT_SECONDS, GitHubApi
-from runners.alerting.github_errors import GitHubRefusedError
+from runners.alerting.api.client import TrackerApi
+from runners.alerting.api.dialect import ApiRefusedError
+from runners.alerting.api.github import GITHUB
+from runners.alerting.tokens import required_token
 from runners.alerting.tracker import TrackerBusyError, TrackerError
-from runners.alerting.trackers.github import API, github_token
+from runners.alerting.trackers.github import API
 from runners.nightly.plan import Plan
 
 WORKFLOW = "nightly.yml"
@@ -117,7 +119,7 @@ _Answer = TypeVar("_Answer", bound=BaseModel)
 class NightlyJobs:
     """Runs and jobs of the nightly workflow of a repository. Methods raise TrackerError."""
 
-    def __init__(self, api: GitHubApi, repository: str) -> None:
+    def __init__(self, api: TrackerApi, repository: str) -> None:
         self._api, self.repository = api, repository
 
     def runs(self) -> Sequence[WorkflowRun]:
@@ -139,7 +141,7 @@ class NightlyJobs:
         """Return a workflow by the name of its file; None when the repository has none."""
         try:
             return self._read(f"actions/workflows/{name}", {}, Workflow)
-        except GitHubRefusedError as error:
+        except ApiRefusedError as error:
             if error.status == NOT_FOUND:
                 return None
             raise
@@ -179,7 +181,7 @@ def connect(plan: Plan) -> NightlyJobs:
             hint="set it to owner/name, or name the plan's alerts.repository",
         )
     url = os.environ.get("GITHUB_API_URL", API)
-    return NightlyJobs(GitHubApi(url, github_token(), 0.0, TIMEOUT_SECONDS), repository)
+    return NightlyJobs(TrackerApi(GITHUB, url, required_token("github")), repository)
 
 
 def box_signs(

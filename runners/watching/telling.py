@@ -44,7 +44,8 @@ def tell(plan: Plan, found: Sequence[WatchVerdict]) -> list[str]:
     if plan.alerts.repository is None:
         return []
     try:
-        issues = DirectIssues(open_tracker(plan.alerts.tracker, plan.alerts.repository), plan.alerts.labels)
+        tracker = open_tracker(plan.alerts.tracker, plan.alerts.repository, plan.alerts.url)
+        issues = DirectIssues(tracker, plan.alerts.labels)
     except TrackerError as error:
         return [f"the issues cannot be read: {error}"]
     problems = []

@@ -246,7 +246,7 @@ def _directly(plan: Plan, act: Callable[[DirectIssues], str]) -> list[str]:
     if plan.alerts.repository is None:
         return []
     try:
-        tracker = open_tracker(plan.alerts.tracker, plan.alerts.repository)
+        tracker = open_tracker(plan.alerts.tracker, plan.alerts.repository, plan.alerts.url)
         done = act(DirectIssues(tracker, plan.alerts.labels))
     except TrackerError as error:
         return [f"the issue of the box could not be written: {error}"]

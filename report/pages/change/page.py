@@ -40,7 +40,7 @@ from report.values.change_details import ChangeDetails
 from report.values.clearance import Clearance
 from report.values.commits import Commits
 
-_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.~-]+)+")
 
 
 def change_page(
@@ -54,8 +54,8 @@ def change_page(
 ) -> Page:
     """Return the page of a change; `linked` is False for one to mail, which links to nothing of the site.
 
-    `commits` are those between its nights, as the site may show them. `tracker` is the address of the issue
-    tracker's server, such as https://github.com.
+    `commits` are those between its nights, as the site may show them. `tracker` is the address of an
+    issue's page, with `{repository}` and `{number}`.
     """
     report = details.report
     change = report.change
@@ -164,7 +164,8 @@ def _issue(details: ChangeDetails, clearance: Clearance, tracker: str) -> h.Node
     repository = clearance.repository(name)
     text = f"{repository}#{number}, {state}"
     if tracker.startswith("https:") and _REPOSITORY.fullmatch(repository):
-        return h.a(href=f"{tracker}/{repository}/issues/{number}", rel="noreferrer")[text]
+        address = tracker.replace("{repository}", repository).replace("{number}", str(number))
+        return h.a(href=address, rel="noreferrer")[text]
     return text
 
 

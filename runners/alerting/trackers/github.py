@@ -11,15 +11,16 @@ from urllib.parse import quote
 from pydantic import AwareDatetime, BaseModel, ValidationError
 
 from history.store.alert_outbox import ClosedAs, IssueState
-from runners.alerting.github_api import TIMEOUT_SECONDS, GitHubApi, RedirectedError
-from runners.alerting.github_errors import (
+from runners.alerting.api.client import TIMEOUT_SECONDS, RedirectedError, TrackerApi
+from runners.alerting.api.dialect import ApiRefusedError
+from runners.alerting.api.github import (
     ARCHIVED_HINT,
     BLOCKED_HINT,
-    NEXT_NIGHT,
+    GITHUB,
     SWITCHED_OFF_HINT,
-    GitHubRefusedError,
+    token_expiry,
 )
-from runners.alerting.tokens import CREDENTIAL, STORE, token
+from runners.alerting.tokens import required_token
 from runners.alerting.tracker import (
     AssigneesRefusedError,
     Issue,
@@ -28,8 +29,6 @@ from runners.alerting.tracker import (
     IssueEdit,
     IssueRefusedError,
     LabelsRefusedError,
-    MissingTokenError,
-    TrackerBusyError,
     TrackerRefusedError,
 )
 
@@ -38,8 +37,6 @@ API = "https://api.github.com"
 
 PAGES = "https://github.com"
 """The pages of that. A GitHub of one's own has its API below its pages, at /api/v3."""
-
-TOKEN_VARIABLE = "GITHUB_TOKEN"
 
 PAGE = 100
 
@@ -100,29 +97,32 @@ class _RepositoryAnswer(BaseModel):
     permissions: dict[str, bool] = {}  # pydantic copies it
 
 
-def pages() -> str:
-    """The address of GitHub's pages: `$GITHUB_SERVER_URL` as in a job, else that which its API belongs to."""
-    named = os.environ.get("GITHUB_SERVER_URL")
+def issue_pages(url: str | None) -> str:
+    """The address of an issue's page, with `{repository}` and `{number}`.
+
+    Without a `url` in the plan, it is `$GITHUB_SERVER_URL` as in a job, else that which the API belongs to.
+    """
+    return f"{_pages(url)}/{{repository}}/issues/{{number}}"
+
+
+def _pages(url: str | None) -> str:
+    named = url or os.environ.get("GITHUB_SERVER_URL")
     if named:
         return named.rstrip("/")
     api = os.environ.get("GITHUB_API_URL", API).rstrip("/")
     return PAGES if api == API else api.removesuffix("/api/v3")
 
 
-def connect(repository: str) -> "GitHubTracker":
-    """The issues of `owner/name`, signed in as the environment says. Raises MissingTokenError."""
-    return GitHubTracker(repository, github_token(), os.environ.get("GITHUB_API_URL", API))
+def connect(repository: str, url: str | None = None) -> "GitHubTracker":
+    """The issues of `owner/name`, signed in as the environment says. Raises MissingTokenError.
 
-
-def github_token() -> str:
-    """`$GITHUB_TOKEN`, else what systemd hands to the unit. Raises MissingTokenError."""
-    found = token(TOKEN_VARIABLE, CREDENTIAL)
-    if not found:
-        raise MissingTokenError(
-            f"{TOKEN_VARIABLE} is not set, and there is no credential {CREDENTIAL}",
-            hint=f"set it; on a box, write the token to {STORE}/{CREDENTIAL} (docs/hardware.md)",
-        )
-    return found
+    `url` is that of the pages of a GitHub of one's own, instead of `$GITHUB_API_URL`.
+    """
+    if url is None:
+        api = os.environ.get("GITHUB_API_URL", API)
+    else:
+        api = API if url.rstrip("/") == PAGES else f"{url.rstrip('/')}/api/v3"
+    return GitHubTracker(repository, required_token("github"), api)
 
 
 class GitHubTracker:
@@ -138,7 +138,7 @@ class GitHubTracker:
     ) -> None:
         """`url` is that of the API; `pause_seconds` is kept between writes, as GitHub asks of its clients."""
         self.repository = repository
-        self._api = GitHubApi(url, token, pause_seconds, timeout_seconds)
+        self._api = TrackerApi(GITHUB, url, token, pause_seconds, timeout_seconds)
         self._canonical: _RepositoryAnswer | None = None
 
     def check(self) -> datetime | None:
@@ -163,7 +163,7 @@ class GitHubTracker:
             if is_so:
                 raise TrackerRefusedError(what, where=self.repository, hint=hint)
         self._require_scope(found)
-        return self._api.token_expiry
+        return token_expiry(self._api.headers)
 
     def _require_scope(self, found: _RepositoryAnswer) -> None:
         """Raise TrackerRefusedError for a classic token without the scope; of others, GitHub names none."""
@@ -188,7 +188,7 @@ class GitHubTracker:
                 "GET", self._path(""), where=self.repository, query=query, allowed=self._is_within
             )
             if not isinstance(data, list):
-                raise _not_understood("no list of issues", self.repository)
+                raise GITHUB.not_understood("no list of issues", self.repository)
             listed = [self._issue(item, self.repository) for item in data]
             for issue, answer in listed:
                 if answer.pull_request is None and issue.moved_to is None and issue.number > above:
@@ -214,7 +214,7 @@ class GitHubTracker:
         sent = {"title": title, "body": body} | ({"labels": list(labels)} if labels else {})
         try:
             data = self._send("POST", "", self.repository, sent)
-        except GitHubRefusedError as error:
+        except ApiRefusedError as error:
             if labels and error.status in (403, 422) and "label" in error.message.lower():
                 raise LabelsRefusedError(error.what, where=error.where, hint=error.hint) from None
             if error.status == 422:
@@ -253,7 +253,7 @@ class GitHubTracker:
                 sent["assignees"] = list(edit.assignees)
             try:
                 data = self._send("PATCH", f"/{issue.number}", where, sent)
-            except GitHubRefusedError as error:
+            except ApiRefusedError as error:
                 if edit.assignees and error.status == 422 and "assignee" in error.message.lower():
                     raise AssigneesRefusedError(error.what, where=error.where, hint=error.hint) from None
                 raise
@@ -270,6 +270,10 @@ class GitHubTracker:
         where = self._required(issue)
         with _about_one_issue():
             self._send("POST", f"/{issue.number}/comments", where, {"body": text})
+
+    def may_decide(self, issue: Issue, label: str | None = None) -> bool:
+        """GitHub lets nobody close or label an issue of others who may not at least triage the repository."""
+        return True
 
     # --- requests
 
@@ -300,7 +304,7 @@ class GitHubTracker:
             try:
                 self._canonical = _RepositoryAnswer.model_validate(data)
             except ValidationError:
-                raise _not_understood("no repository", self.repository) from None
+                raise GITHUB.not_understood("no repository", self.repository) from None
         return self._canonical
 
     def _is_ours(self, name: str) -> bool:
@@ -321,11 +325,11 @@ class GitHubTracker:
             answer = _IssueAnswer.model_validate(data)
             places = tuple(answer.places())
         except ValueError:  # pydantic's are among them
-            raise _not_understood("no issue", where) from None
+            raise GITHUB.not_understood("no issue", where) from None
         others = [name for name, place in places if not self._is_ours(name)]
         numbers = {place for _, place in places} | {answer.number}
         if not others and numbers != {number or answer.number}:
-            raise _not_understood(f"issue {answer.number}, which was not asked for", where)
+            raise GITHUB.not_understood(f"issue {answer.number}, which was not asked for", where)
         issue = Issue(
             answer.number,
             answer.title,
@@ -348,14 +352,6 @@ def _closed_as(answer: _IssueAnswer) -> ClosedAs | None:
     return known.get(answer.state_reason or "") if answer.state is IssueState.CLOSED else None
 
 
-def _not_understood(what: str, where: str) -> TrackerBusyError:
-    return TrackerBusyError(
-        f"the tracker's answer holds {what}",
-        where=where,
-        hint=f"{NEXT_NIGHT}; check GITHUB_API_URL and what lies between",
-    )
-
-
 @contextmanager
 def _about_one_issue() -> Iterator[None]:
     """Tell what is refused of one issue from what is refused of all of them."""
@@ -363,7 +359,7 @@ def _about_one_issue() -> Iterator[None]:
         yield
     except RedirectedError as error:
         raise IssueRefusedError(error.what, where=error.where, hint=error.hint) from None
-    except GitHubRefusedError as error:
+    except ApiRefusedError as error:
         is_deleted = error.status == 410 and _DELETED in error.message.lower()
         if is_deleted or error.status in (404, 422):
             kind = IssueDeletedError if is_deleted else IssueRefusedError

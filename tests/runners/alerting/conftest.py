@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,24 @@ from history.open import open_store
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert
 from history.store.writer import Store
-from runners.alerting.trackers import github as github_module
+from runners.alerting.tracker import Tracker
+from runners.alerting.tracker_registry import TRACKERS
 from runners.cli import main
 from tests.history.handmade import record_steps, session_start
 from tests.history.watched import BASE, NEW
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
+from tests.runners.alerting.others.gitea import Gitea
+from tests.runners.alerting.others.gitlab import GitLab
 from tests.runners.small_plan import small_plan
 
-PLAN = small_plan(["insert"], f'repository = "{REPOSITORY}"')
+STAND_INS: dict[str, type[GitHub]] = {kind.kind: kind for kind in (GitHub, GitLab, Gitea)}
+
+OTHERS = tuple(kind for kind in STAND_INS if kind != "github")
+
+every_tracker = pytest.mark.parametrize("github", STAND_INS, indirect=True)
+"""Lets a test meet the stand-in of each tracker."""
+
+other_trackers = pytest.mark.parametrize("github", OTHERS, indirect=True)
 
 TIMEOUT = 1.5
 """Seconds without an answer."""
@@ -26,7 +37,7 @@ TIMEOUT = 1.5
 
 @dataclass
 class Stand:
-    """A home with a plan, its history and the tracker it talks to."""
+    """A home with a plan, its history and the tracker it talks to, which may be another than GitHub."""
 
     folder: Path
     github: GitHub
@@ -88,9 +99,16 @@ class Stand:
         return [number for number, issue in self.github.issues.items() if issue["state"] == "open"]
 
 
+def plan_text(github: GitHub) -> str:
+    """The text of a plan whose alerts go to a stand-in."""
+    alerts = f'tracker = "{github.kind}"\nrepository = "{REPOSITORY}"'
+    return small_plan(["insert"], alerts + ("" if github.kind == "github" else f'\nurl = "{github.url}"'))
+
+
 @pytest.fixture
-def github() -> Iterator[GitHub]:
-    with running() as github:
+def github(request: pytest.FixtureRequest) -> Iterator[GitHub]:
+    """The stand-in of GitHub, or of the tracker that is the parameter."""
+    with running(STAND_INS[getattr(request, "param", "github")]) as github:
         yield github
         assert github.violations == []
         assert github.edited_elsewhere == []
@@ -106,15 +124,15 @@ def stand(
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GITHUB_API_URL", github.url)
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv(f"{github.kind.upper()}_TOKEN", TOKEN)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
 
-    def connect(name: str) -> github_module.GitHubTracker:
-        return github_module.GitHubTracker(name, TOKEN, github.url, pause_seconds=0, timeout_seconds=TIMEOUT)
+    def connect(name: str, url: str | None = None) -> Tracker:
+        return github.tracker(TIMEOUT, name=name)
 
-    monkeypatch.setattr(github_module, "connect", connect)
+    monkeypatch.setattr(import_module(TRACKERS[github.kind]), "connect", connect)
     plan = tmp_path / "plan.toml"
-    plan.write_text(f"backups = 0\n{PLAN}")
+    plan.write_text(f"backups = 0\n{plan_text(github)}")
     stand = Stand(tmp_path, github, plan, capsys)
     stand.fail()
     return stand

@@ -1,4 +1,7 @@
-"""Stands in for GitHub's tracker: issues with state, requests checked against its description, faults."""
+"""Stands in for GitHub's tracker: issues with state, requests checked against its description, faults.
+
+Those of other trackers keep their issues in its form, too, and translate requests and answers.
+"""
 
 import json
 import re
@@ -6,13 +9,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from runners.alerting.tracker import Tracker
+from runners.alerting.trackers.github import GitHubTracker
 from tests.runners.alerting import description
+from tests.runners.alerting.browser.persons import IssuesOfPeople
 from tests.runners.alerting.github_runs import workflow_answer
 
 REPOSITORY = "example/alerts"
@@ -77,11 +83,21 @@ ARCHIVED = Answer(403, {"message": "Repository was archived so is read-only."})
 DELETED = Answer(410, {"message": "This issue was deleted"})
 
 
-class GitHub:
+class GitHub(IssuesOfPeople):
     """The state of the stand-in: issues, what was asked, and what goes wrong next."""
 
+    person = PERSON
+    kind = "github"
+    """Its name in a plan."""
+
+    below = ""
+    """The path at which its pages are."""
+
+    editing = "PATCH"
+    """The method with which issues are edited."""
+
     def __init__(self) -> None:
-        self.issues: dict[int, dict[str, Any]] = {}
+        super().__init__()
         self.elsewhere: dict[int, dict[str, Any]] = {}
         """The issues of OTHER."""
         self.comments: list[tuple[int, str]] = []
@@ -106,8 +122,6 @@ class GitHub:
         """Of the token's account in the repository."""
         self.headers: dict[str, str] = {}
         """Of answers about the repository."""
-        self.ahead = timedelta(0)
-        """How far the tracker's clock is ahead of that of the tests."""
         self.after_reads: list[Callable[[dict[str, Any]], None]] = []
         """What a person does to an issue right after it was read, each once."""
         self.after_edits: list[Callable[[dict[str, Any]], None]] = []
@@ -118,6 +132,10 @@ class GitHub:
         """Writes to issues of OTHER."""
         self.workflow_runs: list[dict[str, Any]] = []
         """The runs of the nightly workflow, the latest first, each with its `jobs`."""
+
+    def tracker(self, timeout_seconds: float = 5.0, token: str = TOKEN, name: str = REPOSITORY) -> Tracker:
+        """The implementation that is tested, without pauses between writes."""
+        return GitHubTracker(name, token, self.url, 0, timeout_seconds)
 
     def answer(self, method: str, target: str, body: Any) -> Answer:
         """Carry out a request."""
@@ -287,27 +305,7 @@ class GitHub:
         }
         return self.issues[number]
 
-    def moment(self, days: float = 0) -> str:
-        """So many days from now by the tracker's clock, as GitHub writes it."""
-        return (datetime.now(UTC) + self.ahead + timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    # --- what a person does
-
-    def label(self, number: int, name: str) -> None:
-        self.issues[number]["labels"].append({"name": name})
-
-    def close(self, number: int, reason: str | None = "completed", days: float = 0) -> None:
-        """Close an issue so many days from now; older trackers give no reason."""
-        closed = {"state": "closed", "closed_by": {"login": PERSON}, "state_reason": reason}
-        self.issues[number] |= closed | {"closed_at": self.moment(days)}
-
-    def reopen(self, number: int) -> None:
-        self.issues[number] |= {"state": "open", "closed_by": None, "state_reason": "reopened"}
-
-    def write(self, number: int, **fields: str) -> None:
-        """Edit title or body in the web page, which ends lines as browsers do."""
-        self.issues[number] |= {name: text.replace("\n", "\r\n") for name, text in fields.items()}
-        self.issues[number]["updated_at"] = self.moment()
+    # --- what a person does with a repository
 
     def transfer(self, number: int, to: int) -> None:
         """To OTHER, under a number of its own."""
@@ -316,19 +314,13 @@ class GitHub:
         moved = {"number": to, "url": f"{place}/issues/{to}", "repository_url": place}
         self.elsewhere[to] = self.issues[number] | moved
 
-    def rename(self, name: str) -> None:
-        self.name = name
-        for number, issue in self.issues.items():
-            place = f"{self.url}/repos/{name}"
-            issue |= {"url": f"{place}/issues/{number}", "repository_url": place}
-
 
 @contextmanager
 def running(kind: type[GitHub] = GitHub) -> Iterator[Any]:
     """A stand-in on a port of its own."""
     github = kind()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"github": github}))
-    github.url = f"http://127.0.0.1:{server.server_address[1]}"
+    github.url = f"http://127.0.0.1:{server.server_address[1]}{kind.below}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
@@ -374,10 +366,11 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.close_connection = True
 
-    do_GET = do_POST = do_PATCH = do_DELETE = _any
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _any
 
     def _fault(self) -> Fault | None:
-        if self.github.faults and self.github.faults[0].method in ("", self.command):
+        method = "PATCH" if self.command == self.github.editing else self.command
+        if self.github.faults and self.github.faults[0].method in ("", method):
             return self.github.faults.pop(0)
         return None
 

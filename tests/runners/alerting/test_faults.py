@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runners.alerting.conftest import TIMEOUT, Stand
+from tests.runners.alerting.conftest import OTHERS, TIMEOUT, Stand
 from tests.runners.alerting.github import Fault
 from tests.runners.alerting.pauses import LATER, retry_date
 
@@ -54,8 +54,14 @@ FAULTS: dict[str, Callable[[], Fault]] = {
 }
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize("name", FAULTS)
+def met(*methods: str) -> pytest.MarkDecorator:
+    """Every fault of GitHub's at each request, and those of other trackers at the first write alone."""
+    cases = [("github", name, method) for method in methods for name in FAULTS]
+    cases += [(other, name, methods[-1]) for other in OTHERS for name in FAULTS]
+    return pytest.mark.parametrize(("github", "name", "method"), cases, indirect=["github"])
+
+
+@met("GET", "POST")
 def test_a_fault_when_an_issue_is_opened(stand: Stand, name: str, method: str) -> None:
     for _ in range(TIMES):
         fault = replace(FAULTS[name](), method=method)
@@ -76,8 +82,7 @@ def test_a_fault_when_an_issue_is_opened(stand: Stand, name: str, method: str) -
     assert (alert.issue, alert.is_due, alert.muted, alert.last_error) == (1, False, None, None)
 
 
-@pytest.mark.parametrize("method", ["GET", "PATCH"])
-@pytest.mark.parametrize("name", FAULTS)
+@met("GET", "PATCH")
 def test_a_fault_when_an_issue_is_closed(stand: Stand, name: str, method: str) -> None:
     assert stand.report()[0] == 0
     stand.end()

@@ -19,7 +19,7 @@ from build.progress import Progress
 from build.sources import git, git_command
 from build.version import Engine
 from history.store.writer import Store
-from runners.alerting.trackers.github import github_token
+from runners.alerting.tokens import required_token
 from runners.cli import main
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome
@@ -170,7 +170,7 @@ def test_nothing_that_is_started_inherits_it(
         with pytest.raises(git_command.GitError):
             git.mirror("ssh://example.org/x.git", Engine.POSTGRES, home).fetch("main")
         found.append((tmp_path / "ssh.log").read_text())
-        assert github_token() == TOKEN
+        assert required_token("github") == TOKEN
         return SessionOutcome(uid="x")
 
     monkeypatch.setattr(night_module, "run_session", session)

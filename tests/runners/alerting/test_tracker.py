@@ -83,6 +83,10 @@ class MemoryTracker:
         self._fail()
         self.comments.append((issue.number, text))
 
+    def may_decide(self, issue: Issue, label: str | None = None) -> bool:
+        self._fail()
+        return True
+
     def _fail(self) -> None:
         if self.failures:
             raise self.failures.pop(0)
@@ -153,7 +157,7 @@ def test_every_tracker_of_the_registry_implements_the_protocol(
         open_tracker(name, "owner/name")
     implementation = get_type_hints(import_module(TRACKERS[name]).connect)["return"]
     methods = [method for method in vars(Tracker) if not method.startswith("_")]
-    assert methods == ["check", "newest", "read", "create", "edit", "remove_label", "comment"]
+    assert methods == ["check", "newest", "read", "create", "edit", "remove_label", "comment", "may_decide"]
     assert [method for method in methods if not callable(getattr(implementation, method, None))] == []
 
 
@@ -162,12 +166,14 @@ def test_a_module_in_the_folder_is_a_tracker_and_is_not_imported_to_be_listed(tm
         (tmp_path / f"{name}.py").write_text('raise RuntimeError("imported")\n')
     prefix = "runners.alerting.trackers"
     assert modules_in([str(tmp_path)]) == {"gitlab": f"{prefix}.gitlab", "memory": f"{prefix}.memory"}
-    assert list(TRACKERS) == ["github"]
+    assert list(TRACKERS) == ["gitea", "github", "gitlab"]
 
 
 def test_a_plan_names_a_tracker_of_the_registry() -> None:
     assert Alerts().tracker in TRACKERS
-    with pytest.raises(ValueError, match=r"there is no tracker 'gitlub': the trackers are github"):
+    with pytest.raises(
+        ValueError, match=r"there is no tracker 'gitlub': the trackers are gitea, github, gitlab"
+    ):
         Alerts(tracker="gitlub")
 
 

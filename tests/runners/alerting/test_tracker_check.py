@@ -151,8 +151,9 @@ def test_root_reads_the_token_where_systemd_does(tmp_path: Path, monkeypatch: py
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
     monkeypatch.setattr(tokens, "STORE", str(tmp_path))
-    assert tokens.token("GITHUB_TOKEN", tokens.CREDENTIAL) is None
-    (tmp_path / tokens.CREDENTIAL).write_text("ghs_stored\n")
-    assert tokens.token("GITHUB_TOKEN", tokens.CREDENTIAL) == "ghs_stored"
+    stored = tokens.credential("github")
+    assert tokens.token("GITHUB_TOKEN", stored) is None
+    (tmp_path / stored).write_text("ghs_stored\n")
+    assert tokens.token("GITHUB_TOKEN", stored) == "ghs_stored"
     monkeypatch.setenv("GITHUB_TOKEN", "ghs_set")
-    assert tokens.token("GITHUB_TOKEN", tokens.CREDENTIAL) == "ghs_set"
+    assert tokens.token("GITHUB_TOKEN", stored) == "ghs_set"

@@ -9,7 +9,7 @@ from build.home import ROOT, Home
 from build.progress import Silent
 from history.open import open_store
 from history.store.writer import Store
-from runners.alerting.tracker_registry import pages_of
+from runners.alerting.tracker_registry import issue_pages
 from runners.cli import main
 from runners.nightly.heartbeat import Heart
 from runners.nightly.plan import Plan
@@ -65,7 +65,7 @@ def test_the_pages_of_a_tracker(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert pages_of("github") == address
+    assert issue_pages("github") == f"{address}/{{repository}}/issues/{{number}}"
 
 
 def test_a_site_by_hand_has_the_threshold_of_the_last_night(

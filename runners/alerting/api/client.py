@@ -1,4 +1,4 @@
-"""Requests to GitHub's REST API: redirects are followed on its own host, and every failure is a TrackerError.
+"""Requests to a tracker's REST API: redirects are followed on its own host, every failure is a TrackerError.
 
 A client library that follows redirects, repeats requests or waits by itself cannot tell a renamed repository
 from a transferred issue, nor an issue that was not opened from one whose answer was lost.
@@ -16,19 +16,16 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from build.sources.certificates import CertificateError, authorities
-from runners.alerting.github_errors import (
-    LIMIT_HINT,
+from runners.alerting.api.connection import connection_problem
+from runners.alerting.api.dialect import (
     NEXT_NIGHT,
-    TRY_AGAIN,
     ApiAnswer,
-    GitHubRefusedError,
-    clock_difference,
-    connection_problem,
-    is_limit,
+    ApiConflictError,
+    ApiDialect,
+    ApiRefusedError,
     message_of,
-    requested_pause,
-    token_expiry,
 )
+from runners.alerting.api.pauses import TRY_AGAIN, clock_difference, is_limit, requested_pause
 from runners.alerting.tracker import TrackerBusyError, TrackerError, TrackerRefusedError
 
 TIMEOUT_SECONDS = 20
@@ -48,19 +45,26 @@ _REDIRECTS = (301, 302, 307, 308)
 
 
 class RedirectedError(TrackerRefusedError):
-    """GitHub sends the request to a place where it must not go."""
+    """The tracker sends the request to a place where it must not go."""
 
 
-class GitHubApi:
+class TrackerApi:
     """Sends requests and reads their answers, one at a time."""
 
-    def __init__(self, url: str, token: str, pause_seconds: float, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        dialect: ApiDialect,
+        url: str,
+        token: str,
+        pause_seconds: float = 1.0,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
         """`url` is that of the API; `pause_seconds` is kept between writes, as GitHub asks of its clients."""
-        self._url, self._token = url.rstrip("/"), token
+        self.dialect, self._url, self._token = dialect, url.rstrip("/"), token
         self._pause_seconds, self._timeout_seconds = pause_seconds, timeout_seconds
         self._last_write = float("-inf")
         self.clock_difference = timedelta(0)
-        """How far GitHub's clock is ahead of this machine's, by its latest answer."""
+        """How far the tracker's clock is ahead of this machine's, by its latest answer."""
 
         self.headers: Mapping[str, str] = {}
         """Of the latest answer, with names in small letters."""
@@ -77,18 +81,19 @@ class GitHubApi:
         allowed: Callable[[str], bool] = lambda path: True,
         query: Mapping[str, str] | None = None,
         body: Any = None,
+        has_content: bool = True,
     ) -> Any:
-        """The JSON of the answer. `where` is what errors name.
+        """The JSON of the answer; None for one that has no content. `where` is what errors name.
 
         A redirect is followed, with the same method and body, to the same host and to paths that `allowed`
-        accepts: the path is given without the API's own. Raises TrackerBusyError, GitHubRefusedError,
+        accepts: the path is given without the API's own. Raises TrackerBusyError, ApiRefusedError,
         RedirectedError.
         """
         target = f"{self._url}/{path}"
         for _ in range(1 + MAX_REDIRECTS):
             answer = self._ask(method, target, query, body, where)
             if answer.status not in _REDIRECTS:
-                return self._content(answer, where)
+                return self._content(answer, where, has_content)
             target = self._redirected(answer, target, where)
             if urlsplit(target).query:
                 query = None
@@ -101,22 +106,17 @@ class GitHubApi:
         raise RedirectedError(
             f"the tracker redirects more than {MAX_REDIRECTS} times",
             where=where,
-            hint="check the repository in the plan, and GITHUB_API_URL",
+            hint=f"check the repository in the plan, and {self.dialect.address_in}",
         )
 
     def pause(self) -> None:
         """Wait until a write may follow the one before."""
         time.sleep(max(0.0, self._last_write + self._pause_seconds - time.monotonic()))
 
-    @property
-    def token_expiry(self) -> datetime | None:
-        """When the token expires, by the latest answer; None when it does not say."""
-        return token_expiry(self.headers)
-
     # --- one request
 
     def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"token {self._token}"
+        request.headers["Authorization"] = self.dialect.signing(self._token)
         return request
 
     def _ask(
@@ -131,7 +131,7 @@ class GitHubApi:
                 target,
                 params=query,
                 json=body,
-                headers={"Accept": "application/vnd.github+json", "User-Agent": "tidemark"},
+                headers={"Accept": self.dialect.accept, "User-Agent": "tidemark"},
                 timeout=self._timeout_seconds,
                 verify=str(authorities() or "") or True,  # else it trusts what the library brings along
                 allow_redirects=False,
@@ -182,7 +182,8 @@ class GitHubApi:
             raise RedirectedError(
                 f"the tracker answered {answer.status} and redirects to {place}",
                 where=where,
-                hint="the token is sent to no other host: check GITHUB_API_URL and what lies between",
+                hint="the token is sent to no other host: check"
+                f" {self.dialect.address_in} and what lies between",
             )
         return other
 
@@ -191,14 +192,16 @@ class GitHubApi:
 
     # --- what it means
 
-    def _content(self, answer: ApiAnswer, where: str) -> Any:
+    def _content(self, answer: ApiAnswer, where: str, has_content: bool) -> Any:
         if answer.status >= 400:
             raise self._error(answer, where)
-        hint = f"{NEXT_NIGHT}; check GITHUB_API_URL and what lies between"
+        hint = f"{NEXT_NIGHT}; check {self.dialect.address_in} and what lies between"
         if not 200 <= answer.status < 300:
             raise TrackerBusyError(
                 f"the tracker answered {answer.status}, which says nothing", where=where, hint=hint
             )
+        if not has_content:
+            return None
         try:
             return json.loads(answer.content)
         except (ValueError, RecursionError):
@@ -212,13 +215,17 @@ class GitHubApi:
     def _error(self, answer: ApiAnswer, where: str) -> TrackerError:
         message = self._clean(message_of(answer.content))
         what = f"the tracker answered {answer.status}: {message or 'without a message'}"
-        wait = requested_pause(answer, message)
+        wait = requested_pause(self.dialect, answer, message)
         if wait is not None:
-            hint = LIMIT_HINT if is_limit(answer.status, message) else "it is tried again after the pause"
+            is_ours = is_limit(self.dialect, answer.status, message)
+            hint = self.dialect.limit_hint if is_ours else "it is tried again after the pause"
             return TrackerBusyError(what, where=where, hint=hint, retry_at=datetime.now(UTC) + wait)
+        if answer.status == 409:
+            return ApiConflictError(what, where=where, hint=NEXT_NIGHT)
         if answer.status >= 500 or answer.status in TRY_AGAIN:
             return TrackerBusyError(what, where=where, hint=NEXT_NIGHT)
-        return GitHubRefusedError(what, where=where, status=answer.status, message=message)
+        hint = self.dialect.hint(answer.status, message)
+        return ApiRefusedError(what, where=where, hint=hint, status=answer.status, message=message)
 
     def _clean(self, text: str) -> str:
         """One line without control characters, and without the token, which a proxy may repeat."""

@@ -1,0 +1,1 @@
+"""Requests to the REST APIs of trackers: one client, and for each tracker what differs in its answers."""
