@@ -21,6 +21,7 @@ from runners.own_version import own_version
 from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
 from runners.retention.arguments import add_data
 from runners.standard_streams import OutputError, discard_output
+from runners.updating.arguments import add_update
 from runners.values import LAYOUTS_HELP, count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants
 
@@ -33,6 +34,7 @@ ELSEWHERE = {
     "try": "runners.trying.entry",
     "suite": "runners.own_workload.command",
     "data": "runners.retention.data_command",
+    "update": "runners.updating.command",
 }
 """The modules of commands with a folder of their own."""
 
@@ -156,6 +158,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _status(commands.add_parser("status", help="show what the nightly service is doing"))
     _runner(commands.add_parser("runner", help="set this machine up as a box of the nightly service"))
+    add_update(commands.add_parser("update", help="update Tidemark on this box, and go back if that fails"))
     compare = commands.add_parser(
         "compare", help="compare versions with a base, and judge the differences", add_help=False
     )
