@@ -144,7 +144,7 @@ def test_an_update_that_was_killed_before_the_migration_is_done(made: Callable[[
     new = box.publish({**MIGRATION, **with_line("runners/history/transfers.py", KILLS)})
     assert box.update().returncode == -9
     assert (box.commit, box.edits, schema(box.home / "history.db")) == (new, "", 1)
-    judged = box.tidemark("nightly", "--report", "--plan", str(box.home / "plan.toml"))
+    judged = box.tidemark("history", "judge")
     assert schema(box.home / "history.db") == NEXT, judged.stderr
 
 
