@@ -11,7 +11,7 @@ from history.open import open_store
 from runners.alerting.outbox import update_outbox
 from runners.nightly.plan import load_plan
 from runners.nightly.report import deliver
-from tests.runners.alerting.conftest import Stand
+from tests.runners.alerting.conftest import Stand, every_tracker
 from tests.runners.alerting.github import BOT, OTHER, PERSON, REPOSITORY, Fault
 from tests.runners.alerting.pauses import LATER, retry_date
 
@@ -21,6 +21,7 @@ TIMES = 3
 FAILED = {"resource": "Issue", "field": "title", "code": "invalid"}
 
 
+@every_tracker
 def test_an_issue_that_a_person_closes_after_ours_failed_is_a_persons(stand: Stand) -> None:
     stand.report()
     stand.end()
@@ -32,6 +33,7 @@ def test_an_issue_that_a_person_closes_after_ours_failed_is_a_persons(stand: Sta
     assert stand.alert().muted == "#1 was closed by a person"
 
 
+@every_tracker
 def test_our_closing_is_ours_when_opening_it_again_fails_too(stand: Stand) -> None:
     stand.report()
     stand.end()
@@ -45,6 +47,7 @@ def test_our_closing_is_ours_when_opening_it_again_fails_too(stand: Stand) -> No
     assert (stand.alert().muted, stand.open_issues()) == (None, [1])
 
 
+@every_tracker
 def test_an_issue_that_a_person_closed_before_we_knew_its_number_stays_closed(stand: Stand) -> None:
     stand.github.faults = [Fault(502, method="POST", after=True)]
     assert stand.report()[0] == 2
@@ -54,6 +57,7 @@ def test_an_issue_that_a_person_closed_before_we_knew_its_number_stays_closed(st
     assert stand.open_issues() == []
 
 
+@every_tracker
 def test_an_issue_whose_opening_was_lost_is_closed_when_the_change_is_gone(stand: Stand) -> None:
     stand.github.faults = [Fault(502, method="POST", after=True)]
     assert stand.report()[0] == 2
@@ -139,6 +143,7 @@ def test_issues_that_are_switched_off_silence_nothing(stand: Stand) -> None:
     assert (stand.open_issues(), stand.alert().muted) == ([], None)
 
 
+@every_tracker
 def test_a_deleted_issue_is_a_persons_answer(stand: Stand) -> None:
     stand.report()
     stand.github.deleted.add(1)
@@ -195,6 +200,7 @@ def test_labels_that_cannot_be_set_do_not_keep_an_issue_from_being_opened(stand:
     assert stand.open_issues() == [1]
 
 
+@every_tracker
 def test_a_request_that_was_carried_out_twice_leaves_one_issue_open(stand: Stand) -> None:
     stand.github.faults = [Fault(method="POST", twice=True)]
     assert stand.report()[0] == 0
@@ -215,6 +221,7 @@ def test_duplicates_of_a_lost_answer_are_closed_whatever_fails(stand: Stand, fau
     assert stand.open_issues() == [1]
 
 
+@every_tracker
 def test_a_copy_by_a_person_is_no_duplicate(stand: Stand) -> None:
     stand.report()
     ours = stand.github.issues[1]

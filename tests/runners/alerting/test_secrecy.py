@@ -27,13 +27,11 @@ from runners.nightly import night as night_module
 from suites.generators.programs import lines_of
 from suites.processes import run, start
 from tests.history.watched import record_regression
-from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, GitHub, running
+from tests.runners.alerting.conftest import STAND_INS, every_tracker, plan_text
+from tests.runners.alerting.github import TOKEN, Fault, GitHub, running
 from tests.runners.onlooker import Onlooker
-from tests.runners.small_plan import small_plan
 
 WRONG = "ghs_another_secret_that_is_wrong"
-
-PLAN = small_plan(["insert"], f'repository = "{REPOSITORY}"')
 
 
 def traces(secret: str) -> list[bytes]:
@@ -53,8 +51,8 @@ def require_secret(secret: str, *texts: str, folder: Path) -> None:
 
 
 @pytest.fixture
-def github() -> Iterator[GitHub]:
-    with running() as github:
+def github(request: pytest.FixtureRequest) -> Iterator[GitHub]:
+    with running(STAND_INS[getattr(request, "param", "github")]) as github:
         yield github
 
 
@@ -72,10 +70,10 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, github: GitHub, regres
     (tmp_path / "home/history.db").write_bytes(regressed)
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GITHUB_API_URL", github.url)
-    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    monkeypatch.setenv(f"{github.kind.upper()}_TOKEN", TOKEN)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "home/step.md"))
     path = tmp_path / "plan.toml"
-    path.write_text(PLAN)
+    path.write_text(plan_text(github))
     return path
 
 
@@ -92,6 +90,7 @@ FAULTS = {
 }
 
 
+@every_tracker
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_the_tracker_answers(
     fault: str,
