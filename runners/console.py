@@ -1,6 +1,7 @@
 """Progress as bars on a terminal, and as plain lines in pipes and logs."""
 
 import os
+import secrets
 import sys
 import threading
 import time
@@ -198,3 +199,12 @@ def add_to_job_summary(text: Markdown) -> None:
     if path:
         with Path(path).open("a", encoding="utf-8") as shown:
             shown.write(text + "\n")
+
+
+def set_job_output(name: str, text: str) -> None:
+    """Set an output of the step of a GitHub job; do nothing elsewhere. No text can set another output."""
+    path = os.environ.get("GITHUB_OUTPUT")
+    if path:
+        end = f"end-{secrets.token_hex(16)}"
+        with Path(path).open("a", encoding="utf-8") as outputs:
+            outputs.write(f"{name}<<{end}\n{text}\n{end}\n")

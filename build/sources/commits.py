@@ -148,15 +148,26 @@ def collapsed_reason(commit: CommitInfo, engine: Engine) -> str:
 
 
 def merge_base(
-    mirror: Mirror, engine: Engine | None, tip: str, other: str, *, is_published: bool = False
+    mirror: Mirror,
+    engine: Engine | None,
+    tip: str,
+    other: str,
+    *,
+    is_published: bool = False,
+    pull: int | None = None,
 ) -> tuple[str, str]:
     """Return the commits, 40 hex digits, of `tip` and of where it left the line of `other`; both are refs.
 
     Without an engine they are refs of an extension. Raises GitError if a ref does not exist, the source is a
     shallow clone, or they have no common ancestor;
-    with `is_published` also if no branch or tag of the source leads to a ref.
+    with `is_published` also if no branch or tag of the source leads to a ref; with `pull`, the number of a
+    pull request of the source, if that does not lead to `tip`.
     """
-    new, old = _resolve_both(mirror, engine, (tip, other), is_published)
+    if pull is None:
+        new, old = _resolve_both(mirror, engine, (tip, other), is_published)
+    else:
+        old = _resolve(mirror, engine, other, is_published)
+        new = mirror.fetch_pull(_name(engine, tip), pull)
     _require_whole(mirror)
     base = _merge_base(mirror, new.commit, old.commit)
     if base is None:

@@ -158,6 +158,34 @@ class Mirror:
             )
         return commit
 
+    def fetch_pull(self, commit: str, number: int) -> Commit:
+        """Update the mirror, and return a commit to which a pull request of the source leads.
+
+        Raises GitError if it does not, or not any more, whatever the mirror has.
+        """
+        head = f"refs/pull/{number}/head"
+        if self.clone is not None:
+            self._borrow(self.clone)
+            tip = self._known(self.clone.commit(head))
+        else:
+            own = f"refs/tidemark/pull/{number}"
+            with held(self.path.parent / ".locks" / self.path.name):
+                self._create()
+                self._fetch(f"+{head}:{own}")
+                tip = self._resolve(own)
+        found = self._resolve(commit) if is_commit_name(commit) else None
+        if (
+            tip is None
+            or found is None
+            or self.query("rev-list", "-1", found.commit, f"^{tip.commit}").strip()
+        ):
+            raise GitError(
+                f"pull request {number} does not lead to {commit}",
+                where=self.shown,
+                hint="name a commit of it; one that was replaced since has to be reviewed again",
+            )
+        return found
+
     def _is_published(self, commit: Commit) -> bool:
         if self.clone is not None:
             return self.clone.is_published(commit.commit)

@@ -26,6 +26,8 @@ from runners.nightly.plan import Alerts, find_box, load_plan
 from runners.occupancy.pause import begin as begin_pause
 from runners.occupancy.pause import end as end_pause
 from runners.occupancy.pause import interrupt
+from runners.pull_requests.command import follow_word, tell
+from runners.pull_requests.source import PullRequestError
 from runners.watching.watch_box import watch_box
 from runners.watching.watch_jobs import watch_jobs
 
@@ -43,6 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
         "resume": resume,
         "test-alert": test_alert,
         "hook": hook,
+        "pull-request": pull_request,
     }
     return subcommands[arguments.what](arguments)
 
@@ -160,6 +163,15 @@ def hook(arguments: argparse.Namespace) -> int:
     if arguments.when == "completed":
         return jobs.completed(home, print, jobs.by_sudo)
     return jobs.started(home, lambda: CheckedMachine(home.path, Kernel()), print, jobs.by_sudo)
+
+
+def pull_request(arguments: argparse.Namespace) -> int:
+    """Follow the word in a comment, or tell the answer; return 0, or 1 when the word was refused."""
+    if arguments.when == "answer":
+        return tell(arguments.pull, arguments.commit, arguments.exit_code)
+    if arguments.comment is None:
+        raise PullRequestError("which comment has the word is not said", where="--comment")
+    return follow_word(Path(arguments.plan), arguments.pull, arguments.comment)
 
 
 def pause(arguments: argparse.Namespace) -> int:

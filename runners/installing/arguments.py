@@ -38,21 +38,7 @@ def add_subcommands(parser: argparse.ArgumentParser, plan: str) -> None:
         subcommand.add_argument(
             "--root", metavar="FOLDER", help="write files below this folder, for another machine"
         )
-    watch = what.add_parser(
-        "watch",
-        help="report a night that failed, hangs, died, was missed or brought no results; run by a timer",
-    )
-    watch.description = (
-        "Judge this box by its heartbeat and its results, and the other boxes of a history on a server by "
-        "their signs in it; open an issue for each that needs somebody, and close it again."
-    )
-    watch.epilog = (
-        "exit codes: 0 healthy; 1 a box is silent, its night failed, hangs, died or was missed, or its "
-        "results are overdue; 2 trouble, or an alert that could not be delivered"
-    )
-    _plan(watch, plan)
-    jobs = "judge all boxes by the jobs of nightly.yml on GitHub instead: needs neither a box nor a history"
-    watch.add_argument("--jobs", action="store_true", help=jobs)
+    _watch(what, plan)
     add_pauses(what)
     alert = what.add_parser("test-alert", help="send a message to each route; open an issue, and close it")
     alert.description = (
@@ -64,8 +50,50 @@ def add_subcommands(parser: argparse.ArgumentParser, plan: str) -> None:
         "and why"
     )
     _plan(alert, plan)
+    _pull_request(what, plan)
     hook = what.add_parser("hook", help="prepare or clean up for a job; run by GitHub's runner")
     hook.add_argument("when", choices=["started", "completed"])
+
+
+def _watch(what: "argparse._SubParsersAction[argparse.ArgumentParser]", plan: str) -> None:
+    watch = what.add_parser(
+        "watch",
+        help="report a night that failed, hangs, died, was missed or brought no results; run by a timer",
+    )
+    watch.description = (
+        "Judge this box by its heartbeat and its results, and the other boxes of a history on a server by "
+        "their signs in it; ask GitHub for schedules that it switched off and for releases that the box's "
+        "runner lacks; open an issue for each that needs somebody, and close it again."
+    )
+    watch.epilog = (
+        "exit codes: 0 healthy; 1 a box is silent, its night failed, hangs, died or was missed, its results "
+        "are overdue, or GitHub runs no schedules or sends it no jobs, now or soon; 2 trouble, or an alert "
+        "that could not be delivered"
+    )
+    _plan(watch, plan)
+    jobs = "judge all boxes by the jobs of nightly.yml on GitHub instead: needs neither a box nor a history"
+    watch.add_argument("--jobs", action="store_true", help=jobs)
+
+
+def _pull_request(what: "argparse._SubParsersAction[argparse.ArgumentParser]", plan: str) -> None:
+    asked = what.add_parser("pull-request", help="follow a word in a pull request; run by a workflow")
+    asked.description = (
+        "Before the job that measures: decide on the word in a comment, and set the outputs of the job. "
+        "After it: give the commit its check, and write the answer on standard input into the comment of the "
+        "pull request."
+    )
+    asked.epilog = (
+        "exit codes: 0 done; 1 the word was refused, and why was told; 2 no word to follow, or trouble"
+    )
+    asked.add_argument("when", choices=["word", "answer"])
+    asked.add_argument("--pull", required=True, metavar="OWNER/NAME#N", help="the pull request")
+    asked.add_argument("--comment", type=int, metavar="ID", help="with word: the comment")
+    asked.add_argument(
+        "--commit", default="", metavar="COMMIT", help="with answer: the commit that was tried"
+    )
+    code = "with answer: the exit code of the try; empty if it did not end"
+    asked.add_argument("--exit-code", default="", metavar="CODE", help=code)
+    asked.add_argument("--plan", default=plan, metavar="FILE", help="default: runners/nightly.toml")
 
 
 def _plan(parser: argparse.ArgumentParser, plan: str) -> None:

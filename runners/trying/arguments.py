@@ -66,12 +66,21 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     page = "where the page to mail is written; default: a file in the folder tries of the home"
     add("--page", metavar="FILE", help=page)
     add_own_workload(parser)
+    _add_planned(parser, plan)
+
+
+def _add_planned(parser: argparse.ArgumentParser, plan: Path) -> None:
+    """Add what a workflow names."""
     planned = parser.add_argument_group("for workflows")
     box = (
         "the box of the plan to run on; the git source is then the plan's, a branch or tag of it has to lead "
         "to the commits, and a patch is refused"
     )
     planned.add_argument("--box", metavar="NAME", help=box)
+    pull = (
+        "with --box: the number of a pull request of the plan's git source, which has to lead to the commit"
+    )
+    planned.add_argument("--pull", type=rounds, metavar="NUMBER", help=pull)
     plan_help = "plan of the nights; default: runners/nightly.toml"
     planned.add_argument("--plan", default=str(plan), metavar="FILE", help=plan_help)
     check = "with --box: only check the arguments and print the label of the box's runner"

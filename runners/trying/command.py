@@ -21,7 +21,7 @@ from history.series.round_seconds import session_seconds
 from history.store.writer import Store
 from history.timestamps import now
 from report.writing.alone import tried_alone
-from runners.console import add_to_job_summary, progress
+from runners.console import add_to_job_summary, progress, set_job_output
 from runners.measuring.layouts import require_layouts
 from runners.measuring.session import SessionOutcome
 from runners.nightly.inputs import TryInputs, box_for_try
@@ -73,6 +73,7 @@ def main(arguments: argparse.Namespace) -> int:
                 home,
                 shown,
                 is_published=is_published,
+                pull=arguments.pull,
             )
         )
     asked = request_of(arguments, sides, suite)
@@ -91,6 +92,7 @@ def main(arguments: argparse.Namespace) -> int:
     text = markdown(answer, str(page))
     print(text, end="")
     add_to_job_summary(text)
+    set_job_output("answer", text)
     if arguments.script:
         print(f"suite: {suite.name}; to keep it: ./tidemark suite save {suite.name} NAME")
     print(last)
@@ -227,6 +229,8 @@ def _planned(arguments: argparse.Namespace) -> tuple[Box, argparse.Namespace]:
             where="--script",
             hint="omit --box, or name a suite of the checkout",
         )
+    if arguments.pull is not None and arguments.box is None:
+        raise TryError("a pull request is one of the plan's git source", where="--pull", hint="add --box")
     plan = load_plan(Path(arguments.plan))
     if len(arguments.what) != 1:
         raise TryError("with --box one branch, tag or commit is tried", where=" ".join(arguments.what))

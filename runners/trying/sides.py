@@ -56,6 +56,7 @@ def sides_of(
     progress: Progress | None = None,
     *,
     is_published: bool = False,
+    pull: int | None = None,
 ) -> Sides:
     """Return what a command line compares; `words` are a ref, with or without its engine, or patches.
 
@@ -63,8 +64,10 @@ def sides_of(
     default its upstream branch. Patches apply to `against`, by default the commit that one of them names,
     else upstream's main branch; a ref is compared with its merge base with `against`, and an install prefix,
     or a ref with one, with what `against` names itself. With `is_published` a branch or tag of the git source
-    has to lead to both. Raises TryError, CloneError, PatchSeriesError, PatchError, VersionError,
-    PrefixError or GitError. `progress` shows what is fetched of a ref.
+    has to lead to both; with `pull`, its number, a pull request to the ref. `progress` shows what is fetched
+    of a ref.
+
+    Raises TryError, CloneError, PatchSeriesError, PatchError, VersionError, PrefixError or GitError.
     """
     if not words:
         return _of_clone(against, engine, git, home)
@@ -81,7 +84,7 @@ def sides_of(
         raise TryError(f"there is no patch {what}", hint="name a file, or a branch, tag or commit")
     if any("=" in name for name in (what, against or "")):
         return _of_install(what, against, engine, git, home, is_published)
-    return _of_ref(what, against, engine, git, home, progress, is_published)
+    return _of_ref(what, against, engine, git, home, progress, is_published, pull)
 
 
 def read_version(text: str, engine: Engine) -> Version:
@@ -190,13 +193,14 @@ def _of_ref(
     home: Home,
     progress: Progress | None,
     is_published: bool,
+    pull: int | None,
 ) -> Sides:
     tip = read_version(what, engine)
     other = read_version(against or _main(tip.engine), tip.engine)
     _require_comparable(tip, other)
     address = repository_address(tip.engine, git)
     source = mirror(address, tip.engine, home, progress)
-    new, base = merge_base(source, tip.engine, tip.ref, other.ref, is_published=is_published)
+    new, base = merge_base(source, tip.engine, tip.ref, other.ref, is_published=is_published, pull=pull)
     if new == base:
         raise TryError(
             f"{other} contains {tip}: there is nothing to try",

@@ -94,7 +94,14 @@ SILENT: dict[Path_, str] = {
     ),
     **dict.fromkeys(
         [("runner", what) for what in ("install", "uninstall", "show", "watch", "hook", "test-alert")]
-        + [("runner", "pause"), ("runner", "resume"), ("check",), ("data", "prune"), ("update",)],
+        + [
+            ("runner", "pause"),
+            ("runner", "resume"),
+            ("runner", "pull-request"),
+            ("check",),
+            ("data", "prune"),
+            ("update",),
+        ],
         "shows this machine",
     ),
     ("history", "import"): "is tried with an export",

@@ -22,6 +22,9 @@ from tests.programs import ACT, required
 HOSTED = ("ubuntu-24.04", "ubuntu-26.04")
 """The labels of GitHub's own runners that workflows use."""
 
+SECRETS = ("GITHUB_TOKEN", "PULL_REQUESTS_TOKEN", "TIDEMARK_TOKEN")
+"""The names of the secrets that workflows use."""
+
 UPLOAD = re.compile(r"actions/upload-artifact@[0-9a-f]{40}")
 
 UPLOADS = """
@@ -112,22 +115,28 @@ class Checkout:
         workflow: str,
         *,
         inputs: Mapping[str, str] | None = None,
+        payload: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
         token: str = "none",
     ) -> Acted:
-        """Run a workflow to its end, with more variables of the environment and the token of GitHub."""
+        """Run a workflow to its end, with what GitHub says of the event, more variables of the environment,
+        and a token as every secret."""
         command = [str(self._act), event, "--workflows", f".github/workflows/{workflow}", "--json"]
         command += ["--no-cache-server"]  # it would listen on an address that others can reach
         for action in sorted(set(UPLOAD.findall(self._text(workflow)))):
             command += ["--local-repository", f"{action}={self._upload}"]
         command += ["--insecure-secrets"]  # act would hide them; what prints one is to be seen
+        if payload is not None:
+            said = self._xdg / "event.json"
+            said.write_text(json.dumps(payload), encoding="utf-8")
+            command += ["--eventpath", str(said)]
         for name, value in (inputs or {}).items():
             command += ["--input", f"{name}={value}"]
         for name, value in (environment or {}).items():
             command += ["--env", f"{name}={value}"]
         # In a file: every job has what is in act's environment, and its words are in the list of processes.
         secrets = self._xdg / "secrets"
-        secrets.write_text(f"GITHUB_TOKEN={token}\n", encoding="utf-8")
+        secrets.write_text("".join(f"{name}={token}\n" for name in SECRETS), encoding="utf-8")
         command += ["--secret-file", str(secrets)]
         with subprocess.Popen(
             command,

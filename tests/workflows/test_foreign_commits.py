@@ -1,6 +1,7 @@
 """What a workflow has a box measure: commits to which a branch or tag leads, and none of a pull request."""
 
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -70,8 +71,9 @@ def measured(workflow: str, job: str, inputs: dict[str, str], monkeypatch: pytes
         monkeypatch.setenv(name, value)
     commands = [step["run"] for step in yaml.safe_load(text)["jobs"][job]["steps"] if "run" in step]
     command = commands[-1].replace("\\\n", " ")
-    launcher, name, *words = shlex.split(os.path.expandvars(command))
-    assert launcher == "./tidemark"
+    found = re.search(r"\./tidemark (.*?)(?: \|\| .*)?$", command, re.MULTILINE)
+    assert found is not None
+    name, *words = shlex.split(os.path.expandvars(found[1]))
     return cli.main([name, "--plan", "plan.toml", *words])
 
 
@@ -115,6 +117,34 @@ def test_a_commit_of_a_branch_is_compiled(commits: Commits, monkeypatch: pytest.
             measured("try.yml", "measure", {"REF": ref, "AGAINST": "main"}, monkeypatch)
     with pytest.raises(CompiledError):
         measured("bisect.yml", "search", {"GOOD": first, "BAD": topic}, monkeypatch)
+
+
+PULLS = "pull-request.yml"
+
+
+@pytest.mark.parametrize("is_remote", [False, True], ids=["on this machine", "fetched"])
+def test_a_commit_of_a_pull_request_is_tried_as_long_as_that_leads_to_it(
+    is_remote: bool,
+    commits: Commits,
+    source: PlainRepository,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, topic, foreign = commits
+    if is_remote:
+        plan = Path("plan.toml")
+        plan.write_text(plan.read_text().replace(f'"{source.path}"', f'"file://{source.path}"'))
+    inputs = {"COMMIT": foreign, "AGAINST": "main", "NUMBER": "1"}
+    with pytest.raises(CompiledError):
+        measured(PULLS, "measure", inputs, monkeypatch)
+    assert measured(PULLS, "measure", {**inputs, "COMMIT": topic}, monkeypatch) == 2
+    assert "pull request 1 does not lead to" in capsys.readouterr().err
+    assert measured(PULLS, "measure", {**inputs, "NUMBER": "2"}, monkeypatch) == 2
+    # Somebody replaces what was reviewed: what the mirror has of it counts no more.
+    source.git("update-ref", "refs/pull/1/head", topic)
+    assert measured(PULLS, "measure", inputs, monkeypatch) == 2
+    assert "pull request 1 does not lead to" in capsys.readouterr().err
+    assert measured("try.yml", "measure", {"REF": foreign, "AGAINST": "main"}, monkeypatch) == 2
 
 
 def test_a_person_on_the_box_may_try_any_commit(commits: Commits, source: PlainRepository) -> None:

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,89 +15,39 @@ from runners.nightly.inputs import Inputs, TryInputs, box_for, box_for_try
 from runners.nightly.plan import load_plan
 from tests.programs import ACTIONLINT, required
 from tests.workflows.acting import Checkout
-
-FOLDER = ROOT / ".github/workflows"
-WORKFLOWS = {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.yml")}
-NAMES = sorted(WORKFLOWS)
+from tests.workflows.reading import (
+    FOLDER,
+    HOSTED,
+    NAMES,
+    PASSED_ON,
+    PASSES_ON,
+    PULLS,
+    ROUTES,
+    SHA,
+    WORKFLOWS,
+    Workflow,
+    boxes_reached,
+    called,
+    is_for_one_box,
+    is_secret,
+    may_reach_boxes,
+    several_boxes_awaited,
+    strings,
+)
 
 PLAN = load_plan(ROOT / "runners/nightly.toml")
 
-HOSTED = {"ubuntu-24.04", "ubuntu-26.04"}
-"""GitHub's own runners, by the release that they are: `ubuntu-latest` becomes another one at any time."""
-
-TRUSTED = {"schedule", "workflow_dispatch"}
-"""Events that nobody can bring about who may not write to the repository."""
-
-ROUTES = {"${{ matrix.box.label }}", "${{ needs.check.outputs.label }}"}
-"""Where labels may come from: what a command made of the plan."""
-
-PASSED_ON = {"name": "${{ matrix.box.name }}", "label": "${{ matrix.box.label }}"}
-"""What a workflow for one box is called with."""
-
-SHA = re.compile(r"[\w./-]+@[0-9a-f]{40}")
-
-Workflow = Mapping[Any, Any]
-
-
-def events(workflow: Workflow) -> set[str]:
-    on = workflow[True]  # YAML 1.1 takes the word `on` for a truth value
-    return {on} if isinstance(on, str) else set(on)
-
-
-def boxes_reached(workflow: Workflow, known: Mapping[str, Workflow]) -> list[str]:
-    """Jobs that may run elsewhere than on a hosted runner, or call a workflow that does or is not ours."""
-    return [name for name, job in workflow["jobs"].items() if _reaches_a_box(job, known)]
-
-
-def _reaches_a_box(job: Workflow, known: Mapping[str, Workflow]) -> bool:
-    if "uses" not in job:
-        return not systems(job) <= HOSTED
-    called = known.get(_called(job))
-    return called is None or bool(boxes_reached(called, known))
-
-
-def systems(job: Workflow) -> set[str]:
-    """The runners of a job, where one after another of a matrix is named by `matrix.system`."""
-    label = str(job["runs-on"])
-    return set(job["strategy"]["matrix"]["system"]) if label == "${{ matrix.system }}" else {label}
-
-
-def _called(job: Workflow) -> str:
-    return str(job.get("uses", "")).removeprefix("./.github/workflows/")
-
-
-def is_for_one_box(workflow: Workflow) -> bool:
-    """Whether a workflow runs only where another one calls it, which reaches a box by that."""
-    return events(workflow) == {"workflow_call"}
-
-
-def may_reach_boxes(workflow: Workflow) -> bool:
-    return events(workflow) <= TRUSTED or is_for_one_box(workflow)
-
-
-def several_boxes_awaited(workflow: Workflow) -> list[str]:
-    """Jobs that wait for a job on each box: the last box keeps all waiting, and one that is off for a day."""
-    jobs = workflow["jobs"]
-    several = {name for name, job in jobs.items() if "box" in job.get("strategy", {}).get("matrix", {})}
-    waited = {name: [*(job.get("needs") or [])] for name, job in jobs.items()}
-    waited |= {name: [job["needs"]] for name, job in jobs.items() if isinstance(job.get("needs"), str)}
-    return [name for name, needed in waited.items() if several & set(needed)]
-
-
-def strings(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Every text below, with the keys that lead to it."""
-    if isinstance(found, str):
-        yield path, found
-    elif isinstance(found, Mapping):
-        for key, value in found.items():
-            yield from strings(value, (*path, key))
-    elif isinstance(found, list):
-        for value in found:
-            yield from strings(value, path)
-
 
 def test_there_are_workflows() -> None:
-    assert set(NAMES) == {"bisect.yml", "box.yml", "ci.yml", "nightly.yml", "try.yml", "watch.yml"}
+    assert set(NAMES) == {
+        "bisect.yml",
+        "box.yml",
+        "ci.yml",
+        "nightly.yml",
+        "pull-request.yml",
+        "try.yml",
+        "watch.yml",
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,7 +59,7 @@ def test_boxes_run_on_a_schedule_or_when_somebody_asks(name: str) -> None:
 
 def test_the_workflows_that_measure_do_reach_boxes() -> None:
     reaching = {name for name in NAMES if boxes_reached(WORKFLOWS[name], WORKFLOWS)}
-    assert reaching == {"bisect.yml", "box.yml", "nightly.yml", "try.yml"}
+    assert reaching == {"bisect.yml", "box.yml", "nightly.yml", "pull-request.yml", "try.yml"}
 
 
 @pytest.mark.parametrize(
@@ -154,7 +103,7 @@ def test_least_rights_pinned_actions_and_limits(name: str) -> None:
         assert job["permissions"]["contents"] == "read"
         assert job["permissions"].get("actions", "read") == "read"
         if "uses" in job:
-            assert _called(job) in WORKFLOWS
+            assert called(job) in WORKFLOWS
             assert "secrets" not in job
             continue
         assert job["timeout-minutes"] <= 1440
@@ -186,33 +135,30 @@ def test_a_workflow_for_one_box_is_called_with_a_box_of_the_plan() -> None:
         job["with"]
         for workflow in WORKFLOWS.values()
         for job in workflow["jobs"].values()
-        if is_for_one_box(WORKFLOWS.get(_called(job), {True: "push"}))
+        if is_for_one_box(WORKFLOWS.get(called(job), {True: "push"}))
     ]
     assert given == [PASSED_ON]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != PULLS])
 def test_only_the_last_job_may_write_issues_and_has_the_token(name: str) -> None:
     workflow = WORKFLOWS[name]
     for job_name, job in workflow["jobs"].items():
         writes = job["permissions"].get("issues") == "write"
-        has_token = any(_is_secret(text) for _, text in strings(job))
+        has_token = any(is_secret(text) for _, text in strings(job))
         assert writes == (job_name == "report" or "uses" in job)
         assert has_token == (job_name == "report")
         for path, text in strings(job):
-            assert not _is_secret(text) or path == ("steps", "env", "GITHUB_TOKEN")
+            assert not is_secret(text) or path == ("steps", "env", "GITHUB_TOKEN")
     around = {key: value for key, value in workflow.items() if key != "jobs"}
-    assert not any(_is_secret(text) for _, text in strings(around))
-
-
-def _is_secret(text: str) -> bool:
-    return "${{" in text and ("secrets" in text or "github.token" in text)
+    assert not any(is_secret(text) for _, text in strings(around))
 
 
 def test_a_group_is_never_shared_by_jobs_that_wait_for_a_box() -> None:
     """One that waits is cancelled by the next."""
     assert WORKFLOWS["bisect.yml"]["concurrency"]["group"] == "bisect-${{ github.run_id }}"
     assert WORKFLOWS["try.yml"]["concurrency"]["group"] == "try-${{ github.run_id }}"
+    assert WORKFLOWS[PULLS]["concurrency"]["group"] == "pull-request-${{ github.run_id }}"
     assert WORKFLOWS["nightly.yml"]["concurrency"]["group"] == "nightly-${{ github.run_id }}"
     assert WORKFLOWS["box.yml"]["jobs"]["measure"]["concurrency"]["group"] == "nightly-${{ inputs.name }}"
 
@@ -237,12 +183,13 @@ def test_actions_are_pinned_beside_their_version() -> None:
 
 
 def test_actionlint_has_no_findings() -> None:
-    _passes([str(required(ACTIONLINT))])
+    files = [*FOLDER.glob("*.yml"), PASSES_ON]
+    _passes([str(required(ACTIONLINT)), *map(str, files)])
 
 
 def test_zizmor_has_no_findings() -> None:
     zizmor = Path(sys.prefix) / "bin/zizmor"
-    _passes([str(zizmor), "--offline", "--persona=auditor", ".github"])
+    _passes([str(zizmor), "--offline", "--persona=auditor", ".github", str(PASSES_ON)])
 
 
 def _passes(command: list[str]) -> None:

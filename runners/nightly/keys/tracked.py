@@ -1,6 +1,8 @@
 """What a plan tracks of an engine: its base, releases, branches and install prefixes."""
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from build.addresses import without_secrets
 from build.version import Engine, Version, VersionError, is_ref, is_release, parse_revision
@@ -30,6 +32,9 @@ class Tracked(PlanPart):
 
     git: str | None = None
     """The git source of the branches: a URL, or a path on the box; None for that of the environment."""
+
+    pull_requests: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$")] | None = None
+    """`owner/name` on GitHub, whose pull requests are tried at a word; `git` leads to the same repository."""
 
     @field_validator("git")
     @classmethod

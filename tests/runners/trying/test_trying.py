@@ -41,6 +41,7 @@ from tests.build.installs.pretended import pretended_prefix
 from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, record_steps, session_start
 from tests.runners.nightly.pretended import STEPS, Lab
+from tests.runners.pull_requests.hub import read_outputs
 from tests.suites.golden import require_golden
 
 MORE = {"update-index": 1.02}
@@ -282,6 +283,21 @@ def test_a_patch_that_costs_nothing_is_told_as_that(lab: Lab) -> None:
     rest = text[text.index("**") :]
     shown = "\n".join(line for line in rest.splitlines() if "session" not in line)
     require_golden("try.md", shown + "\n", ROOT / "tests/golden/runners")
+
+
+def test_a_job_gets_the_answer_as_its_output(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, tip = branched(lab)
+    assert lab.counts is not None
+    lab.counts[tip] = MORE
+    monkeypatch.setenv("TIDEMARK_HOME", str(lab.home.path))
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "outputs"))
+    words = ["--step", "update-index", "--step", "insert", "--keep-disturbed"]
+    assert main(["try", "topic", "--git", str(lab.source), *words]) == 1
+    answer = read_outputs(tmp_path / "outputs")["answer"]
+    assert "\n**More work: more instructions in update-index" in answer
+    assert answer in capsys.readouterr().out
 
 
 def test_slower_rounds_and_an_exhausted_budget(lab: Lab) -> None:

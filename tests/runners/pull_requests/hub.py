@@ -1,0 +1,132 @@
+"""Stands in for GitHub's pull requests: heads and pushes by its own clock, rights, comments and statuses."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.runners.alerting import description
+from tests.runners.alerting.github import BOT, NOT_FOUND, REPOSITORY, Answer, GitHub
+
+FORK = "stranger/postgres"
+NUMBER = 7
+BEGAN = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+
+
+@dataclass
+class Opened:
+    """A pull request of a fork."""
+
+    head: str
+    """40 hex digits."""
+
+    pushes: list[tuple[str, datetime]] = field(default_factory=list)
+    """What its branch was moved to, and when, the latest first."""
+
+    state: str = "open"
+    base: str = "master"
+    fork: str | None = FORK
+
+
+class Hub(GitHub):
+    """The repository `example/alerts` with pull requests, in which people write at minutes since BEGAN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rights = {"ann": "write", "root": "admin", "visitor": "read"}
+        """What accounts may do; nothing where they are not named."""
+        self.pulls: dict[int, Opened] = {}
+        self.said: dict[int, dict[str, Any]] = {}
+        """Comments by their number."""
+        self.statuses: list[tuple[str, dict[str, str]]] = []
+        self.login: str | None = BOT
+        """The account of the token; None for that of an app."""
+        self.hides_activity = False
+
+    def push(self, commit: str, minute: float, number: int = NUMBER) -> None:
+        """Make a commit the head of a pull request, which is opened by the first one."""
+        pull = self.pulls.setdefault(number, Opened(commit))
+        pull.head = commit
+        pull.pushes.insert(0, (commit, BEGAN + timedelta(minutes=minute)))
+
+    def say(self, author: str, body: str, minute: float, number: int = NUMBER, kind: str = "User") -> int:
+        """Write a comment; returns its number."""
+        name = len(self.said) + 1
+        self.said[name] = {
+            "id": name,
+            "body": body,
+            "user": {"login": author, "type": kind},
+            "created_at": f"{BEGAN + timedelta(minutes=minute):%Y-%m-%dT%H:%M:%SZ}",
+            "issue_url": f"{self.url}/repos/{REPOSITORY}/issues/{number}",
+            "html_url": f"{self.url}/{REPOSITORY}/pull/{number}#issuecomment-{name}",
+        }
+        return name
+
+    def ours(self) -> list[str]:
+        """What the account of the token has written."""
+        return [comment["body"] for comment in self.said.values() if comment["user"]["login"] == BOT]
+
+    def answer(self, method: str, target: str, body: Any) -> Answer:
+        path, _, query = target.partition("?")
+        found = description.matched(path)
+        if found is None or method.lower() not in found[1]:
+            return NOT_FOUND
+        problems = description.problems(found[1][method.lower()], dict(found[0]), query, body)
+        if problems:
+            self.violations += problems
+            return Answer(422, {"message": "Validation Failed", "errors": problems})
+        if path == "/user":
+            refused = Answer(403, {"message": "Resource not accessible by integration"})
+            return refused if self.login is None else Answer(200, {"login": self.login, "type": "User"})
+        rest = re.sub(rf"^/repos/({REPOSITORY}|{FORK})/", "", path)
+        return self._about(method, rest, query, body)
+
+    def _about(self, method: str, rest: str, query: str, body: Any) -> Answer:
+        kind, _, name = rest.rpartition("/")
+        if kind == "pulls" and int(name) in self.pulls:
+            return Answer(200, self._pull(int(name)))
+        if rest.endswith("/permission"):
+            right = self.rights.get(rest.split("/")[1])
+            return NOT_FOUND if right is None else Answer(200, {"permission": right})
+        if rest == "activity":
+            return self._activity(query)
+        if kind == "statuses":
+            self.statuses.append((name, body))
+            return Answer(201, {})
+        if kind == "issues/comments" and int(name) in self.said:
+            if method == "PATCH":
+                self.said[int(name)]["body"] = body["body"]
+            return Answer(200, self.said[int(name)])
+        if name == "comments" and method == "POST":
+            return Answer(201, self.said[self.say(BOT, body["body"], 1_000, int(kind.split("/")[1]))])
+        if name == "comments":
+            page = int(re.search(r"\bpage=(\d+)", query)[1]) if "&page=" in query else 1  # type: ignore[index]
+            there = [comment for comment in self.said.values() if comment["issue_url"].endswith(f"/{kind}")]
+            return Answer(200, there[(page - 1) * 100 : page * 100])
+        return NOT_FOUND
+
+    def _pull(self, number: int) -> dict[str, Any]:
+        pull = self.pulls[number]
+        repository = None if pull.fork is None else {"full_name": pull.fork}
+        head = {"sha": pull.head, "ref": "topic", "repo": repository}
+        base = {"sha": "0" * 40, "ref": pull.base, "repo": {"full_name": REPOSITORY}}
+        return {"number": number, "state": pull.state, "head": head, "base": base}
+
+    def _activity(self, query: str) -> Answer:
+        if self.hides_activity:
+            return NOT_FOUND
+        assert "ref=refs%2Fheads%2Ftopic" in query
+        pushes = self.pulls[NUMBER].pushes
+        return Answer(
+            200, [{"after": commit, "timestamp": f"{at:%Y-%m-%dT%H:%M:%SZ}"} for commit, at in pushes]
+        )
+
+
+def read_outputs(path: Path) -> dict[str, str]:
+    """The outputs of the step of a job, as GitHub reads them."""
+    found, lines = {}, iter(path.read_text().splitlines() if path.exists() else ())
+    for line in lines:
+        name, _, end = line.partition("<<")
+        found[name] = "\n".join(iter(lambda: next(lines), end))
+    return found
