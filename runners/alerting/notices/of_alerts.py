@@ -5,6 +5,7 @@ Issues are grouped by cause, so that lines are too. What a person decided in an 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -44,6 +45,8 @@ class Found:
 
     notice: Notice
     about: About
+    since: datetime | None = None
+    """When its alert was created; None for what is not about an alert."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ def _of_changes(connection: Connection, alert: Alert, before: Notice | None, lin
             "nothing to do",
         ]
     told = CONFIRMED if is_confirmed and is_open else ""
-    yield Found(Notice(subject_of(alert), kind, _line(kind, parts), told), _about(group))
+    yield Found(Notice(subject_of(alert), kind, _line(kind, parts), told), _about(group), alert.created_at)
 
 
 def _of_failure(alert: Alert, links: Links) -> Found:
@@ -125,7 +128,7 @@ def _of_failure(alert: Alert, links: Links) -> Found:
         parts = [alert.desired.title, _link(alert, (), links), f"to do: {_ADVICE[alert.desired.kind]}"]
     else:
         parts = [alert.desired.title, alert.desired.closing, "nothing to do"]
-    return Found(Notice(subject_of(alert), kind, _line(kind, parts)), About())
+    return Found(Notice(subject_of(alert), kind, _line(kind, parts)), About(), alert.created_at)
 
 
 # --- parts of a line

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -19,6 +19,9 @@ from runners.alerting.notices.sending import send_waiting, stuck_routes
 
 MAX_REASONS = 3
 """The most reasons of a trouble that its line names."""
+
+RECENT = timedelta(days=1)
+"""How old an alert may be that is told when a plan has its first route."""
 
 LONGEST_REASON = 200
 """Characters of one of them."""
@@ -79,8 +82,9 @@ def _add(connection: Connection, telling: Telling, troubles: Sequence[Trouble], 
     told = {notice.notice.subject: notice.notice for notice in stored}
     found = list(notices_of_alerts(connection, told, telling.links))
     for of_alert in found:
-        # What was there before the first route is listed in the first digest, and not told by itself.
-        names = wanting(telling.routes, of_alert.notice.kind, of_alert.about) if stored else []
+        # What was told by issues before the first route is listed in the first digest, and not told again.
+        is_told = stored or of_alert.since is None or when - of_alert.since < RECENT
+        names = wanting(telling.routes, of_alert.notice.kind, of_alert.about) if is_told else []
         outbox.add(connection, of_alert.notice, names, when)
     for trouble in troubles:
         of_trouble = _trouble(trouble, told.get(trouble.subject))
@@ -93,9 +97,10 @@ def _add(connection: Connection, telling: Telling, troubles: Sequence[Trouble], 
     day = due_day(when, telling.weekday)
     if stored and telling.late is not None and day > telling.late:
         return
-    # What was there before the first route is not new.
     known = [
-        notice for notice in outbox.load(connection) if stored or notice.notice.kind is not NoticeKind.NEW
+        notice
+        for notice in outbox.load(connection)
+        if stored or notice.waiting or notice.notice.kind is not NoticeKind.NEW
     ]
     weekly = digest(connection, known, telling.boxes, day, when, telling.links)
     if weekly is not None:

@@ -72,17 +72,21 @@ def test_a_digest_comes_once_a_week_and_when_nothing_is_open(told: Told, hook: W
     ]
 
 
-def test_what_was_open_before_the_first_route_is_in_the_first_digest(
-    commits: tuple[Told, Commits], hook: Webhook
+@pytest.mark.parametrize(("days", "titles"), [(0, ["a change is new", "the week"]), (2, ["the week"])])
+def test_what_issues_told_before_the_first_route_is_in_the_first_digest(
+    days: int, titles: list[str], commits: tuple[Told, Commits], hook: Webhook
 ) -> None:
     told, nights = commits
-    with told.store.database.writing() as connection:
-        connection.exec_driver_sql("DELETE FROM notices")
     regress(nights)
     told.tell()
-    (digest,) = hook.lines
-    assert "1 change open" in digest
-    assert "- open since today: postgres@" in digest
+    hook.taken.clear()
+    with told.store.database.writing() as connection:
+        connection.exec_driver_sql("DELETE FROM notices")
+    told.tell(days=days)
+    assert [title.removeprefix("Tidemark: ") for title in hook.titles] == titles
+    age = "for 2 days" if days else "since today"
+    assert f"1 change open, 0 troubles open; in these 7 days {len(titles) - 1} new," in hook.lines[-1]
+    assert f"- open {age}: postgres@" in hook.lines[-1]
 
 
 def test_a_person_who_closed_an_issue_is_told_nothing(commits: tuple[Told, Commits], hook: Webhook) -> None:
