@@ -11,6 +11,7 @@ from history.changes import confirmation
 from history.changes.acknowledgements import Acknowledgement, load_acknowledgements
 from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction, Shift, ShiftOutcome, direction_between, leads
+from history.changes.stored_rules import Muting, Owner, load_mutings, load_owners
 from history.series.series import Night, SeriesKey, key_of, night_of
 from history.store.records import ChangeStatus
 from history.store.schema import builds, change_series, changes, nights, series, sessions
@@ -99,6 +100,17 @@ class Change:
     acknowledgements: tuple[Acknowledgement, ...] = ()
     """What people decided about it, the latest last."""
 
+    owners: tuple[Owner, ...] = ()
+    """Whose it is by the plan of the last report, the most concerned first."""
+
+    muting: Muting | None = None
+    """By which rule of the plan it is muted, or was last; None if it never was."""
+
+    @property
+    def is_muted(self) -> bool:
+        """Whether the last report found it muted: nobody is told of it."""
+        return self.muting is not None and self.muting.is_in_force
+
     @property
     def outcomes(self) -> tuple[ShiftOutcome, ...]:
         """The members as shifts, with what became of each."""
@@ -153,6 +165,7 @@ def load(
     rows = connection.execute(query).mappings().all()
     ids = [row["id"] for row in rows]
     members, decided = _members(connection, ids), load_acknowledgements(connection, ids)
+    owners, muted = load_owners(connection, ids), load_mutings(connection, ids)
     return tuple(
         Change(
             **{name: row[name] for name in ("id", "fingerprint", "branch", "suite", "reason")},
@@ -162,6 +175,8 @@ def load(
             updated_at=from_text(row["updated_at"]),
             members=members[row["id"]],
             acknowledgements=decided.get(row["id"], ()),
+            owners=owners.get(row["id"], ()),
+            muting=muted.get(row["id"]),
         )
         for row in rows
     )

@@ -38,6 +38,9 @@ _BEGINNING = re.compile(
 """What GitHub reads at the beginning of a line, or of an item."""
 
 
+_ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(?:[._][A-Za-z0-9-]+)*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+"""What can be mentioned: an account, or a team below an organisation."""
+
 LONGEST_TEXT = 4_000
 """Characters of a text within a line: GitHub takes 65,536 in an issue, of which a text must not take all."""
 
@@ -124,6 +127,11 @@ def link(address: str, text: str | None = None) -> Markdown:
         return escaped(text or address)
     target = quote(one_line(address), safe="/:@?&=#%+,;~!$'.-_")
     return Markdown(f"<{target}>" if text is None else f"[{escaped(text)}]({target})")
+
+
+def mention(account: str) -> Markdown:
+    """Return a mention of an account or a team, with @; a name that can be neither as text."""
+    return Markdown(f"@{account}") if _ACCOUNT.fullmatch(account) else escaped(account)
 
 
 def code_span(text: str) -> Markdown:

@@ -13,6 +13,7 @@ from history.changes.hindsight import AlternatingLevels, GradualChange, LevelCha
 from history.changes.level_shift import Course, Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
+from history.changes.stored_rules import Muting, Owner
 from history.counts import counted
 from history.numbers import amount, change_text, rounded
 from history.rendering.confirmations import measurement, occasion, series_name
@@ -186,7 +187,8 @@ def _alternation(series: SearchedSeries) -> Iterator[str]:
 def _lines(report: ChangeReport) -> Iterator[str]:
     change = report.change
     against = f" against {report.base}" if report.base else ""
-    head = f"{change.fingerprint}  {change.status} {change.direction.phrase}, {change.branch}{against}"
+    muted = ", muted," if change.is_muted else ""
+    head = f"{change.fingerprint}  {change.status}{muted} {change.direction.phrase}, {change.branch}{against}"
     yield f"{head}, {change.suite}"
     if change.direction is Direction.MIXED or report.course is not Course.STEP:
         yield f"    {report.headline}"
@@ -194,6 +196,11 @@ def _lines(report: ChangeReport) -> Iterator[str]:
     if change.reason and not (change.status is ChangeStatus.ACKNOWLEDGED and change.acknowledgements):
         yield f"    {change.reason}"
     yield from (f"    {event}" for event in change.acknowledgements)
+    if change.muting is not None:
+        yield f"    {change.muting}"
+    if change.owners:
+        rules = dict.fromkeys(owner.rule for owner in change.owners)
+        yield f"    {owners_text(change.owners)}, by {' and '.join(rules)}"
     confirmed = report.confirmation
     if confirmed is not None:
         yield f"    {occasion(confirmed)}, {series_name(confirmed)}: {measurement(confirmed)}"
@@ -203,6 +210,12 @@ def _lines(report: ChangeReport) -> Iterator[str]:
     if more > 0:
         yield f"    and {more} more series"
     yield ""
+
+
+def owners_text(owners: Sequence[Owner]) -> str:
+    """Return whose a change is: `owners: alice (assignee), org/storage`."""
+    named = (f"{owner.account} (assignee)" if owner.is_assignee else owner.account for owner in owners)
+    return f"{'owner' if len(owners) == 1 else 'owners'}: {', '.join(named)}"
 
 
 def _range(report: ChangeReport) -> str:
@@ -244,6 +257,8 @@ def _json(report: ChangeReport) -> dict[str, Any]:
         "base": report.base,
         "suite": change.suite,
         "reason": change.reason,
+        "owners": [vars(owner) for owner in change.owners],
+        "muted": _muting_json(change.muting),
         "acknowledgements": [_acknowledgement_json(event) for event in change.acknowledgements],
         "found_at": change.found_at.isoformat(),
         "updated_at": change.updated_at.isoformat(),
@@ -258,6 +273,18 @@ def _json(report: ChangeReport) -> dict[str, Any]:
             "commit": new,
         },
         "series": [_series_json(member) for member in change.members],
+    }
+
+
+def _muting_json(muting: Muting | None) -> dict[str, Any] | None:
+    """Return by which mute of the plan nobody is told of a change; None for one that is not muted."""
+    if muting is None or not muting.is_in_force:
+        return None
+    return {
+        "rule": muting.rule,
+        "reason": muting.reason,
+        "until": muting.until.isoformat(),
+        "since": muting.muted_at.isoformat(),
     }
 
 

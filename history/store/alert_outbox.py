@@ -76,6 +76,9 @@ class DesiredIssue:
     members: tuple[str, ...] = ()
     """The fingerprints of what it tells together; empty if that is only its own."""
 
+    assignee: str = ""
+    """The account to which it is to be assigned; empty for nobody."""
+
     @property
     def told(self) -> tuple[str, ...]:
         """The fingerprints of what it tells."""
@@ -141,6 +144,13 @@ class Alert:
     """The earliest time of the next attempt, as requested by the tracker."""
 
     created_at: datetime
+    assigned: str = ""
+    """The account to which the tracker was asked to assign its issue, which it may have refused; or empty."""
+
+    @property
+    def is_to_assign(self) -> bool:
+        """Whether the tracker has not been asked for the assignee of the open issue yet."""
+        return self.desired.state is IssueState.OPEN and self.desired.assignee != self.assigned
 
     @property
     def is_due(self) -> bool:
@@ -152,7 +162,7 @@ class Alert:
         if self.resolved_at is not None and self.desired.state is IssueState.OPEN:
             return self.is_seen_since(self.resolved_at)
         if self.sent_digest == self.desired.digest:
-            return False
+            return self.is_to_assign
         # An alert that ended before it had an issue needs none.
         return self.issue is not None or self.desired.state is IssueState.OPEN
 
@@ -177,6 +187,7 @@ def set_desired(connection: Connection, issues: Iterable[DesiredIssue], when: da
             "closed_as": issue.closed_as if issue.state is IssueState.CLOSED else None,
             "seen_at": issue.seen_at and to_text(issue.seen_at),
             "members": " ".join(issue.members) or None,
+            "assignee": issue.assignee or None,
             "updated_at": to_text(when),
         }
         query = select(alerts).where(alerts.c.fingerprint == issue.fingerprint)
@@ -271,6 +282,7 @@ def mark_sent(connection: Connection, alert: Alert, issue: int, repository: str 
         sent_digest=alert.desired.digest,
         sent_title=alert.desired.title,
         sent_body=alert.desired.body,
+        assigned=(alert.desired.assignee if alert.is_to_assign else alert.assigned) or None,
         resolved_at=None,
         unmuted_at=None,
         attempts=0,
@@ -307,7 +319,8 @@ def unmute(connection: Connection, alert: Alert, when: datetime) -> None:
 
 def mark_deleted(connection: Connection, alert: Alert) -> None:
     """Record that an alert has no issue any more."""
-    _change(connection, alert.id, issue=None, issue_state=None, sent_digest=None, asked_state=None)
+    gone = dict.fromkeys(("issue", "issue_state", "sent_digest", "asked_state", "assigned"))
+    _change(connection, alert.id, **gone)
 
 
 def move_to_summary(connection: Connection, alert: Alert, summary: str) -> None:
@@ -333,6 +346,7 @@ def _alert(row: RowMapping) -> Alert:
             ClosedAs(row["closed_as"] or ClosedAs.COMPLETED),
             row["seen_at"] and from_text(row["seen_at"]),
             tuple((row["members"] or "").split()),
+            row["assignee"] or "",
         ),
         summary=row["within"],
         muted=row["silenced"],
@@ -349,4 +363,5 @@ def _alert(row: RowMapping) -> Alert:
         last_error=row["last_error"],
         not_before=row["not_before"] and from_text(row["not_before"]),
         created_at=from_text(row["created_at"]),
+        assigned=row["assigned"] or "",
     )

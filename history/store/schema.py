@@ -102,6 +102,14 @@ acknowledgements = _table(
     "acknowledgements", integers="change_id", texts="happened_at kind who reason until?"
 )
 
+change_owners = _table("change_owners", integers="change_id place is_assignee", texts="account rule")
+
+mutings = _table(
+    "mutings", integers="change_id is_outgrown?", texts="rule reason until muted_at ended_at? ended_why?"
+)
+
+mutes = _table("mutes", texts="rule until since matched_at? told_at?")
+
 confirmations = _table(
     "confirmations",
     integers="session_id series_id before_id after_id rounds",
@@ -114,6 +122,7 @@ alerts = _table(
     integers="id issue? attempts asked_after?",
     texts="fingerprint nonce kind title body wanted closing closed_as? seen_at? members? within? silenced?"
     " issue_state? sent_digest? sent_title? sent_body? asked_state? repository? resolved_at? unmuted_at?"
+    " assignee? assigned?"
     " last_error? not_before? created_at updated_at",
 )
 

@@ -42,6 +42,7 @@ COMPLETED: Mapping[str, tuple[tuple[int, Callable[[Row], Row]], ...]] = {
     "alerts": (
         (8, _asked),
         (12, _with("sent_title sent_body asked_after closed_as seen_at resolved_at unmuted_at members")),
+        (18, _with("assignee assigned")),
     ),
     "nights": ((14, _without_guess),),
 }

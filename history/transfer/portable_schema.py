@@ -211,6 +211,9 @@ LOCAL = {
     "schema_migrations": "each database has its own",
     "relative_qps": "a view",
     "task_states": "the next night of each box finds them anew",
+    "change_owners": "the next report finds them anew, by the plan",
+    "mutings": "the next report finds them anew, by the plan",
+    "mutes": "the next report finds them anew, by the plan",
 }
 """What does not travel, and why."""
 

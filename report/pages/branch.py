@@ -212,7 +212,7 @@ def _multiples(
             drawn.visible.get(step),
             drawn.threshold,
             changes=[
-                change_mark(member, f"{root}{addresses.change(report.change.fingerprint)}")
+                change_mark(member, report.change, f"{root}{addresses.change(report.change.fingerprint)}")
                 for report in reports
                 for member in report.change.members
                 if member.key.environment == drawn.place

@@ -96,7 +96,9 @@ def change_rows(reports: Sequence[ChangeReport], clearance: Clearance, root: str
 
 
 def _decision(change: Change, clearance: Clearance) -> h.Node:
-    """Who acknowledged a change, why and until when; None for one that is not acknowledged."""
+    """Who acknowledged a change or what mutes it, why and until when; None if nobody and nothing does."""
+    if change.is_muted and change.muting is not None:
+        return h.span(".quiet")[f" {clearance.muting(change.muting)}"]
     if change.status is not ChangeStatus.ACKNOWLEDGED or not change.acknowledgements:
         return None
     said = str(clearance.acknowledgement(change.acknowledgements[-1]))
@@ -205,20 +207,22 @@ def chart_of(
         METRICS[key.metric].better if key.metric in METRICS else Better.NEITHER,
         series.visible,
         catalog.threshold_of(key.metric),
-        changes=[change_mark(member, "")],
+        changes=[change_mark(member, details.report.change, "")],
         notes=[(night.started_at, typeset(catalog.clearance.text(text))) for night, text in series.notes],
         name=name,
     )
 
 
-def change_mark(member: Member, href: str) -> ChangeMark:
+def change_mark(member: Member, change: Change, href: str) -> ChangeMark:
     """Return the mark of a change in the chart of one of its series."""
+    nights = f"{day(member.last_before.started_at)} to {day(member.first_after.started_at)}"
+    muted = f", muted until {change.muting.until}" if change.is_muted and change.muting is not None else ""
     return ChangeMark(
         member.last_before.started_at,
         member.first_after.started_at,
         member.level_before,
         member.level_after,
-        f"{moved(member)}, {day(member.last_before.started_at)} to {day(member.first_after.started_at)}",
+        f"{moved(member)}, {nights}{muted}",
         href,
         is_worse(member),
         member.confirmed is not None,

@@ -152,7 +152,7 @@ def _changes(trend: PlaceTrend, reports: Sequence[ChangeReport]) -> Iterable[Cha
         ]
         if members:
             main = max(members, key=lambda member: abs(member.ratio - 1))
-            mark = change_mark(main, addresses.change(report.change.fingerprint))
+            mark = change_mark(main, report.change, addresses.change(report.change.fingerprint))
             steps = len({member.key.step for member in members})
             more = f" and {counted(steps - 1, 'more step')}" if steps > 1 else ""
             yield ChangeMark(

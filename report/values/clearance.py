@@ -4,11 +4,12 @@ It is a list of what is allowed, not of what is forbidden: a text that nobody th
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from build.version import Engine
 from history.changes.acknowledgements import Acknowledgement
+from history.changes.stored_rules import Muting, Owner
 from history.store.records import Environment, Machine
 from report.addresses import digest
 from report.values.commits import Commits, NoCommits
@@ -117,6 +118,17 @@ class Clearance:
     def acknowledgement(self, event: Acknowledgement) -> Acknowledgement:
         """Return what was decided about a change; of a public site without who it was, and why."""
         return replace(event, who="", reason=WITHHELD) if self.is_public else event
+
+    def muting(self, muting: Muting) -> Muting:
+        """Return by which rule of the plan a change is muted; of a public site without it, and why."""
+        if not self.is_public:
+            return muting
+        ended = WITHHELD if muting.ended_why else ""
+        return replace(muting, rule=WITHHELD, reason=WITHHELD, ended_why=ended)
+
+    def owners(self, owners: Sequence[Owner]) -> Sequence[Owner]:
+        """Return whose a change is; on a public site nobody, because accounts are people."""
+        return () if self.is_public else owners
 
     def commits(self, commits: Commits) -> Commits:
         """Return the commits of a change; of a public one's own repository only names and subjects."""

@@ -20,6 +20,7 @@ from runners.alerting.answers import (
     authorized_answer,
     marker_name,
 )
+from runners.alerting.assigning import assign
 from runners.alerting.issue_block import (
     ANY_MARKER,
     IssueText,
@@ -66,6 +67,9 @@ class DeliveryResult:
 
     without_labels: dict[str, str] = field(default_factory=dict)
     """Issues that were opened, but not with their labels, with the error."""
+
+    not_assigned: dict[str, str] = field(default_factory=dict)
+    """Issues that were not assigned as desired, with the reason."""
 
     unreachable: str = ""
     """The latest error that is about the tracker and not about one issue; empty without one."""
@@ -189,11 +193,18 @@ class Delivery:
         issue = known or self._open(alert)
         if issue is None or (known is not None and not self._update(alert, known)):
             return
+        if alert.is_to_assign:
+            self._assign(alert, issue)
         if known is None or alert.asked_state is not None or alert.desired.state is IssueState.CLOSED:
             asked = self._as_recorded(alert)
             issue = self._close_duplicates(asked, issue, keeps_oldest=known is None)
         with self._database.writing() as connection:
             alert_outbox.mark_sent(connection, alert, issue.number, self._tracker.repository)
+
+    def _assign(self, alert: Alert, issue: Issue) -> None:
+        why_not = assign(self._tracker, alert, issue)
+        if why_not:
+            self.result.not_assigned[alert.desired.fingerprint] = why_not
 
     def _open(self, alert: Alert) -> Issue | None:
         """Open the alert's issue; None for one that was asked for in vain and is not needed any more."""

@@ -11,6 +11,8 @@ from build.errors import TidemarkError
 from build.files import toml_value
 from build.home import Home
 from build.version import Engine, Version, is_variant
+from history.changes.rules.mutes import Mute
+from history.changes.rules.owners import OwnerRule
 from history.open import is_server
 from history.stats.layouts import MIN_LAYOUTS
 from runners.alerting.notices.digest import WEEKDAYS
@@ -19,6 +21,8 @@ from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS, WITH_SUBGROUPS, WITHOUT_ADDRESS
 from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
+from runners.nightly.keys.mutes import MutePlan, problems_of, rules_of
+from runners.nightly.keys.owners import OwnerPlan
 from runners.nightly.keys.retention import Retention
 from runners.nightly.keys.tracked import PlanPart, Tracked
 from runners.nightly.variant_plan import VariantPlan, with_versions
@@ -214,6 +218,11 @@ class Plan(PlanPart):
 
     site: SitePlan = SitePlan()
     retention: Retention = Retention()
+    owners: tuple[OwnerPlan, ...] = ()
+    """Whose changes are; the last one that matches counts."""
+
+    mutes: tuple[MutePlan, ...] = ()
+    """The changes that open no issue for a while."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "Plan":
@@ -222,6 +231,8 @@ class Plan(PlanPart):
             if labels.count(label) > 1:
                 raise ValueError(f"boxes: two boxes have the label {label}; labels must be unique")
         for problem in (*_pool_problems(self), *_task_problems(self), *_route_problems(self)):
+            raise ValueError(problem)
+        for problem in problems_of(self.mutes, self.boxes):
             raise ValueError(problem)
         for task in self.tasks:
             for asked in task.backfill:
@@ -244,6 +255,14 @@ class Plan(PlanPart):
         """Return the definitions of all variants, and of `versions` at a commit of an extension."""
         defined = {name: variant.definition() for name, variant in self.variants.items()}
         return with_versions(defined, versions)
+
+    def owner_rules(self) -> list[OwnerRule]:
+        """Return the rules by which changes have owners."""
+        return [owner.rule() for owner in self.owners]
+
+    def mute_rules(self) -> list[Mute]:
+        """Return the mutes, with boxes by the host names of their machines."""
+        return rules_of(self.mutes, self.boxes)
 
     def tasks_of(self, box: str) -> list[Task]:
         """Return the tasks of a box in order of priority."""

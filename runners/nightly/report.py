@@ -1,6 +1,6 @@
 """The end of a night: changes are detected, issues delivered, and the history is copied."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,9 +9,11 @@ from build.home import Home
 from build.progress import Silent
 from build.version import Version
 from history.backups.rotation import renew_copies
+from history.changes import repository
 from history.changes.boxes.notes import BoxNote
 from history.changes.detector import judge
 from history.changes.report import ChangeReport, report_changes
+from history.changes.repository import Change
 from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
 from history.comparison.result import Comparison
@@ -26,6 +28,7 @@ from runners.alerting.tracker_check import TrackerCheck, check_tracker, keep_che
 from runners.alerting.tracker_registry import open_tracker
 from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan, plan_history
+from runners.nightly.plan_rules.applying import apply_rules
 from runners.nightly.site_options import of_plan
 from runners.nightly.work import PlannedSession
 from runners.reporting.bisects import read_bisects
@@ -43,7 +46,7 @@ class NightReport:
     reopened: tuple[ChangeReport, ...]
     closed: tuple[ChangeReport, ...]
     open: int
-    """Changes that are open now, with the new and the reopened ones."""
+    """Changes that are open now, with the new and the reopened ones, and with muted ones."""
 
     delivered: DeliveryResult | None = None
     """None when the plan names no repository, or there is no token."""
@@ -53,6 +56,12 @@ class NightReport:
 
     explained: tuple[ChangeReport, ...] = ()
     """Changes that something else explains since tonight: no issue is opened for them either."""
+
+    muted: tuple[ChangeReport, ...] = ()
+    """Open changes that the plan mutes: they are among no others, and no issue is opened for them."""
+
+    notices: tuple[str, ...] = ()
+    """What is to be told of the plan's mutes: that one ended, or matches nothing."""
 
     problems: list[str] = field(default_factory=list)
     """Of delivery and copying; what was measured is safe all the same."""
@@ -67,14 +76,31 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
         problems = ["nothing was judged or told without the history"]
         check_delivery(plan, home, problems)
         return NightReport(0, (), (), (), 0, problems=problems)
-    detected = judge(store.database)
+    detected = judge(store.database, store.now)
+    ruled = apply_rules(plan, home, store)
+    apart = ruled.muted | ruled.returned
+    ids = (
+        [*_ids(detected.new, apart), *sorted(ruled.returned)],
+        _ids(detected.reopened, apart),
+        _ids(detected.closed),
+        _ids(detected.explained),
+        sorted(ruled.muted),
+    )
     with store.database.reading() as connection:
-        new, reopened, closed, explained = (
-            report_changes(connection, changes)
-            for changes in (detected.new, detected.reopened, detected.closed, detected.explained)
+        known = {change.id: change for change in repository.load(connection)}
+        new, reopened, closed, explained, muted = (
+            report_changes(connection, [known[number] for number in numbers]) for numbers in ids
         )
     night = NightReport(
-        detected.series, new, reopened, closed, len(detected.open), notes=detected.notes, explained=explained
+        detected.series,
+        new,
+        reopened,
+        closed,
+        len(detected.open),
+        notes=detected.notes,
+        explained=explained,
+        muted=muted,
+        notices=ruled.notices,
     )
     update_outbox(store.database, plan.regression_percent / 100, plan.site.address or "")
     try:
@@ -85,6 +111,10 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
     night.problems += renew_copies(plan_history(plan, home), home.backups, plan.backups)
     _renew_site(plan, home, store, night.problems)
     return night
+
+
+def _ids(changes: Iterable[Change], without: Collection[int] = ()) -> list[int]:
+    return [change.id for change in changes if change.id not in without]
 
 
 def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> DeliveryResult | None:
@@ -104,6 +134,7 @@ def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delive
         f"the issue of {name} was opened without its labels: {why}"
         for name, why in result.without_labels.items()
     ]
+    problems += [f"the issue of {name}: {why}" for name, why in result.not_assigned.items()]
     if result.unreachable:
         keep_check(TrackerCheck(to_text(now()), tracker.repository, result.unreachable), home.tracker_check)
     elif result.paused_until is None:

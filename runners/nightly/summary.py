@@ -12,11 +12,11 @@ from history.comparison.verdict import MetricChange, verdict_of
 from history.counts import counted
 from history.escaping.markdown import Markdown, document, joined, md
 from history.placement.pool import PoolNight
-from history.rendering.changes import box_note_lines
+from history.rendering.changes import box_note_lines, owners_text
 from history.rendering.confirmations import interval, measurement, occasion, series_name
 from history.rendering.summary import render_summary
 from history.series.task_states import TaskOutcome
-from history.store.records import FailureCause
+from history.store.records import ChangeStatus, FailureCause
 from runners.nightly.confirm import ExaminedSuspicion
 from runners.nightly.night_result import NightResult, explained
 from runners.nightly.past.backfill import BackfillResult
@@ -79,10 +79,12 @@ def _handed_over(pool: PoolNight) -> Iterator[str]:
 def _changes(report: NightReport) -> Iterator[str]:
     yield (
         f"{report.series} series: {counted(len(report.new), 'new change')}, {len(report.reopened)} back, "
-        f"{len(report.closed)} gone, {report.open} open."
+        f"{len(report.closed)} gone, {report.open} open{_of_them_muted(report)}."
     )
     for heading, changes in (("new", report.new), ("back", report.reopened), ("gone", report.closed)):
         yield from (md("- {}: {}", heading, _change(change)) for change in changes)
+    yield from _muted(report.muted)
+    yield from (md("- {}", notice) for notice in report.notices)
     yield from _explained(report.explained)
     yield from (md("- machine: {}", line) for line in box_note_lines(report.notes))
     delivered = report.delivered
@@ -92,6 +94,23 @@ def _changes(report: NightReport) -> Iterator[str]:
             f"{len(delivered.closed)} closed, {len(delivered.muted)} silenced, "
             f"{delivered.waiting} waiting."
         )
+
+
+def _of_them_muted(report: NightReport) -> str:
+    return f", {len(report.muted)} of them muted" if report.muted else ""
+
+
+def _muted(reports: Iterable[ChangeReport]) -> Iterator[Markdown]:
+    """What the plan mutes: an item for each mute, with its end and its reason."""
+    by_mute: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for report in reports:
+        change, muting = report.change, report.change.muting
+        assert muting is not None
+        what = f"{change.branch}: {report.headline} ({change.fingerprint})"
+        by_mute[str(muting.until), muting.reason].append(what)
+    for (until, reason), changes in by_mute.items():
+        number = counted(len(changes), "change")
+        yield md("- {} muted until {} ({}): {}", number, until, reason, "; ".join(changes))
 
 
 def _explained(reports: Iterable[ChangeReport]) -> Iterator[Markdown]:
@@ -107,6 +126,10 @@ def _change(report: ChangeReport) -> str:
     change = report.change
     against = f" against {report.base}" if report.base else ""
     line = f"{change.direction.phrase}, {change.branch}{against}: {report.headline} ({change.fingerprint})"
+    if change.owners:
+        line = f"{line}, {owners_text(change.owners)}"
+    if change.muting is not None and change.status is ChangeStatus.OPEN and not change.is_muted:
+        line = f"{line}, {change.muting}"
     if report.confirmation is None:
         return line
     return f"{line}, {occasion(report.confirmation)}: {measurement(report.confirmation)}"

@@ -44,6 +44,8 @@ STRUCTURED = {
     "series": {"metric"},
     "changes": {"direction", "status", "found_at", "updated_at"},
     "acknowledgements": {"happened_at", "kind", "until"},
+    "mutings": {"until", "muted_at", "ended_at"},
+    "mutes": {"until", "since", "matched_at", "told_at"},
     "confirmations": {"question", "finding"},
     "alerts": {"kind", "wanted", "closed_as", "seen_at", "issue_state", "asked_state", "resolved_at"}
     | {"unmuted_at", "not_before", "created_at", "updated_at"},

@@ -8,6 +8,7 @@ import htpy as h
 from build.engines import ENGINES
 from history.changes.repository import Change
 from history.errors import stored_version
+from history.rendering.changes import owners_text
 from history.rendering.confirmations import counted_rounds
 from history.series.series import SeriesKey
 from history.store.records import ChangeStatus
@@ -113,6 +114,7 @@ def _facts(details: ChangeDetails, catalog: Catalog, root: str, tracker: str, li
                 ],
             ),
             *_decisions(change, catalog.clearance),
+            *_rules(change, catalog.clearance),
             (
                 "branch",
                 h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch]
@@ -144,6 +146,16 @@ def _decisions(change: Change, clearance: Clearance) -> Iterator[tuple[str, h.No
     if change.acknowledgements:
         events = [str(clearance.acknowledgement(event)) for event in change.acknowledgements]
         yield "decided", h.ul(".plain-list")[(h.li[event] for event in events)]
+
+
+def _rules(change: Change, clearance: Clearance) -> Iterator[tuple[str, h.Node]]:
+    """What the plan says of a change: that it is muted, or was, and whose it is."""
+    if change.muting is not None:
+        yield "muted", str(clearance.muting(change.muting))
+    owners = clearance.owners(change.owners)
+    if owners:
+        rules = " and ".join(dict.fromkeys(owner.rule for owner in owners))
+        yield "owners", f"{owners_text(owners).partition(': ')[2]}, by {rules}"
 
 
 def _commits(details: ChangeDetails) -> h.Node:

@@ -33,7 +33,10 @@ def change_card(news: ChangeNews, catalog: Catalog) -> h.Node:
     """Return the card of an open change for the worse."""
     report = news.report
     change = report.change
-    since = "new" if news.is_new else f"known since {day(change.found_at)}"
+    is_new = news.is_new and not change.is_muted
+    since = "new" if is_new else f"known since {day(change.found_at)}"
+    if change.is_muted and change.muting is not None:
+        since = f"muted until {change.muting.until}"
     return h.li(class_="card worse")[
         h.div(".card-text")[
             h.h3[
@@ -41,7 +44,7 @@ def change_card(news: ChangeNews, catalog: Catalog) -> h.Node:
                 " ",
                 h.a(href=addresses.change(change.fingerprint))[headline(report)],
                 " ",
-                h.span(class_=f"badge {'worse' if news.is_new else 'plain'}")[since],
+                h.span(class_=f"badge {'worse' if is_new else 'plain'}")[since],
             ],
             _sides(change),
             h.p(".where")[_place(report, catalog)],
@@ -169,7 +172,7 @@ def _spark(news: ChangeNews, catalog: Catalog) -> h.Node:
         f"{day(main.first_after.started_at)}"
     )
     nights = [(point.night.started_at, point.relative) for point in news.points]
-    return spark(nights, change_mark(main, ""), label)
+    return spark(nights, change_mark(main, news.report.change, ""), label)
 
 
 def blind_card(box: BoxState, catalog: Catalog) -> h.Node:

@@ -29,6 +29,8 @@ def needs_issue(change: Change, smallest: float, told: Collection[str]) -> bool:
     """
     if change.fingerprint in told:
         return True
+    if change.is_muted:
+        return False
     is_worse = change.direction in (Direction.WORSE, Direction.MIXED)
     is_large = any(
         abs(member.ratio - 1) >= METRICS[member.key.metric].threshold(smallest) for member in change.leading
@@ -55,10 +57,12 @@ def issue_of_changes(fingerprint: str, group: Sequence[ChangeReport], site: str 
     """The issue that tells some changes: open as long as one of them is."""
     ordered = by_importance(group)
     main = ordered[0].change
-    is_open = main.status is ChangeStatus.OPEN
+    is_open = _is_told(main)
     acknowledged = [report.change for report in ordered if report.change.status is ChangeStatus.ACKNOWLEDGED]
     if is_open:
         closing = next(filter(None, map(_ended_decision, ordered)), "")
+    elif main.is_muted:
+        closing = str(main.muting)
     elif acknowledged:
         closing = _decision(acknowledged[0])
     else:
@@ -70,9 +74,10 @@ def issue_of_changes(fingerprint: str, group: Sequence[ChangeReport], site: str 
         body(ordered, site),
         IssueState.OPEN if is_open else IssueState.CLOSED,
         closing,
-        ClosedAs.NOT_PLANNED if acknowledged else ClosedAs.COMPLETED,
+        ClosedAs.NOT_PLANNED if acknowledged or main.is_muted else ClosedAs.COMPLETED,
         max(filter(None, map(_seen_at, ordered)), default=None),
         tuple(sorted(report.change.fingerprint for report in group)),
+        next(filter(None, map(_assignee, ordered)), ""),
     )
 
 
@@ -147,10 +152,20 @@ def _overlap(change: Change, other: Change) -> bool:
 def _importance(report: ChangeReport) -> tuple[bool, bool, float]:
     """What is open comes first, then the branch itself, then what is largest."""
     change = report.change
-    return change.status is not ChangeStatus.OPEN, "#" in change.branch, -abs(report.main_series.ratio - 1)
+    return not _is_told(change), "#" in change.branch, -abs(report.main_series.ratio - 1)
 
 
 # --- what is known of one
+
+
+def _is_told(change: Change) -> bool:
+    """Whether a change is open, and not muted by the plan."""
+    return change.status is ChangeStatus.OPEN and not change.is_muted
+
+
+def _assignee(report: ChangeReport) -> str:
+    """To whom the issue is assigned, as far as a change says; empty for nobody."""
+    return next((owner.account for owner in report.change.owners if owner.is_assignee), "")
 
 
 def _decision(change: Change) -> str:
@@ -159,15 +174,18 @@ def _decision(change: Change) -> str:
 
 
 def _ended_decision(report: ChangeReport) -> str:
-    """Why a change that was acknowledged is not any more; empty if it has changed its status since."""
+    """Why a change that was acknowledged or muted is not any more; empty if its status changed since."""
     change = report.change
+    muting = change.muting
+    if muting is not None and muting.ended_at is not None and muting.ended_at >= change.updated_at:
+        return str(muting)
     latest = change.acknowledgements[-1] if change.acknowledgements else None
     return str(latest) if latest is not None and latest.happened_at == change.updated_at else ""
 
 
 def _seen_at(report: ChangeReport) -> datetime | None:
     """When the first of the latest nights began that surely show an open change still; None without them."""
-    if report.change.status is not ChangeStatus.OPEN:
+    if not _is_told(report.change):
         return None
     count = 1 if METRICS[report.main_series.key.metric].is_counted else SHOWING_NIGHTS
     latest = [point for point in report.later if point.night.measured_at is None][-count:]

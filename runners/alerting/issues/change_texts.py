@@ -1,6 +1,7 @@
 """Titles and bodies of the issues of changes, from ChangeReports: what is known, and what to do next."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from build.engines import ENGINES
 from build.version import parse_version
@@ -10,7 +11,18 @@ from history.changes.report import ChangeReport
 from history.changes.repository import Change
 from history.counts import counted
 from history.escaping.characters import one_line
-from history.escaping.markdown import Markdown, code_block, code_span, columns, document, link, md, row
+from history.escaping.markdown import (
+    Markdown,
+    code_block,
+    code_span,
+    columns,
+    document,
+    joined,
+    link,
+    md,
+    mention,
+    row,
+)
 from history.rendering.commands import WITHOUT_COMMIT, change_again, change_search
 from history.rendering.confirmations import counted_rounds, interval, occasion, series_name
 from history.rendering.profiles import named_functions
@@ -60,12 +72,14 @@ def _parts(group: Sequence[ChangeReport], site: str) -> Iterator[Iterator[str]]:
         yield _members(group)
     yield _what(main)
     yield _decisions(main)
+    yield _owners(main)
     yield _page(main, site)
     yield _table(main)
     for report in group[1:]:
         yield _heading(report)
         yield _what(report)
         yield _decisions(report)
+        yield _owners(report)
         yield _page(report, site)
         yield _table(report)
     yield _functions(main)
@@ -82,7 +96,8 @@ def _members(group: Sequence[ChangeReport]) -> Iterator[str]:
     yield columns(heads, heads)
     for report in group:
         change = report.change
-        cells = (change.branch, change.suite, report.headline, str(change.status))
+        status = f"{change.status}, muted" if change.is_muted else str(change.status)
+        cells = (change.branch, change.suite, report.headline, status)
         yield row((code_span(change.fingerprint), *cells))
     yield ""
 
@@ -98,6 +113,25 @@ def _decisions(report: ChangeReport) -> Iterator[str]:
         said = str(event)
         yield md("- {}{}", said[0].upper(), said[1:])
     if report.change.acknowledgements:
+        yield ""
+
+
+def _owners(report: ChangeReport) -> Iterator[str]:
+    """Whose a change is, by which rules of the plan; and by which it is muted, or was."""
+    change = report.change
+    if change.muting is not None:
+        said = str(change.muting)
+        yield md("- {}{}", said[0].upper(), said[1:])
+        yield ""
+    if change.owners:
+        by_rule = {
+            rule: joined([mention(owner.account) for owner in owners], ", ")
+            for rule, owners in groupby(change.owners, key=lambda owner: owner.rule)
+        }
+        yield md(
+            "Owners: {}.",
+            joined([md("{} (by {})", who, code_span(rule)) for rule, who in by_rule.items()], "; "),
+        )
         yield ""
 
 

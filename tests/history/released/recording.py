@@ -304,6 +304,26 @@ def pools(recording: Recording) -> None:
             begin(connection, "fast", boxes, demands, box, f"host-{box}", recording.now)
 
 
+def owners_and_mutes(recording: Recording) -> None:
+    """Whose a change is, that a rule of a plan mutes it, and to whom its issue is assigned."""
+    to_text, schema = loaded("history.timestamps:to_text"), loaded("history.store.schema")
+    at, until = to_text(recording.now), f"{recording.now + timedelta(days=30):%Y-%m-%d}"
+    with recording.writing() as connection:
+        change = connection.execute(schema.changes.select()).first()
+        owner = {
+            "change_id": change.id,
+            "place": 1,
+            "account": "a-person",
+            "is_assignee": 1,
+            "rule": "suites x",
+        }
+        connection.execute(schema.change_owners.insert().values(owner))
+        muting = {"change_id": change.id, "rule": "steps x", "reason": "it is known", "until": until}
+        connection.execute(schema.mutings.insert().values(muting | {"muted_at": at}))
+        connection.execute(schema.mutes.insert().values(rule="steps x", until=until, since=at, matched_at=at))
+        connection.execute(schema.alerts.update().values(assignee="a-person", assigned="a-person"))
+
+
 RECORDERS: Mapping[int, Callable[[Recording], None]] = {
     1: nights,
     2: rounds,
@@ -315,6 +335,7 @@ RECORDERS: Mapping[int, Callable[[Recording], None]] = {
     12: acknowledgements,
     13: task_states,
     17: notices,
+    18: owners_and_mutes,
 }
 """By the schema that made room for it; schemas 3, 9, 10, 15 and 16 add to runs, and 8 and 12 to alerts."""
 
