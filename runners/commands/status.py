@@ -17,6 +17,7 @@ from runners.fitness.kernel import Kernel
 from runners.nightly.health import BoxHealth, TaskHealth, box_healths, full_disk
 from runners.nightly.heartbeat import State, Status, status
 from runners.nightly.plan import find_box, load_plan, plan_history
+from runners.nightly.plan_rules.open_changes import open_change_lines
 from runners.nightly.status_text import heard_of, status_text, task_lines
 from runners.occupancy.pause import Pause, last_pause
 
@@ -28,7 +29,7 @@ def main(arguments: argparse.Namespace) -> int:
     found = status(home.heartbeat, now, None if pause is None else pause.until)
     paused = pause if pause is not None and pause.is_in_force(now) else None
     waits = [str(waiting) for waiting in waiting_in(home.spool)]
-    health, trouble = _health(arguments, home, found, pause, now)
+    health, changes, trouble = _health(arguments, home, found, pause, now)
     problems = [problem for problem in (trouble, full_disk(home.path)) if problem]
     # Nights begin by the timer all the same: nobody is called for it, and the watch knows the day.
     agents = [agent.line(now) for agent in agent_releases(Kernel()) if agent.is_old(now)]
@@ -40,21 +41,22 @@ def main(arguments: argparse.Namespace) -> int:
         tasks = [_as_json(task) for task in health.tasks] if health else []
         of_pause = paused.as_json() if paused else None
         whole = {"state": found.state, "healthy": is_well, **beat, "paused": of_pause, "waiting": waits}
-        print(json_text({**whole, "problems": problems, "runners": agents, "tasks": tasks}, indent=1))
+        whole |= {"problems": problems, "runners": agents, "tasks": tasks, "changes": changes}
+        print(json_text(whole, indent=1))
     else:
         lines = task_lines(health, now) if health else []
-        print("\n".join([status_text(found, now, paused), *problems, *agents, *waits, *lines]))
+        print("\n".join([status_text(found, now, paused), *problems, *agents, *waits, *lines, *changes]))
     return 0 if is_well else 1
 
 
 def _health(
     arguments: argparse.Namespace, home: Home, found: Status, pause: Pause | None, now: datetime
-) -> tuple[BoxHealth | None, str]:
-    """Return the health of the box of this machine, or why it is unknown, if it should be known."""
+) -> tuple[BoxHealth | None, list[str], str]:
+    """Return the health of the box of this machine and the open changes, or why they are unknown."""
     beat = found.beat
     named = arguments.plan or (beat.plan if beat else "")
     if not named:  # nothing ever ran, or an older Tidemark did
-        return None, ""
+        return None, [], ""
     plan = load_plan(Path(named))
     box = arguments.box or (beat.box if beat and beat.box in plan.boxes else None)
     box = find_box(plan, box, platform.node())
@@ -62,9 +64,10 @@ def _health(
     try:
         history = existing_history(str(plan_history(plan, home)))
         with open_reader(history) as reader, reader.database.reading() as connection:
-            return box_healths(plan, connection, now, [box], heard_of(found, pause))[0], ""
+            health = box_healths(plan, connection, now, [box], heard_of(found, pause))[0]
+            return health, list(open_change_lines(plan, connection, now)), ""
     except HistoryError as error:
-        return None, "" if is_first else f"whether results arrive is unknown: {error}"
+        return None, [], "" if is_first else f"whether results arrive is unknown: {error}"
 
 
 def _as_json(health: TaskHealth) -> dict[str, Any]:

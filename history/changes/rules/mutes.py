@@ -168,6 +168,17 @@ def _why_over(muting: Muting, mutes: Sequence[Mute], change: Change, when: datet
 # --- what is told of the rules themselves
 
 
+def read_notices(connection: Connection, mutes: Sequence[Mute], when: datetime) -> Iterator[str]:
+    """Yield what is to be said of mutes that ended or match nothing, as the last report left them."""
+    rows = {row["rule"]: row for row in connection.execute(select(table)).mappings()}
+    for mute in mutes:
+        row = rows.get(str(mute))
+        idle_since = when if row is None else from_text(row["matched_at"] or row["since"])
+        notice = _notice(mute, idle_since, when)
+        if notice:
+            yield notice
+
+
 def _told(connection: Connection, mutes: Sequence[Mute], used: set[str], when: datetime) -> Iterator[str]:
     """Record which mutes there are and which matched a change; yield what has not been told of them."""
     rows = {row["rule"]: row for row in connection.execute(select(table)).mappings()}
