@@ -1,15 +1,16 @@
-"""The commits between two others along first parents, and which of them can change the server."""
+"""The commits between two others, merged branches included, and which of them can change the server."""
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
 from build.engines import git_ref
 from build.errors import TidemarkError
+from build.sources.commit_graph import Lineage, merged_by, simplify
 from build.sources.git import Commit, Mirror
 from build.sources.git_command import GitError
 from build.version import Engine, Version
@@ -73,16 +74,23 @@ class CommitRange:
     good: CommitInfo
     bad: CommitInfo
     candidates: tuple[CommitInfo, ...]
-    """The commits after good that can matter, oldest first. The last one is bad, or the last one that can
+    """The commits after good that can matter, ancestors first. The last one is bad, or the last one that can
     matter if bad cannot."""
 
     collapsed: tuple[Collapsed, ...]
+
+    parents: tuple[tuple[int, ...], ...] = ()
+    """The parents of each candidate, as in `CommitGraph`; empty when each descends from the one before it."""
+
+    merged_by: Mapping[str, str] = field(default_factory=dict)
+    """Candidate -> the merge among bad's first parents that brought it, for those that are not among them."""
 
 
 def commit_range(
     mirror: Mirror, engine: Engine | None, good: str, bad: str, *, is_published: bool = False
 ) -> CommitRange:
-    """Return the commits from `good` (exclusive) to `bad` along first parents; both are refs as in `Version`.
+    """Return the commits that `bad` has and `good` has not, whatever merges lie between; both are refs as in
+    `Version`.
 
     Without an engine they are refs of an extension, as git knows them.
 
@@ -93,18 +101,48 @@ def commit_range(
     first, last = _resolve_both(mirror, engine, (good, bad), is_published)
     _require_whole(mirror)
     _require_order(mirror, first, last, (good, bad))
-    commits = read_commits(mirror, f"{first.commit}..{last.commit}")
+    commits = read_commits(mirror, f"{first.commit}..{last.commit}", whole=True)
     ends = [read_commits(mirror, f"--max-count=1 {end.commit}")[0] for end in (first, last)]
-    candidates, collapsed = collapse(commits, immaterial(engine))
-    collapsed = [*collapsed, *_side_branches(mirror, commits)]
-    if not candidates:
+    patterns = immaterial(engine)
+    lineages = [
+        Lineage(commit.commit, commit.parents, _same_server(mirror, commit, patterns)) for commit in commits
+    ]
+    graph = simplify(lineages, last.commit)
+    known, kept = {commit.commit: commit for commit in commits}, set(graph.commits)
+    collapsed = [
+        Collapsed(commit.commit, commit.subject, _reason(commit, lineage))
+        for commit, lineage in zip(commits, lineages, strict=True)
+        if commit.commit not in kept
+    ]
+    if not kept:
         what = "server" if engine else "extension"
         raise RangeError(
             f"none of the {len(commits)} commits between good and bad can change the {what}",
             where=f"{mirror.shown}: {collapsed[0].reason}",
             hint="check what else differed: settings, machine, suite",
         )
-    return CommitRange(ends[0], ends[1], tuple(candidates), tuple(collapsed))
+    brought = {commit: merge for commit, merge in merged_by(lineages, last.commit).items() if commit in kept}
+    return CommitRange(
+        ends[0],
+        ends[1],
+        tuple(known[commit] for commit in graph.commits),
+        tuple(collapsed),
+        () if graph.is_linear else graph.parents,
+        brought,
+    )
+
+
+def _same_server(mirror: Mirror, commit: CommitInfo, patterns: Sequence[str]) -> str | None:
+    """Return the first parent from which a commit differs in nothing that can matter; None without one."""
+    for parent in commit.parents:
+        paths = commit.paths if parent == commit.parents[0] else _changed(mirror, parent, commit.commit)
+        if all(is_immaterial(path, patterns) for path in paths):
+            return parent
+    return None
+
+
+def _changed(mirror: Mirror, old: str, new: str) -> list[str]:
+    return mirror.query("diff-tree", "-r", "--no-renames", "--name-only", old, new).splitlines()
 
 
 @dataclass(frozen=True)
@@ -213,14 +251,21 @@ def immaterial(engine: Engine | None) -> tuple[str, ...]:
     return tuple(tomllib.loads(IMMATERIAL.read_text(encoding="utf-8"))[engine or "extension"]["paths"])
 
 
-def read_commits(mirror: Mirror, span: str, seconds: float | None = None) -> list[CommitInfo]:
-    """Return the commits of a span along first parents, oldest first; `span` is arguments of git log.
+def read_commits(
+    mirror: Mirror, span: str, seconds: float | None = None, *, whole: bool = False
+) -> list[CommitInfo]:
+    """Return the commits of a span along first parents, or with `whole` all of them, ancestors first.
+
+    `span` is arguments of git log.
 
     Raises GitError as `Mirror.query` does.
     """
-    walk = ("--first-parent", "-m", "--reverse", "--no-renames", "--encoding=UTF-8", *span.split(), "--")
+    order = ("--topo-order",) if whole else ("--first-parent", "-m")
+    walk = (*order, "--reverse", "--no-renames", "--encoding=UTF-8", *span.split(), "--")
     texts = mirror.query("log", "-z", f"--format={'%x00'.join(_FIELDS)}", *walk, seconds=seconds)
-    names = mirror.query("log", "--format=%x00%H", "--name-only", *walk, seconds=seconds)
+    # Of a merge, too, what differs from its first parent; this option alone would show patches.
+    of_merges = ("--diff-merges=first-parent",) if whole else ()
+    names = mirror.query("log", "--format=%x00%H", *of_merges, "--name-only", *walk, seconds=seconds)
     fields, path_lists = texts.split("\0"), names.split("\0")[1:]
     paths_by_commit = dict(map(_parse_paths, path_lists))
     width = len(_FIELDS)
@@ -247,25 +292,18 @@ def _parse_paths(text: str) -> tuple[str, tuple[str, ...]]:
     return commit, tuple(line for line in lines if line)
 
 
-def _reason(commit: CommitInfo) -> str:
+def _reason(commit: CommitInfo, lineage: Lineage | None = None) -> str:
+    """Return why a commit cannot be the culprit; with its `lineage` also what becomes of it at merges."""
+    if lineage is not None and lineage.same is None:
+        return "came with a merge that keeps nothing of it"
+    if lineage is not None and lineage.same != commit.parents[0]:
+        return f"a merge that changes nothing but what {str(lineage.same)[:SHORT]} has"
     merge = "a merge that " if len(commit.parents) > 1 else ""
     if not commit.paths:
         return f"{merge}changes nothing"
     names = ", ".join(commit.paths[:MAX_NAMED_PATHS])
     more = len(commit.paths) - MAX_NAMED_PATHS
     return f"{merge}touches only {names}" + (f" and {more} more" if more > 0 else "")
-
-
-def _side_branches(mirror: Mirror, commits: Iterable[CommitInfo]) -> Iterator[Collapsed]:
-    """Yield the commits of merged branches, which are measured as a whole, as the merge."""
-    for merge in commits:
-        if len(merge.parents) < 2:
-            continue
-        span = (f"^{merge.parents[0]}", *merge.parents[1:])
-        walk = ("--topo-order", "--reverse", *span, "--")
-        fields = mirror.query("log", "-z", "--format=%H%x00%s", *walk).split("\0")
-        for commit, subject in zip(fields[::2], fields[1::2], strict=False):
-            yield Collapsed(commit.strip(), subject, f"came with the merge {merge.short}")
 
 
 # --- the two ends of the range
@@ -315,17 +353,11 @@ def _shallow(mirror: Mirror) -> GitError:
 
 
 def _require_order(mirror: Mirror, good: Commit, bad: Commit, refs: tuple[str, str]) -> None:
-    """Raise RangeError unless good is before bad on the first parents of bad."""
+    """Raise RangeError unless good is an ancestor of bad."""
     names = f"{refs[0]} is {good.commit[:SHORT]}, {refs[1]} is {bad.commit[:SHORT]}"
     if good.commit == bad.commit:
         raise RangeError("good and bad are the same commit", where=names, hint="give two different commits")
     if _is_ancestor(mirror, good.commit, bad.commit):
-        if good.commit not in mirror.query("rev-list", "--first-parent", bad.commit):
-            raise RangeError(
-                "good was merged into bad's branch: it is not among the first parents of bad",
-                where=names,
-                hint=f"start from a commit of bad's own branch: --good {_branching(mirror, good, bad)}",
-            )
         return
     if _is_ancestor(mirror, bad.commit, good.commit):
         raise RangeError(
@@ -343,15 +375,6 @@ def _require_order(mirror: Mirror, good: Commit, bad: Commit, refs: tuple[str, s
         where=names,
         hint=f"search bad's own branch from there: --good {base[:SHORT]} --bad {refs[1]}",
     )
-
-
-def _branching(mirror: Mirror, good: Commit, bad: Commit) -> str:
-    """Return the last commit among bad's first parents that is an ancestor of good, abbreviated."""
-    line = set(mirror.query("rev-list", "--first-parent", bad.commit).split())
-    for commit in mirror.query("rev-list", "--topo-order", good.commit).split():
-        if commit in line:
-            return commit[:SHORT]
-    return bad.commit[:SHORT]
 
 
 def _is_ancestor(mirror: Mirror, ancestor: str, other: str) -> bool:

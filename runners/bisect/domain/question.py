@@ -30,6 +30,10 @@ MAX_PASSES = 60
 """The counted passes of all positions after which they are given up: three times what a long range takes."""
 
 
+SHORT = 12
+"""The hex digits of a commit that tables show."""
+
+
 def short_names() -> Mapping[str, str]:
     """Return short name -> metric, in alphabetical order."""
     return dict(sorted((metric.short_name, name) for name, metric in METRICS.items() if metric.short_name))
@@ -196,7 +200,7 @@ class BisectPoint:
     @property
     def short(self) -> str:
         """The abbreviated commit, or the release, as tables show it."""
-        return self.commit[:12] or self.parsed.ref
+        return self.commit[:SHORT] or self.parsed.ref
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,13 @@ class CandidateRange:
     bad: str = ""
     """The commit that was given as bad when it is collapsed into the last point; else empty."""
 
+    parents: tuple[tuple[int, ...], ...] = ()
+    """The parents of points 1, 2, ... as positions, 0 also for those older than good; empty when every point
+    descends from the one before it."""
+
+    merged_by: Mapping[str, str] = field(default_factory=dict)
+    """Commit of a point -> the merge among the first parents of bad that brought it; both of 40 digits."""
+
     @property
     def length(self) -> int:
         """The position of bad."""
@@ -225,13 +236,25 @@ class CandidateRange:
     def to_json(self) -> dict[str, Any]:
         """Return the range as the history stores it."""
         points = [asdict(point) for point in self.points]
-        return {"points": points, "collapsed": list(self.collapsed), "bad": self.bad}
+        kept = {"points": points, "collapsed": list(self.collapsed), "bad": self.bad}
+        if self.parents:
+            kept |= {"parents": [list(ups) for ups in self.parents]}
+        return kept | ({"merged_by": dict(self.merged_by)} if self.merged_by else {})
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Any]) -> "CandidateRange":
         """Read what `to_json` wrote."""
         points = tuple(BisectPoint(**point) for point in kept["points"])
-        return cls(points, tuple(kept["collapsed"]), kept.get("bad", ""))
+        parents = tuple(map(tuple, kept.get("parents", ())))
+        return cls(
+            points, tuple(kept["collapsed"]), kept.get("bad", ""), parents, dict(kept.get("merged_by", {}))
+        )
+
+    def named(self, position: int) -> str:
+        """Return the abbreviated commit or release of a position, with the merge that brought it."""
+        point = self.points[position]
+        merge = self.merged_by.get(point.commit, "")
+        return f"{point.short} (merged by {merge[:SHORT]})" if merge else point.short
 
 
 def metric_named(text: str) -> Metric:

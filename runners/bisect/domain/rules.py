@@ -1,8 +1,9 @@
 """The input and the output of a search for a commit: rules, observations, measurements, verdicts."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from suites.metric import TIMED
 
@@ -120,7 +121,7 @@ class LevelStep:
     """A change of level between two neighbouring measurable positions."""
 
     low: int
-    """The last position before the change."""
+    """The last position before the change; of a single commit its first parent."""
 
     high: int
     """The first measurable position with the change: the culprit when it is low + 1."""
@@ -133,6 +134,14 @@ class LevelStep:
 
     interval: tuple[float, float]
     """The interval of `size`, with the confidence of the rules."""
+
+    among: tuple[int, ...] = ()
+    """The positions of which one has the change, ascending, if candidates are no single line."""
+
+    @property
+    def suspects(self) -> Sequence[int]:
+        """The positions of which one has the change, ascending."""
+        return self.among or range(self.low + 1, self.high + 1)
 
 
 @dataclass(frozen=True)
@@ -178,3 +187,21 @@ class SearchVerdict:
     undone: tuple[LevelStep, ...] = field(default=())
     """The steps that cancel, in order, such as a dip and its fix. They are not located further:
     low to high are the measured positions around them."""
+
+    among: tuple[int, ...] = ()
+    """For `culprit`, `range` and `undecided`, if candidates are no single line: the positions of which one is
+    it, ascending."""
+
+    @property
+    def suspects(self) -> Sequence[int]:
+        """The positions of which one is it, ascending, for a verdict with positions."""
+        return self.among or range(self.low + 1, self.high + 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdict as the history stores it."""
+        return asdict(self, dict_factory=_without_empty)
+
+
+def _without_empty(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a dictionary; what candidates in a line never have is left out, as in older histories."""
+    return {name: value for name, value in pairs if name != "among" or value}

@@ -12,7 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from runners.bisect.domain.ancestry import Ancestry
 from runners.bisect.domain.rules import Measure, Observation, Rules, SearchVerdict
+from runners.bisect.inference.branched.search import BranchedSearch
 from runners.bisect.inference.commit_prior import CommitPrior, suggested
 from runners.bisect.inference.explanations import LESSER
 from runners.bisect.inference.search import Search
@@ -30,13 +32,24 @@ class GuidedSearch:
     """A Search, and one by counts that comes first where counts differ; without the latter, just the Search.
 
     length, rules, build_cost_rounds: as of Search. counted_rules: of the search by counts; None for none.
+    ancestry: of candidates that are no single line; None for a line.
     """
 
     def __init__(
-        self, length: int, rules: Rules, build_cost_rounds: float, counted_rules: Rules | None = None
+        self,
+        length: int,
+        rules: Rules,
+        build_cost_rounds: float,
+        counted_rules: Rules | None = None,
+        ancestry: Ancestry | None = None,
     ) -> None:
-        self.timed = Search(length, rules, build_cost_rounds)
-        self.counts = None if counted_rules is None else Search(length, counted_rules, build_cost_rounds)
+        def search(rules: Rules) -> Search:
+            if ancestry is None:
+                return Search(length, rules, build_cost_rounds)
+            return BranchedSearch(ancestry, rules, build_cost_rounds)
+
+        self.timed = search(rules)
+        self.counts = None if counted_rules is None else search(counted_rules)
         self.length, self.rules = length, rules
         self.is_counting = self.counts is not None
         """Whether anything can be counted; what was counted before still says where to measure."""
@@ -119,7 +132,8 @@ class GuidedSearch:
         if isinstance(verdict, SearchVerdict):
             # Of one step, of several, or of none.
             for step in verdict.steps:
-                weights[step.low : step.high] += 1 / (step.high - step.low) / len(verdict.steps)
+                places = [place - 1 for place in step.suspects]
+                weights[places] += 1 / len(places) / len(verdict.steps)
         else:
             weights = counts.posterior[1:]
         return suggested(weights / weights.sum(), TRUST) if weights.sum() > 0 else None

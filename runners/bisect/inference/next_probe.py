@@ -8,7 +8,7 @@ costs is ours.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,9 +65,16 @@ def widest(belief: Belief, unusable: Set[int]) -> int | None:
 
 def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cost: "Costs") -> Measure:
     """Return the position with the most information per cost, and how many rounds it should get."""
+    return best_of(_places(belief, unusable, cost.compiled), levels, belief.scale, rules, cost)
+
+
+def best_of(
+    places: Iterable[ProbeCandidate], levels: Levels, scale: float, rules: Rules, cost: "Costs"
+) -> Measure:
+    """Return the place with the most information per cost, and how many rounds; `scale` is that of noise."""
     best: tuple[float, ProbeCandidate] | None = None
-    for place in _places(belief, unusable, cost.compiled):
-        gains = _information(place, levels.rounds(place.position), BATCHES, belief.scale, rules.wobble)
+    for place in places:
+        gains = _information(place, levels.rounds(place.position), BATCHES, scale, rules.wobble)
         rate = float(np.max(gains / (cost.build(place.position) + BATCHES)))
         if best is None or rate > best[0]:
             best = rate, place
@@ -75,7 +82,7 @@ def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cos
         raise AssertionError("bad can always be measured")
     place = best[1]
     at_once = np.arange(1.0, MAX_AT_ONCE + 1)
-    gains = _information(place, levels.rounds(place.position), at_once, belief.scale, rules.wobble)
+    gains = _information(place, levels.rounds(place.position), at_once, scale, rules.wobble)
     enough = min(MAX_INFORMATION, SHARE_AT_ONCE * place.entropy)
     return Measure((place.position,), int(max(at_once[gains <= enough], default=1)))
 
@@ -102,10 +109,15 @@ def _information(place: ProbeCandidate, rounds: int, more: Array, scale: float, 
     return np.asarray(place.entropy * (1 - (1 + place.variance * precision) ** (-0.5 / place.entropy)))
 
 
+def is_steered(belief: Belief) -> bool:
+    """Return whether several steps and a slope are likely enough to influence what is measured."""
+    others = belief.several + belief.slope
+    return others > min(LIKELY_ALTERNATIVES, SHARE_OF_DOUBT * (1 - float(belief.single.max())))
+
+
 def _places(belief: Belief, unusable: Set[int], compiled: Set[int]) -> Iterator[ProbeCandidate]:
     """Yield all measured and all compiled positions, and in every cell the one that halves the posterior."""
-    others = belief.several + belief.slope
-    steers = others > min(LIKELY_ALTERNATIVES, SHARE_OF_DOUBT * (1 - float(belief.single.max())))
+    steers = is_steered(belief)
     for index, position in enumerate(belief.measured[1:], 1):
         yield _place(belief, position, index, 0.0, steers)
     below, half = 0.0, float(belief.single.sum()) / 2
@@ -156,10 +168,10 @@ def _place(belief: Belief, position: int, cell: int, share: float, steers: bool)
     add(0.0, belief.none, (), False)
     if steers:
         add(belief.end_of_slope * position / belief.length, belief.slope, (), True)
-    return _candidate(position, np.array(levels), np.array(weights), np.array(classes))
+    return candidate(position, np.array(levels), np.array(weights), np.array(classes))
 
 
-def _candidate(position: int, levels: Array, weights: Array, classes: NDArray[np.intp]) -> ProbeCandidate:
+def candidate(position: int, levels: Array, weights: Array, classes: NDArray[np.intp]) -> ProbeCandidate:
     """Return the candidate whose level says which of the classes, (levels,), it belongs to."""
     weights = weights / weights.sum()
     shares = np.bincount(classes, weights)

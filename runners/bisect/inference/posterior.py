@@ -9,6 +9,7 @@ c + 1, good being the first.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 
@@ -99,6 +100,11 @@ class Belief:
     scale: float
     """The estimated scale of the noise."""
 
+    @property
+    def cell_count(self) -> int:
+        """The number of cells, c."""
+        return len(self.measured) - 1
+
     @cached_property
     def answers(self) -> dict[tuple[int, ...], float]:
         """Cells of the steps that make bad differ from good -> probability, likeliest first."""
@@ -110,7 +116,7 @@ class Belief:
     @cached_property
     def single(self) -> Array:
         """(c,): that one step in that cell makes bad differ, whatever dips and small steps there are."""
-        masses = np.zeros(len(self.measured) - 1)
+        masses = np.zeros(self.cell_count)
         for answer, weight in self.answers.items():
             if len(answer) == 1:
                 masses[answer[0]] += weight
@@ -123,7 +129,7 @@ class Belief:
 
     def lesser(self, cell: int) -> Array:
         """Return (c,) probabilities of a much smaller step in that cell beside the one in `cell`."""
-        masses = np.zeros(len(self.measured) - 1)
+        masses = np.zeros(self.cell_count)
         for explanation in self.explanations:
             if explanation.answer == (cell,):
                 for small in explanation.lesser:
@@ -166,7 +172,8 @@ class Evidence:
         single = np.log(PRIOR_CHANGE * alone * shares)[:, None] + self.before[:-1] + self.after[:-1] + prior
         last = self._last_level(single)
         none = np.log(1 - PRIOR_CHANGE) + self.before[-1] + prior
-        slope, end = self._slope(abs(last))
+        way = np.array(self.measured[1:]) / self.length
+        slope, end = slope_evidence(self.levels, self.priors, self.measured[1:], way, abs(last))
         slope = np.log(PRIOR_CHANGE * PRIOR_SLOPE) + slope + prior
         varying = np.log(PRIOR_CHANGE * PRIOR_VARYING) + varying_evidence(self.levels, self.measured) + prior
         weighed = self._explanations(single)
@@ -233,22 +240,28 @@ class Evidence:
         weights = np.exp(logs - logs.max())
         return float(weights @ self.grid.values / weights.sum())
 
-    def _slope(self, size: float) -> tuple[Array, float]:
-        """Return (scales,) log-evidence of a slope, averaged over shapes, and the mean level at its end."""
-        deviation = self.grid.spacing * 2.0 ** np.ceil(np.log2(SLOPE_SPREAD * size / self.grid.spacing))
-        positions = self.measured[1:]
-        logs = [self.levels.likelihood(position, float(deviation)) for position in positions]
-        far = np.flatnonzero(self.priors.after > NEVER / 2)
-        shares = np.array(positions) / self.length
-        shapes = []
-        for shape in SHAPES:
-            at = self.grid.index(self.grid.values[None, far] * shares[:, None] ** shape)
-            along = sum(log[:, where] for log, where in zip(logs, at, strict=True))
-            shapes.append(along + self.priors.after[far])
-        everything = np.stack(shapes)
-        densities = np.exp(everything - everything.max()).sum(axis=(0, 1))
-        end = float(densities @ self.grid.values[far] / densities.sum())
-        return total(total(everything, axis=2), axis=0) - np.log(len(SHAPES)), end
+
+def slope_evidence(
+    levels: Levels, prior: LevelPriors, positions: Sequence[int], way: Array, size: float
+) -> tuple[Array, float]:
+    """Return (scales,) log-evidence of a slope, averaged over shapes, and the mean level at its end.
+
+    way: (c,) which share of the way to bad each of the measured `positions` is. size: about how much bad
+    differs.
+    """
+    grid = levels.grid
+    deviation = grid.spacing * 2.0 ** np.ceil(np.log2(SLOPE_SPREAD * size / grid.spacing))
+    logs = [levels.likelihood(position, float(deviation)) for position in positions]
+    far = np.flatnonzero(prior.after > NEVER / 2)
+    shapes = []
+    for shape in SHAPES:
+        at = grid.index(grid.values[None, far] * way[:, None] ** shape)
+        along = sum(log[:, where] for log, where in zip(logs, at, strict=True))
+        shapes.append(along + prior.after[far])
+    everything = np.stack(shapes)
+    densities = np.exp(everything - everything.max()).sum(axis=(0, 1))
+    end = float(densities @ grid.values[far] / densities.sum())
+    return total(total(everything, axis=2), axis=0) - np.log(len(SHAPES)), end
 
 
 def _means(logs: Array, values: Array) -> Array:

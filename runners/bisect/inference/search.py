@@ -128,6 +128,10 @@ class Search:
             return Measure(bad.positions, 1 + rounds // CONFIRMING_SHARE)
         if tested.state != "change":
             return unconfirmed(tested, self._levels, self.rules, self.length)
+        return self._among_candidates(spent=spent)
+
+    def _among_candidates(self, *, spent: bool) -> Measure | SearchVerdict:
+        """Return what to measure next, or the verdict, once bad is known to differ."""
         belief = self._believed()
         decided = decide(belief, self._levels, self.rules, self._excluded)
         if isinstance(decided, SearchVerdict) or (decided is not None and not spent):
@@ -168,8 +172,11 @@ class Search:
 
     def _believed(self) -> Belief:
         if self._belief is None:
-            self._belief = believe(self._levels, self.rules, self._prior)
+            self._belief = self._believe()
         return self._belief
+
+    def _believe(self) -> Belief:
+        return believe(self._levels, self.rules, self._prior)
 
     def _check(self, position: int) -> None:
         if not 1 <= position <= self.length:

@@ -1,7 +1,7 @@
 """When a search stops, and with which verdict."""
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from itertools import chain, pairwise
 
@@ -105,7 +105,7 @@ def unconfirmed(found: SequentialResult, levels: Levels, rules: Rules, bad: int)
 
 def of_bad(kind: Kind, confidence: float, levels: Levels, rules: Rules, bad: int) -> SearchVerdict:
     """Return a verdict without a position, with the size of the whole difference."""
-    size, interval, seen = _difference(levels, bad, rules)
+    size, interval, seen = difference(levels, bad, rules)
     return SearchVerdict(kind, 0, bad, confidence, size, interval, seen, levels.total)
 
 
@@ -147,7 +147,7 @@ def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float
         place = max(steps, key=lambda other: abs(math.log(steps[other].size)))
         rest = _about(belief, rules, steps[place], heavier_side(small, cell))
     kind: Kind = "culprit" if step.high == step.low + 1 else "range"
-    _, _, seen = _difference(levels, belief.length, rules)
+    _, _, seen = difference(levels, belief.length, rules)
     return SearchVerdict(
         kind, step.low, step.high, mass, step.size, step.interval, seen, levels.total, (step,), rest,
         _undone(belief, levels, rules, found),
@@ -171,7 +171,7 @@ def _several(belief: Belief, levels: Levels, rules: Rules, answer: tuple[int, ..
             if len(cells) == len(answer):
                 masses[cells[which]] += weight
         steps.append(_about(belief, rules, net[cell], masses))
-    size, interval, seen = _difference(levels, belief.length, rules)
+    size, interval, seen = difference(levels, belief.length, rules)
     kind: Kind = "two-steps" if len(answer) == 2 else "several-steps"
     return SearchVerdict(
         kind, 0, belief.length, belief.several, size, interval, seen, levels.total, tuple(steps),
@@ -236,30 +236,43 @@ def _step(
     """Return the change between the levels of runs of measured positions; runs may be empty."""
     low = _shared(belief, levels, rules, before, near_good=before[0].start == 0)
     high = _shared(belief, levels, rules, after, near_good=False)
+    middle, interval = change_between(levels, rules, low, high)
+    return LevelStep(belief.measured[cell], belief.measured[cell + 1], mass, middle, interval)
+
+
+def change_between(
+    levels: Levels, rules: Rules, low: Array, high: Array
+) -> tuple[float, tuple[float, float]]:
+    """Return the ratio of the level `high` to `low`, both (levels,) distributions: median and interval."""
     values = levels.grid.values
     spacing = levels.grid.spacing
     differences: Array = (np.arange(2.0 * len(values) - 1) - (len(values) - 1)) * spacing
     weights = np.asarray(np.convolve(high, low[::-1]), np.float64)
     middle, low_end, high_end = quantiles(differences, weights, rules.confidence)
-    interval = float(np.exp(low_end)), float(np.exp(high_end))
-    return LevelStep(belief.measured[cell], belief.measured[cell + 1], mass, float(np.exp(middle)), interval)
+    return float(np.exp(middle)), (float(np.exp(low_end)), float(np.exp(high_end)))
 
 
 def _shared(belief: Belief, levels: Levels, rules: Rules, runs: Sequence[range], near_good: bool) -> Array:
-    """Return the distribution, (levels,), of the level that the measured positions `runs` + 1 share.
+    """Return the distribution, (levels,), of the level that the measured positions `runs` + 1 share."""
+    positions = [belief.measured[index + 1] for index in chain(*runs)]
+    return shared_level(levels, rules, positions, near_good)
+
+
+def shared_level(levels: Levels, rules: Rules, positions: Iterable[int], near_good: bool) -> Array:
+    """Return the distribution, (levels,), of the level that measured positions share.
 
     `near_good`: it is the level of good, zero except for its wobble.
     """
     logs = levels.scale_prior[:, None] + np.zeros(len(levels.grid.values))
-    for index in chain(*runs):
-        logs = logs + levels.likelihood(belief.measured[index + 1])
+    for position in positions:
+        logs = logs + levels.likelihood(position)
     if near_good:
         logs = logs + priors(levels.grid, rules).before
     density = total(logs, axis=0)
     return np.asarray(np.exp(density - density.max()))
 
 
-def _difference(levels: Levels, bad: int, rules: Rules) -> tuple[float, tuple[float, float], float]:
+def difference(levels: Levels, bad: int, rules: Rules) -> tuple[float, tuple[float, float], float]:
     """Return the ratio of bad to good, its interval, and the smallest difference that is ruled out."""
     middle, low, high = quantiles(levels.grid.values, levels.distribution(bad), rules.confidence)
     seen = {0: max(abs(np.expm1(low)), abs(np.expm1(high))), -1: -np.expm1(low), 1: np.expm1(high)}

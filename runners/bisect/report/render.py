@@ -35,7 +35,7 @@ def text(state: BisectState) -> str:
     """Render the report for a terminal; a subject or a name is one line, whatever it holds."""
     lines = [_head(state), headline(state), ""]
     for point in state.blamed():
-        lines += [*_about(point), *_indented("\n".join(point.message.splitlines()[1:])), ""]
+        lines += [*_about(state, point), *_indented("\n".join(point.message.splitlines()[1:])), ""]
     lines += [line for hint in _hints(state) for line in (hint, "")]
     for title, table in _tables(state):
         lines += [f"{title}:", *_aligned(table), ""]
@@ -49,7 +49,12 @@ def markdown(state: BisectState) -> Markdown:
     """Render the report as Markdown that is readable as plain text too."""
     lines: list[str] = [md("### {}", headline(state)), "", _head(state), ""]
     for point in state.blamed():
-        lines += [*(md("- {}", line) for line in _about(point)), "", indented(point.message, IN_AN_ITEM), ""]
+        lines += [
+            *(md("- {}", line) for line in _about(state, point)),
+            "",
+            indented(point.message, IN_AN_ITEM),
+            "",
+        ]
     for hint in _hints(state):
         lines += [hint, ""]
     for title, (heads, rows) in _tables(state):
@@ -68,7 +73,7 @@ def result(state: BisectState) -> Markdown:
     """Render verdict and culprit as Markdown for the body of the issue of a change."""
     lines: list[str] = [md("**Bisected** ({}): {}.", state.log.bisect.uid, headline(state)), ""]
     for point in state.blamed():
-        lines += [*(md("- {}", line) for line in _about(point)), ""]
+        lines += [*(md("- {}", line) for line in _about(state, point)), ""]
     for hint in (undone_hint(state), smaller_step_hint(state)):
         lines += [hint, ""] if hint else []
     return joined(lines)
@@ -96,11 +101,13 @@ def _rounds(state: BisectState) -> str:
     return f"{state.rounds} rounds{guided}"
 
 
-def _about(point: BisectPoint) -> Iterator[str]:
+def _about(state: BisectState, point: BisectPoint) -> Iterator[str]:
     name = f"{point.commit} {point.subject}" if point.commit else point.version
     yield name
     if point.author:
         yield f"author {point.author}, {point.date}"
+    if merge := state.log.span.merged_by.get(point.commit):
+        yield f"merged by {merge}"
 
 
 def _tables(state: BisectState) -> Iterator[tuple[str, Table]]:

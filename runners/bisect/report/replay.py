@@ -107,7 +107,7 @@ def _known(search: GuidedSearch, span: CandidateRange) -> str:
         then = f"next: {'count ' if wanted.counted else ''}{wanted.rounds} x {names}"
     else:
         then = f"verdict: {wanted.kind}, {wanted.low} to {wanted.high}, {100 * wanted.confidence:.1f} %"
-    return f"likeliest {place} ({span.points[place].short}) {100 * posterior[place]:.1f} %; {others}; {then}"
+    return f"likeliest {place} ({span.named(place)}) {100 * posterior[place]:.1f} %; {others}; {then}"
 
 
 def _event_line(entry: BisectEvent, span: CandidateRange) -> str:

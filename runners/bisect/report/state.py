@@ -124,9 +124,9 @@ class BisectState:
         if verdict is None:
             return ()
         if verdict.kind in ("two-steps", "several-steps"):
-            return [self.point(step.high) for step in verdict.steps]
+            return [self.point(step.suspects[-1]) for step in verdict.steps]
         if verdict.kind in ("culprit", "range"):
-            return self.log.span.points[verdict.low + 1 : verdict.high + 1]
+            return [self.point(place) for place in verdict.suspects]
         return ()
 
     def pair(self) -> tuple[Version, Version]:
@@ -168,7 +168,7 @@ def export(state: BisectState) -> dict[str, Any]:
         "events": events,
         "observations": observations(log.all_rounds()),
         "counted_observations": observations(log.passes()),
-        "verdict": None if verdict is None else asdict(verdict),
+        "verdict": None if verdict is None else verdict.to_json(),
         "blamed": [asdict(point) for point in state.blamed()],
         "measured": [asdict(position) for position in state.measured()],
         "posterior": [round(share, 6) for share in state.posterior],
@@ -183,12 +183,14 @@ def verdict_of(kept: Mapping[str, Any]) -> SearchVerdict:
         "steps": tuple(map(_step_of, kept["steps"])),
         "rest": None if rest is None else _step_of(rest),
         "undone": tuple(map(_step_of, kept.get("undone", ()))),
+        "among": tuple(kept.get("among", ())),
     }
     return SearchVerdict(**{**kept, **read})
 
 
 def _step_of(kept: Mapping[str, Any]) -> LevelStep:
-    return LevelStep(**{**kept, "interval": tuple(kept["interval"])})
+    read = {"interval": tuple(kept["interval"]), "among": tuple(kept.get("among", ()))}
+    return LevelStep(**{**kept, **read})
 
 
 def _differential(store: Reader, log: Log) -> "Differential | None":

@@ -1,6 +1,6 @@
 """Verdicts in words, with what to do next."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from history.counts import counted
@@ -58,18 +58,15 @@ def reproduce(state: BisectState) -> Iterator[str]:
 
 
 def merge_hint(state: BisectState) -> str:
-    """Return how to search the commits of a culprit that is a merge; empty for other culprits."""
-    blamed = state.blamed()
-    if len(blamed) != 1:
+    """Return what it means that a merge is the culprit; empty for other culprits."""
+    verdict, parents = state.verdict, state.log.span.parents
+    if verdict is None or verdict.kind != "culprit" or not parents:
         return ""
-    came = f"came with the merge {blamed[0].short}"
-    side = [commit for commit in state.log.span.collapsed if commit["reason"] == came]
-    if not side:
+    merged = parents[verdict.suspects[0] - 1]
+    if len(merged) < 2:
         return ""
-    last = side[-1]["commit"]
-    part = f"$(git merge-base {quoted([blamed[0].commit])}^1 {quoted([last])})"
-    merged = counted(len(side), "commit")
-    return f"It is a merge of {merged}; to search them: --good {part} --bad {quoted([last])}"
+    names = ", ".join(state.log.span.named(place) for place in merged)
+    return f"It is a merge of {names}: none of them has the change, which comes from merging them"
 
 
 def smaller_step_hint(state: BisectState) -> str:
@@ -95,19 +92,34 @@ def undone_hint(state: BisectState) -> str:
 
 
 def _where(state: BisectState, step: LevelStep) -> str:
-    """Return the commit of a step, or the commits between which it lies."""
-    if step.high == step.low + 1:
-        return f"at {state.point(step.high).short}"
+    """Return the commit of a step, or the commits between or among which it lies."""
+    span = state.log.span
+    if len(step.suspects) == 1:
+        return f"at {span.named(step.suspects[0])}"
+    if step.among:
+        return f"at one of {_of_branches(state, step.among)}"
     return f"between {state.point(step.low).short} and {state.point(step.high).short}"
 
 
 def _culprit(state: BisectState, verdict: SearchVerdict) -> str:
-    point = state.point(verdict.high)
-    name = f"{point.short} ({point.subject})" if point.subject else point.short
+    place = verdict.suspects[0]
+    point, name = state.point(place), state.log.span.named(place)
+    name = f"{name} ({point.subject})" if point.subject else name
     return f"{name} changes {_what(state)} by {changed(verdict.size, verdict.interval)}"
 
 
+def _of_branches(state: BisectState, places: Sequence[int]) -> str:
+    """Return how many commits these are, with the first and the last one; they may be of several branches."""
+    first, last = state.log.span.named(places[0]), state.log.span.named(places[-1])
+    return f"{counted(len(places), 'commit')}, the first {first}, the last {last}"
+
+
 def _range(state: BisectState, verdict: SearchVerdict) -> str:
+    if verdict.among:
+        return (
+            f"one of {_of_branches(state, verdict.among)}, changes {_what(state)} by "
+            f"{changed(verdict.size, verdict.interval)}; those between cannot be measured"
+        )
     low, high = state.point(verdict.low + 1), state.point(verdict.high)
     many = verdict.high - verdict.low
     return (
@@ -146,6 +158,11 @@ def _varying(state: BisectState, verdict: SearchVerdict) -> str:
 
 
 def _undecided(state: BisectState, verdict: SearchVerdict) -> str:
+    if verdict.among:
+        return (
+            f"undecided after {state.rounds} rounds: most likely one of {_of_branches(state, verdict.among)} "
+            f"({100 * verdict.confidence:.0f} %)"
+        )
     low, high = state.point(verdict.low), state.point(verdict.high)
     return (
         f"undecided after {state.rounds} rounds: most likely between {low.short} and {high.short} "

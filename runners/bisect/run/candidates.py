@@ -83,6 +83,8 @@ def _range_of(commits: CommitRange, version_of: Callable[[str], Version]) -> Can
         tuple(_point(version_of(point.commit), point) for point in points),
         tuple(collapsed),
         _collapsed_bad(commits),
+        commits.parents,
+        commits.merged_by,
     )
 
 

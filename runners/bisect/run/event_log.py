@@ -8,6 +8,7 @@ from typing import Any
 from history.store.bisects import Bisect, BisectEvent, EventKind
 from history.store.reader import Reader
 from history.store.records import Run, RunStatus
+from runners.bisect.domain.ancestry import ancestry_of
 from runners.bisect.domain.question import CandidateRange, Question, counted_rules_of, rules_of
 from runners.bisect.domain.rules import Observation
 from runners.bisect.inference.guided_search import GuidedSearch
@@ -171,8 +172,11 @@ def rounds_of_observations(
 def new_search(bisect: Bisect) -> GuidedSearch:
     """Return the search of a bisect before its first entry."""
     kept = bisect.question
-    length = CandidateRange.of_json(bisect.span).length
-    return GuidedSearch(length, rules_of(kept), kept["build_cost_rounds"], counted_rules_of(kept))
+    span = CandidateRange.of_json(bisect.span)
+    ancestry = ancestry_of(span.parents)
+    return GuidedSearch(
+        span.length, rules_of(kept), kept["build_cost_rounds"], counted_rules_of(kept), ancestry
+    )
 
 
 def apply_entry(search: GuidedSearch, entry: Entry) -> None:

@@ -1,7 +1,6 @@
 """Writing the log of a bisect: every event goes into the history first, and to the search after that."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -106,7 +105,7 @@ class EventRecorder:
         kept, counted = observations(log.all_rounds()), observations(log.passes())
         self._session = ""
         detail = {
-            "verdict": asdict(verdict),
+            "verdict": verdict.to_json(),
             "observations": kept,
             **({"counted_observations": counted} if counted else {}),
             "alternatives": self.search.alternatives,
@@ -115,7 +114,7 @@ class EventRecorder:
 
     def worth_compiling(self, count: int) -> list[int]:
         """Return at most `count` positions that are likely to be measured, neither compiled nor excluded."""
-        if any(True for _ in self.log.all_rounds()):
+        if self.span.parents or any(True for _ in self.log.all_rounds()):
             return list(self.search.likely_next(count))
         unusable = {
             place
@@ -136,8 +135,9 @@ class EventRecorder:
             )
         posterior = self.search.posterior
         likeliest = int(posterior[1:].argmax()) + 1
-        point = self.span.points[likeliest]
-        return f"{levels} times good; likeliest {point.short}, {100 * posterior[likeliest]:.0f} %"
+        return (
+            f"{levels} times good; likeliest {self.span.named(likeliest)}, {100 * posterior[likeliest]:.0f} %"
+        )
 
     def _refuse_metric(self, recorded: set[str]) -> None:
         metric = self.question.metric

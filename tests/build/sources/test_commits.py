@@ -64,14 +64,42 @@ def test_a_commit_of_both_kinds_of_paths_matters(work: PlainRepository, home: Ho
     assert between(work, home, good) == ([both], [])
 
 
-def test_a_merge_stands_for_what_it_brings(work: PlainRepository, home: Home) -> None:
+def test_a_merge_without_changes_of_its_own_stands_for_its_branch(work: PlainRepository, home: Home) -> None:
     good = work.commit("src/a.c")
     work.git("checkout", "--quiet", "-b", "side")
-    side = work.commit("src/side.c")
+    side, tip = work.commit("src/side.c"), work.commit("src/tip.c")
     work.git("checkout", "--quiet", "main")
     work.git("merge", "--quiet", "--no-ff", "-m", "merge it", "side")
     merge = work.git("rev-parse", "HEAD")
-    assert between(work, home, good) == ([merge], [(side, f"came with the merge {merge[:12]}")])
+    reason = f"a merge that changes nothing but what {tip[:12]} has"
+    assert between(work, home, good) == ([side, tip], [(merge, reason)])
+    found = commit_range(mirror(work, home), Engine.POSTGRES, good, "main")
+    assert (found.parents, found.merged_by) == ((), {side: merge, tip: merge})
+    assert (found.bad.commit, found.candidates[-1].commit) == (merge, tip)
+
+
+def test_the_commits_of_a_merged_branch_are_candidates_with_their_parents(
+    work: PlainRepository, home: Home
+) -> None:
+    good = work.commit("src/a.c")
+    work.git("checkout", "--quiet", "-b", "side")
+    side = [work.commit("src/side.c"), work.commit("doc/side"), work.commit("src/side.c")]
+    work.git("checkout", "--quiet", "main")
+    main = [work.commit("src/b.c")]
+    work.git("merge", "--quiet", "--no-ff", "-m", "merge it", "side")
+    merge = work.git("rev-parse", "HEAD")
+    main.append(work.commit("src/b.c"))
+    found = commit_range(mirror(work, home), Engine.POSTGRES, good, "main")
+    places = {one.commit: place for place, one in enumerate(found.candidates, 1)} | {good: 0}
+    assert [left_out.commit for left_out in found.collapsed] == [side[1]]
+    assert {one.commit: parents for one, parents in zip(found.candidates, found.parents, strict=True)} == {
+        side[0]: (0,),
+        side[2]: (places[side[0]],),
+        main[0]: (0,),
+        merge: (places[main[0]], places[side[2]]),
+        main[1]: (places[merge],),
+    }
+    assert found.merged_by == {side[0]: merge, side[2]: merge}
 
 
 def test_a_merge_of_documentation_cannot_matter(work: PlainRepository, home: Home) -> None:
@@ -84,19 +112,22 @@ def test_a_merge_of_documentation_cannot_matter(work: PlainRepository, home: Hom
     merge = work.git("rev-parse", "HEAD")
     candidates, collapsed = between(work, home, good)
     assert candidates == [code]
-    assert collapsed[0] == (merge, "a merge that touches only doc/side")
+    assert collapsed[-1] == (merge, "a merge that touches only doc/side")
 
 
 def test_a_merge_that_keeps_nothing_cannot_matter(work: PlainRepository, home: Home) -> None:
     good = work.commit("src/a.c")
     work.git("checkout", "--quiet", "-b", "side")
-    work.commit("src/side.c")
+    side = work.commit("src/side.c")
     work.git("checkout", "--quiet", "main")
     code = work.commit("src/b.c")
     work.git("merge", "--quiet", "-s", "ours", "-m", "keep ours", "side")
     candidates, collapsed = between(work, home, good)
     assert candidates == [code]
-    assert collapsed[0] == (work.git("rev-parse", "HEAD"), "a merge that changes nothing")
+    assert set(collapsed) == {
+        (side, "came with a merge that keeps nothing of it"),
+        (work.git("rev-parse", "HEAD"), "a merge that changes nothing"),
+    }
 
 
 def test_an_empty_commit_cannot_matter(work: PlainRepository, home: Home) -> None:
@@ -159,15 +190,17 @@ def test_nothing_in_common(work: PlainRepository, home: Home) -> None:
 
 
 def test_good_on_a_merged_branch(work: PlainRepository, home: Home) -> None:
-    base = work.commit("src/a.c")
+    work.commit("src/a.c")
     work.git("checkout", "--quiet", "-b", "side")
     side = work.commit("src/side.c")
     work.git("checkout", "--quiet", "main")
-    work.commit("src/b.c")
+    code = work.commit("src/b.c")
     work.git("merge", "--quiet", "--no-ff", "-m", "merge it", "side")
-    with pytest.raises(RangeError, match="was merged into bad's branch") as caught:
-        between(work, home, side)
-    assert caught.value.hint.endswith(f"--good {base[:12]}")
+    merge = work.git("rev-parse", "HEAD")
+    found = commit_range(mirror(work, home), Engine.POSTGRES, side, "main")
+    assert [one.commit for one in found.candidates] == [code, merge]
+    # The merge differs from good by what the other line brought.
+    assert found.parents == ()
 
 
 def test_the_same_commit(work: PlainRepository, home: Home) -> None:

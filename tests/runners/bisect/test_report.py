@@ -198,13 +198,28 @@ def test_profiles_are_part_of_the_report(log: Log) -> None:
     assert "weigh_successor" in text(state)
 
 
-def test_a_merge_tells_how_to_search_its_side(log: Log) -> None:
-    state = BisectState(log)
-    culprit = state.blamed()[0]
-    side = {"commit": "f" * 40, "subject": "of the side", "reason": f"came with the merge {culprit.short}"}
-    merged = replace(log, bisect=replace(log.bisect, span={**log.bisect.span, "collapsed": [side]}))
-    assert merge_hint(state) == ""
-    assert f"--bad {'f' * 40}" in merge_hint(BisectState(merged))
+def test_a_culprit_says_which_merge_brought_it(log: Log) -> None:
+    assert merge_hint(BisectState(log)) == ""
+    verdict = BisectState(log).verdict
+    assert verdict is not None
+    place, length = verdict.suspects[0], log.span.length
+    points = log.span.points
+    # One branch has all commits before the culprit, and another one the rest; bad merges both.
+    parents = [[position - 1] for position in range(1, length)] + [[place, length - 1]]
+    parents[place] = [0]
+    brought = {point.commit: points[-1].commit for point in points[1 : place + 1]}
+    span = {**log.bisect.span, "parents": parents, "merged_by": brought}
+    merge = points[-1].commit
+    state = BisectState(replace(log, bisect=replace(log.bisect, span=span)))
+    assert f"{points[place].short} (merged by {merge[:12]}) (" in headline(state)
+    assert f"- merged by {merge}" in markdown(state)
+    assert f"- merged by {merge}" in result(state)
+    merging = replace(verdict, kind="culprit", low=place, high=length, among=(length,))
+    state.__dict__["verdict"] = merging
+    names = f"{points[place].short} (merged by {merge[:12]}), {points[length - 1].short}"
+    assert merge_hint(state).startswith(f"It is a merge of {names}: none of them has the change")
+    state.__dict__["verdict"] = replace(merging, kind="undecided", among=(1, 2, length))
+    assert "most likely one of 3 commits, the first " in headline(state)
 
 
 def test_a_release_has_no_commit() -> None:

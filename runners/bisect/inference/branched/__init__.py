@@ -1,0 +1,1 @@
+"""The search among commits of merged branches: by ancestors in place of the order of a line."""
