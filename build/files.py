@@ -25,15 +25,19 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file so that a reader, even after a power failure, sees either the old or the new text."""
+def write_atomically(path: Path, text: str, *, flush: bool = True) -> None:
+    """Replace a file so that a reader, even after a power failure, sees either the old or the new text.
+
+    Without `flush` nothing is waited for, and a power failure may leave an empty file.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w") as file:
             file.write(text)
             file.flush()
             os.fchmod(handle, 0o644)  # by its descriptor: others may have put a link under its name
-            os.fsync(handle)
+            if flush:
+                os.fsync(handle)
         os.rename(name, path)  # noqa: PTH104 # the system call's own name: one rename
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -312,7 +312,7 @@ def _status(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--plan", metavar="FILE", help="the plan (default: that of the last night)")
     command.add_argument("--box", help="a box of the plan (default: that of the last night, or by host name)")
-    command.add_argument("--format", choices=["terminal", "json"], default="terminal")
+    command.add_argument("--format", choices=["terminal", "json", "prometheus"], default="terminal")
 
 
 def _runner(command: argparse.ArgumentParser) -> None:

@@ -22,10 +22,12 @@ from history.spool.opening import open_recorded, open_to_judge
 from history.store.writer import Store
 from runners.console import add_to_job_summary, progress
 from runners.measuring.machine_lock import BusyError
+from runners.monitoring.prometheus import MetricsFile
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.heartbeat import (
     Heart,
     night_elsewhere,
+    read,
     record_failure,
     record_late_report,
     record_report,
@@ -104,9 +106,12 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
 
     def begin() -> Heart:
         file = str(Path(arguments.plan).absolute())
-        return Heart(home.heartbeat, box, shown, is_backfill=past is not None, plan=file)
+        is_backfill = past is not None
+        return Heart(
+            home.heartbeat, box, shown, is_backfill=is_backfill, plan=file, on_activity=metrics.renew
+        )
 
-    history = history_of(str(plan_history(plan, home)), home)
+    history, metrics = history_of(str(plan_history(plan, home)), home), MetricsFile(plan, box, home)
     try:
         still_wanted()
     except PauseError as error:
@@ -123,13 +128,14 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
                 open_recorded(history, home, shown.note, backups=home.backups) as store,
             ):
                 heart = heart or begin()
-                night = _measure(plan, box, home, store, heart, past, waited)
+                night = _measure(plan, box, home, store, heart, past, waited, metrics)
                 heart.end(night.outcome)
                 found = None if arguments.measure else _report(plan, home, store)
                 (found or night).problems.extend(
                     tell_of_night(plan, home, store, None if past else night, found)
                 )
                 compared = list(comparisons(night, store))
+                metrics.write(store)
         except BusyError as error:
             _record_skipped(history, box, TaskOutcome.BUSY, error.what)
             night = NightResult(box, problems=[f"nothing was measured: {error.what}"])
@@ -139,6 +145,7 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
             if heart is not None:
                 heart.end_early("interrupted" if isinstance(error, KeyboardInterrupt) else error.what)
             raise
+    night.problems += filter(None, [metrics.problem])
     _publish(summary(night, found, compared, datetime.now(UTC)), home)
     return _code(night, found)
 
@@ -163,6 +170,11 @@ def _report_alone(plan: Plan, home: Home) -> int:
     ):
         found = _report(plan, home, store)
         found.problems += tell_of_night(plan, home, store, None, found)
+        beat = read(home.heartbeat)
+        if beat is not None and beat.box in plan.boxes:  # else this is no box of the plan
+            metrics = MetricsFile(plan, beat.box, home)
+            metrics.write(store)
+            found.problems += filter(None, [metrics.problem])
     _publish(summary(None, found, [], datetime.now(UTC)), home)
     return _code(None, found)
 
@@ -181,12 +193,19 @@ def matrix(plan: Plan, box: str | None) -> str:
 
 
 def _measure(
-    plan: Plan, box: str, home: Home, store: Store, heart: Heart, past: Backfill | None, waited: float
+    plan: Plan,
+    box: str,
+    home: Home,
+    store: Store,
+    heart: Heart,
+    past: Backfill | None,
+    waited: float,
+    metrics: MetricsFile,
 ) -> NightResult:
     """Measure a night, or only past commits."""
     hostname = platform.node()
     if past is None:
-        return measure(plan, box, hostname, home, store, heart, waited_seconds=waited)
+        return measure(plan, box, hostname, home, store, heart, waited_seconds=waited, metrics=metrics)
     return measure_past(plan, box, hostname, home, store, heart, past, waited_seconds=waited)
 
 

@@ -66,6 +66,9 @@ class TaskHealth:
     """Whether results of a version or branch arrive, in a suite and profile of a box."""
 
     task: Task
+    configuration: str
+    """How the history names its profile with what the task changes of it."""
+
     tracked: str
     """`postgres@master` for a branch, `postgres@18.6` for a release, as the plan names it."""
 
@@ -102,6 +105,9 @@ class BoxHealth:
     """Whether results of a box arrive."""
 
     box: str
+    hostname: str | None
+    """The host name under which the history has it; None while that is unknown."""
+
     last_sign: datetime | None
     """The last sign of its nights that the history has, or that the caller knew; None before the first."""
 
@@ -148,7 +154,7 @@ def box_healths(
         silent = last is None or now - last > timedelta(hours=MISSED_HOURS)
         pool = plan.boxes[box].pool
         tasks = _tasks(plan, box, connection, hostname, task_states, now, placed.get(pool) if pool else None)
-        found.append(BoxHealth(box, last, silent, tuple(tasks)))
+        found.append(BoxHealth(box, hostname, last, silent, tuple(tasks)))
     return found
 
 
@@ -211,7 +217,7 @@ def _tasks(
                     continue
                 state = states.get(TrackedTask(box, suite, configuration, name))
                 newest = _newest(connection, environment, name, hostname is not None)
-                yield TaskHealth(task, name, newest, state, *_judged(state, newest, now))
+                yield TaskHealth(task, configuration, name, newest, state, *_judged(state, newest, now))
 
 
 def _branch(plan: Plan, engine: Engine, tracked: str) -> str:

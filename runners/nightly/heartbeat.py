@@ -227,10 +227,12 @@ class Heart:
         *,
         is_backfill: bool = False,
         plan: str = "",
+        on_activity: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_activity` is called whenever another activity was written."""
         process, self._now = this_process(), clock
         began = self._now().isoformat()
-        self._path, self._shown = path, shown
+        self._path, self._shown, self._on_activity = path, shown, on_activity
         self._last = 0.0
         before = read(path)
         notes = before.notes if before is not None and before.box == box else ()
@@ -284,6 +286,8 @@ class Heart:
         self._beat = Beat(**values)
         if whats or time.monotonic() - self._last >= BEAT_SECONDS:
             self._write()
+        if whats:
+            self._on_activity()
 
     def _write(self) -> None:
         if _write(self._path, self._beat):

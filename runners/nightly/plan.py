@@ -21,6 +21,7 @@ from runners.alerting.tracker import muting_label
 from runners.alerting.tracker_registry import TRACKERS, WITH_SUBGROUPS, WITHOUT_ADDRESS
 from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
+from runners.nightly.keys.metrics import MetricsPlan
 from runners.nightly.keys.mutes import MutePlan, problems_of, rules_of
 from runners.nightly.keys.owners import OwnerPlan
 from runners.nightly.keys.retention import Retention
@@ -223,6 +224,7 @@ class Plan(PlanPart):
 
     mutes: tuple[MutePlan, ...] = ()
     """The changes that open no issue for a while."""
+    metrics: MetricsPlan = MetricsPlan()
 
     @model_validator(mode="after")
     def _consistent(self) -> "Plan":

@@ -21,6 +21,7 @@ from runners.alerting.tracker import TrackerError
 from runners.alerting.tracker_registry import open_tracker
 from runners.fitness.agent_release import agent_releases
 from runners.fitness.kernel import Kernel
+from runners.monitoring.prometheus import MetricsFile
 from runners.nightly.health import box_healths, full_disk
 from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status, status
 from runners.nightly.plan import Plan, plan_history
@@ -78,14 +79,18 @@ def watch_box(plan: Plan, box: str, home: Home, installed: datetime | None, now:
         box, home, found, judged(found, max(expected, default=None), now), pause, full_disk(home.path)
     )
     history = history_of(str(plan_history(plan, home)), home)
-    problems = list[str]()
+    problems, metrics = list[str](), MetricsFile(plan, box, home)
     try:
         with open_store(history) as store:
             is_well = _by_history(plan, this, store, now, problems, sees_others=is_server(history))
             deliver(plan, home, store, problems)
             problems += tell_of_watch(plan, store)
+            metrics.write(store)
     except HistoryError as error:
+        metrics.write(None)
+        _complain(filter(None, [metrics.problem]))
         return _without_history(plan, this, error, now)
+    problems += filter(None, [metrics.problem])
     _settle(plan, this, problems)
     is_well = _by_github(plan, this, problems, now) and is_well
     _complain(problems)

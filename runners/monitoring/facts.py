@@ -1,0 +1,111 @@
+"""Everything that is known of the service on a box, from which all of its views are made."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from build.cache.pruning import GIGABYTE
+from build.home import Home
+from history.errors import HistoryError
+from history.open import existing_history, open_reader
+from history.store.schema_status import newest
+from runners.monitoring.history_facts import HistoryFacts, read_history
+from runners.monitoring.local_facts import CurrentFacts, StoredFacts, read_current, read_stored
+from runners.nightly.health import full_disk
+from runners.nightly.heartbeat import State
+from runners.nightly.plan import Plan, plan_history
+from runners.nightly.status_text import heard_of
+from runners.own_version import own_version
+
+
+@dataclass(frozen=True)
+class PlannedLimits:
+    """What a plan allows a box; None without a plan."""
+
+    budget_seconds: float
+    builds_bytes: float
+    logs_days: int
+    backups: int
+
+
+@dataclass(frozen=True)
+class ServiceFacts:
+    """What is known of the service on a box. Views add nothing to it."""
+
+    box: str
+    """The name of the box in the plan; empty while it is unknown."""
+
+    version: str
+    """The commit of this Tidemark, or `unknown`."""
+
+    schema: int
+    """The schema of histories that this Tidemark writes."""
+
+    limits: PlannedLimits | None
+    current: CurrentFacts
+    stored: StoredFacts
+    history: HistoryFacts | None
+    problems: tuple[str, ...]
+    """What needs somebody, beside the state and overdue results, a sentence each."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nobody has to act. Before the first night that is so while the box is paused alone."""
+        state = self.current.found.state
+        is_waiting = state is State.NEVER and self.current.current_pause is not None
+        is_running = state in (State.RUNNING, State.ENDED) or is_waiting
+        return is_running and not self.problems and (self.history is None or self.history.health.is_well)
+
+
+def box_facts(plan: Plan, box: str, home: Home, now: datetime, connection: Connection | None) -> ServiceFacts:
+    """Return what is known of a box; without a connection to its history what only that knows is left out."""
+    current = read_current(home, now)
+    heard = heard_of(current.found, current.pause)
+    history = None if connection is None else read_history(plan, box, connection, now, heard)
+    return _facts(home, box, _limits(plan, box), current, history, "")
+
+
+def facts_with_history(plan: Plan | None, box: str, home: Home, now: datetime) -> ServiceFacts:
+    """Return what is known of a box, for which its history is opened, and never written to.
+
+    Without a plan nothing is expected of the box. That the history cannot be read is a problem, unless its
+    first night is still running.
+    """
+    current = read_current(home, now)
+    if plan is None:
+        return _facts(home, box, None, current, None, "")
+    history, problem = None, ""
+    try:
+        target = existing_history(str(plan_history(plan, home)))
+        with open_reader(target) as reader, reader.database.reading() as connection:
+            history = read_history(plan, box, connection, now, heard_of(current.found, current.pause))
+    except HistoryError as error:
+        is_first = current.found.state is State.RUNNING
+        problem = "" if is_first else f"whether results arrive is unknown: {error}"
+    return _facts(home, box, _limits(plan, box), current, history, problem)
+
+
+def renewed(facts: ServiceFacts, home: Home, now: datetime) -> ServiceFacts:
+    """Return facts in which what takes milliseconds was read again."""
+    return replace(facts, current=read_current(home, now))
+
+
+def _facts(
+    home: Home,
+    box: str,
+    limits: PlannedLimits | None,
+    current: CurrentFacts,
+    history: HistoryFacts | None,
+    problem: str,
+) -> ServiceFacts:
+    stored = read_stored(home)
+    problems = tuple(filter(None, (problem, full_disk(home.path), stored.problem)))
+    return ServiceFacts(box, own_version(), newest(), limits, current, stored, history, problems)
+
+
+def _limits(plan: Plan, box: str) -> PlannedLimits:
+    kept = plan.retention
+    return PlannedLimits(
+        plan.boxes[box].budget_minutes * 60, kept.builds_gb * GIGABYTE, kept.logs_days, plan.backups
+    )
