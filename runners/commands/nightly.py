@@ -205,7 +205,9 @@ def _measure(
     """Measure a night, or only past commits."""
     hostname = platform.node()
     if past is None:
-        return measure(plan, box, hostname, home, store, heart, waited_seconds=waited, metrics=metrics)
+        return measure(
+            plan, box, hostname, home, store, heart, waited_seconds=waited, after_step=metrics.write
+        )
     return measure_past(plan, box, hostname, home, store, heart, past, waited_seconds=waited)
 
 

@@ -44,7 +44,8 @@ def _besides(facts: ServiceFacts) -> Iterator[str]:
 
 def _of_history(found: HistoryFacts) -> Iterator[str]:
     share = found.disturbed_share
-    disturbed = "" if share is None else f", {100 * share:.1f} % of them measured again because they were disturbed"
+    again = "of them measured again because they were disturbed"
+    disturbed = "" if share is None else f", {100 * share:.1f} % {again}"
     failed = f", {counted(found.failed_runs, 'failed run')}" if found.failed_runs else ""
     measured = found.rounds + found.disturbed
     yield f"last {RECENT_DAYS} days: {counted(measured, 'round')}{disturbed}{failed}"

@@ -24,7 +24,6 @@ from history.store.writer import Store
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome, run_session
-from runners.monitoring.prometheus import MetricsFile
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.confirm import examine, find_suspicions
 from runners.nightly.night_result import NightResult, concluded
@@ -46,15 +45,15 @@ def measure(
     progress: Progress,
     clock: Callable[[], float] = time.monotonic,
     waited_seconds: float = 0.0,
-    metrics: MetricsFile | None = None,
+    after_step: Callable[[Store], None] = lambda store: None,
 ) -> NightResult:
     """Carry out what is missing for a box. Raises BusyError when something else measures on the machine.
 
     Interrupted sessions are resumed. What looks changed after a session is measured again at once, the old
     commit against the new one, unless the plan says otherwise. A failure is a problem of the result and does
     not stop the rest; an interrupt does, after everything that was finished is in the history. The budget
-    includes `waited_seconds`, for which the night waited for the machine. `metrics` are written after the
-    sessions of each place.
+    includes `waited_seconds`, for which the night waited for the machine. `after_step` is
+    called when what is new is known, and after the sessions of each place.
     """
     night = NightResult(box)
     with measuring_alone(home):
@@ -64,12 +63,12 @@ def measure(
         left = _Budget(night, home, clock, plan.boxes[box].budget_minutes * 60 - waited_seconds).seconds_left
         measuring = _Measuring(night, plan, home, store, progress, left)
         measuring.begin(work.targets)
-        _write(metrics, store)
+        after_step(store)
         try:
             for spot in examined_spots(plan, night.pool, work.spots):
                 if measuring.carry_out(spot):
                     measuring.examine(spot)
-                _write(metrics, store)
+                after_step(store)
         except Exception as error:
             measuring.give_up(error)
             raise
@@ -86,11 +85,6 @@ def measure(
     store.deliver()
     night.problems += store.problems
     return night
-
-
-def _write(metrics: MetricsFile | None, store: Store) -> None:
-    if metrics is not None:
-        metrics.write(store)
 
 
 def _prune(night: NightResult, plan: Plan, home: Home, store: Store) -> None:
