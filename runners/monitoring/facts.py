@@ -10,6 +10,8 @@ from build.home import Home
 from history.errors import HistoryError
 from history.open import existing_history, open_reader
 from history.store.schema_status import newest
+from runners.fitness.agent_release import agent_releases
+from runners.fitness.kernel import Kernel
 from runners.monitoring.history_facts import HistoryFacts, read_history
 from runners.monitoring.local_facts import CurrentFacts, StoredFacts, read_current, read_stored
 from runners.nightly.health import full_disk
@@ -46,6 +48,9 @@ class ServiceFacts:
     current: CurrentFacts
     stored: StoredFacts
     history: HistoryFacts | None
+    runners: tuple[str, ...]
+    """What is to be said of GitHub's runners that get no jobs soon, or none any more, because they are old."""
+
     problems: tuple[str, ...]
     """What needs somebody, beside the state and overdue results, a sentence each."""
 
@@ -101,7 +106,10 @@ def _facts(
 ) -> ServiceFacts:
     stored = read_stored(home)
     problems = tuple(filter(None, (problem, full_disk(home.path), stored.problem)))
-    return ServiceFacts(box, own_version(), newest(), limits, current, stored, history, problems)
+    # Nights begin by the timer all the same: nobody is called for it, and the watch knows the day.
+    agents = agent_releases(Kernel())
+    runners = tuple(agent.line(current.at) for agent in agents if agent.is_old(current.at))
+    return ServiceFacts(box, own_version(), newest(), limits, current, stored, history, runners, problems)
 
 
 def _limits(plan: Plan, box: str) -> PlannedLimits:

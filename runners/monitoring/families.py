@@ -138,6 +138,11 @@ FAMILIES = (
         _single(lambda facts: len(facts.problems)),
     ),
     Family(
+        "tidemark_old_runners",
+        "GitHub runners on the machine that get no jobs, or soon none, because their release is old.",
+        _single(lambda facts: len(facts.runners)),
+    ),
+    Family(
         "tidemark_state",
         "1 for the state of the nightly service, 0 for all others.",
         _of_mapping(lambda facts: {str(state): float(state is facts.current.found.state) for state in State}),

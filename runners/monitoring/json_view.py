@@ -22,6 +22,7 @@ def facts_json(facts: ServiceFacts) -> dict[str, Any]:
         "paused": pause.as_json() if pause else None,
         "waiting": [str(waiting) for waiting in stored.waiting],
         "problems": list(facts.problems),
+        "runners": list(facts.runners),
         "tidemark": {"version": facts.version, "schema": facts.schema},
         "night": {"seconds": current.night_seconds, "budget_seconds": limits and limits.budget_seconds},
         "disk": {

@@ -16,7 +16,7 @@ def facts_lines(facts: ServiceFacts) -> list[str]:
     tasks = task_lines(facts.history.health, current.at) if facts.history else []
     waits = [str(waiting) for waiting in facts.stored.waiting]
     first = status_text(current.found, current.at, current.current_pause)
-    return [first, *facts.problems, *waits, *tasks, *_besides(facts)]
+    return [first, *facts.problems, *facts.runners, *waits, *tasks, *_besides(facts)]
 
 
 def _besides(facts: ServiceFacts) -> Iterator[str]:

@@ -35,6 +35,7 @@ def facts() -> ServiceFacts:
             problem="",
         ),
         history=_history(),
+        runners=("the runner in /opt/runner is old",),
         problems=("the disk is full",),
     )
 
