@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from build.version import Engine, Version, release_numbers
+from build.version import Engine, Version, is_prerelease, is_release, release_numbers
 
 Entry = TypeVar("Entry")
 
@@ -39,8 +39,9 @@ class EngineRegistry(dict[Engine, Entry]):
 class Upstream:
     """Where an engine's source is published.
 
-    Templates may contain `{release}` (18.6), `{series}` (its first two numbers) and `{major}` (the first). A
-    tarball has the same bytes at every address: `build/sources/versions.toml` pins its digest.
+    Templates may contain `{release}` (18.6, 19beta1), `{series}` (its first two numbers), `{major}` (the
+    first) and `{debian}` (the release as Debian writes it: `19~beta1`, which comes before `19.0`). A tarball
+    has the same bytes at every address: `build/sources/versions.toml` pins its digest.
     """
 
     tarball: str
@@ -66,7 +67,11 @@ class Upstream:
 
 def _expand(template: str, release: str) -> str:
     parts = release.split(".")
-    return template.format(release=release, series=".".join(parts[:2]), major=parts[0])
+    major, debian = parts[0], release
+    if is_prerelease(release):
+        major = str(release_numbers(release)[0])
+        debian = f"{major}~{release.removeprefix(major)}"
+    return template.format(release=release, series=".".join(parts[:2]), major=major, debian=debian)
 
 
 @dataclass(frozen=True)
@@ -131,8 +136,14 @@ class EngineDescription:
     """Whether a commit cannot be compiled without its submodules, which are not taken from git."""
 
     def release_tag(self, release: str) -> str:
-        """Return upstream's tag for `release`: `REL_18_6`, `mysql-9.7.2`."""
-        return self.tag_prefix + release.replace(".", self.tag_separator)
+        """Return upstream's tag for `release`: `REL_18_6`, `REL_19_BETA1`, `mysql-9.7.2`."""
+        return self.prerelease_tag(release) or self.tag_prefix + release.replace(".", self.tag_separator)
+
+    def release_of_tag(self, tag: str) -> str | None:
+        """Return the release that a tag is of, `18.6` for `REL_18_6`; None for any other tag."""
+        numbers = tag.removeprefix(self.tag_prefix).replace(self.tag_separator, ".").lower()
+        release = re.sub(r"\.(beta|rc)", r"\1", numbers)
+        return release if is_release(release) and self.release_tag(release) == tag else None
 
     def prerelease_tag(self, name: str) -> str | None:
         """Return the tag of a prerelease by its short name: `REL_18_BETA2` for `18beta2`; None for others."""
@@ -162,8 +173,8 @@ ENGINES = EngineRegistry(
                 git="https://git.postgresql.org/git/postgresql.git",
                 branch="master",
                 pools=(
-                    "pool/main/p/postgresql-{major}/postgresql-{major}_{release}.orig.tar.bz2",
-                    "pool/updates/main/p/postgresql-{major}/postgresql-{major}_{release}.orig.tar.bz2",
+                    "pool/main/p/postgresql-{major}/postgresql-{major}_{debian}.orig.tar.bz2",
+                    "pool/updates/main/p/postgresql-{major}/postgresql-{major}_{debian}.orig.tar.bz2",
                 ),
             ),
             compare_page="https://github.com/postgres/postgres/compare/",
@@ -190,7 +201,7 @@ ENGINES = EngineRegistry(
                 tarball="https://cdn.mysql.com/Downloads/MySQL-{series}/mysql-{release}.tar.gz",
                 git="https://github.com/mysql/mysql-server.git",
                 branch="trunk",
-                pools=("pool/main/m/mysql-{series}/mysql-{series}_{release}.orig.tar.gz",),
+                pools=("pool/main/m/mysql-{series}/mysql-{series}_{debian}.orig.tar.gz",),
             ),
             compare_page="https://github.com/mysql/mysql-server/compare/",
             commit_page="https://github.com/mysql/mysql-server/commit/",
@@ -213,8 +224,8 @@ ENGINES = EngineRegistry(
                 git="https://github.com/MariaDB/server.git",
                 branch="main",
                 pools=(
-                    "pool/main/m/mariadb/mariadb_{release}.orig.tar.gz",
-                    "pool/updates/main/m/mariadb/mariadb_{release}.orig.tar.gz",
+                    "pool/main/m/mariadb/mariadb_{debian}.orig.tar.gz",
+                    "pool/updates/main/m/mariadb/mariadb_{debian}.orig.tar.gz",
                 ),
             ),
             compare_page="https://github.com/MariaDB/server/compare/",

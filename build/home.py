@@ -31,6 +31,11 @@ class Home:
         return self.path / "sources"
 
     @property
+    def published(self) -> Path:
+        """The releases that nights have found to be published, by engine, as JSON."""
+        return self.path / "releases.json"
+
+    @property
     def builds(self) -> Path:
         """Finished install prefixes, one folder per build key."""
         return self.path / "builds"

@@ -27,6 +27,13 @@ _DIGITS = 9
 """The most digits of a number of a release."""
 
 _RELEASE = re.compile(rf"[0-9]{{1,{_DIGITS}}}(\.[0-9]{{1,{_DIGITS}}}){{1,2}}")
+
+_PRERELEASE = re.compile(r"([1-9][0-9])(beta|rc)([1-9][0-9]?)")
+"""A beta or a release candidate of Postgres: `19beta1`, `19rc1`."""
+
+_STAGES = {"beta": -2, "rc": -1}
+"""What stands in place of the second number, so that all of them come before the first release, `19.0`."""
+
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # The names that git check-ref-format allows, except those that look like an option or leave a folder.
 _GIT_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
@@ -45,7 +52,7 @@ INSTALL_DIGITS = 12
 class Version:
     """One version of one engine, as the user writes it.
 
-    `ref` is a release (`18.6`, `9.7.2`), a branch, tag or commit of a git source (`REL_18_STABLE`,
+    `ref` is a release (`18.6`, `9.7.2`, `19beta1`), a branch, tag or commit of a git source (`REL_18_STABLE`,
     `git:5bf748b86b`), or an install prefix with the digest of what is installed (`good=0a1b2c3d4e5f`).
     """
 
@@ -160,8 +167,13 @@ def split_steps(ref: str) -> tuple[str, str]:
 
 
 def is_release(ref: str) -> bool:
-    """Return whether `ref` is a release number such as `18.6` or `9.7.2`."""
-    return _RELEASE.fullmatch(ref) is not None
+    """Return whether `ref` is a release: a number such as `18.6` or `9.7.2`, or a prerelease."""
+    return _RELEASE.fullmatch(ref) is not None or is_prerelease(ref)
+
+
+def is_prerelease(ref: str) -> bool:
+    """Return whether `ref` is a beta or a release candidate, such as `19beta1` or `19rc1`."""
+    return _PRERELEASE.fullmatch(ref) is not None
 
 
 def is_ref(ref: str) -> bool:
@@ -182,5 +194,11 @@ def is_variant(name: str) -> bool:
 
 
 def release_numbers(release: str) -> tuple[int, ...]:
-    """Return the numbers of a release, for comparing releases: (18, 6) for `18.6`, (19,) for `19devel`."""
+    """Return the numbers of a release, for comparing releases: (18, 6) for `18.6`, (19,) for `19devel`.
+
+    A prerelease has a negative number in place of the second one: (19, -2, 1) for `19beta1` is less than
+    (19, -1, 1) for `19rc1`, which is less than (19, 0) for `19.0`.
+    """
+    if prerelease := _PRERELEASE.fullmatch(release):
+        return int(prerelease[1]), _STAGES[prerelease[2]], int(prerelease[3])
     return tuple(int(part[:_DIGITS]) for part in re.findall(r"[0-9]+", release)[:3])

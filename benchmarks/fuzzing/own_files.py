@@ -77,7 +77,7 @@ def _plan(folder: Path) -> Parse:
 def _version(_folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
         version = parse_version(data.decode(errors="replace"))
-        return [Number("number", number, 1e9) for number in release_numbers(version.ref)]
+        return [Number("number", number, 1e9, -2.0) for number in release_numbers(version.ref)]
 
     return parse
 
@@ -85,7 +85,7 @@ def _version(_folder: Path) -> Parse:
 def _version_name(_folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
         version = version_of(data.decode(errors="replace"))
-        return [Number("number", number, 1e9) for number in release_numbers(version.ref)]
+        return [Number("number", number, 1e9, -2.0) for number in release_numbers(version.ref)]
 
     return parse
 
@@ -107,7 +107,9 @@ def _pins(folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
         (home.sources / "pins.json").write_bytes(data)
         releases = [release for engine in Engine for release in known_releases(engine, home)]
-        return [Number("number", number, 1e9) for release in releases for number in release_numbers(release)]
+        return [
+            Number("number", number, 1e9, -2.0) for release in releases for number in release_numbers(release)
+        ]
 
     return parse
 
@@ -159,7 +161,7 @@ def _build_record(folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
         file.write_bytes(data)
         for build in store.all_builds(home):
-            yield from (Number("number", number, 1e9) for number in build.numbers)
+            yield from (Number("number", number, 1e9, -2.0) for number in build.numbers)
         store.imported(home, version, None, [], {})
         yield Number("commands", store.expected_commands(home, version.engine, 18) or 0, 1e9)
 

@@ -21,6 +21,9 @@ TIMEOUT_SECONDS = 10.0
 WHOLE_SECONDS = 2 * 3600.0
 """Time limit for a whole file."""
 
+MAX_PAGE_BYTES = 4_000_000
+"""The most that is read of a page; a list of all releases has a tenth of that."""
+
 _CHUNK_BYTES = 1 << 18
 _MEGABYTE = 1e6
 
@@ -78,19 +81,38 @@ def download(url: str, to: Path, expected: str | None, progress: Progress) -> st
 
 
 def _receive(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
+    digest = hashlib.sha256()
+    with _told_apart(), _opened(url) as (response, length), _shown(name, length, progress) as task:
+        done, deadline = 0, time.monotonic() + WHOLE_SECONDS
+        while chunk := response.read(_CHUNK_BYTES):
+            file.write(chunk)
+            digest.update(chunk)
+            done += len(chunk)
+            task.update(done / _MEGABYTE)
+            if time.monotonic() > deadline:
+                raise DownloadError(f"not complete after {WHOLE_SECONDS:g} s: {done} bytes received")
+    if length is not None and done != length:
+        raise DownloadError(f"the connection was closed after {done} of {length:.0f} bytes")
+    return digest.hexdigest()
+
+
+def read_page(url: str) -> str:
+    """Return the text of a page, as far as it is not longer than MAX_PAGE_BYTES.
+
+    Raises DownloadError, and AbsentFileError if the server answered that it has no such page.
+    """
+    with _told_apart(), _opened(url) as (response, _):
+        found = response.read(MAX_PAGE_BYTES)
+    return found.decode("utf-8", "replace")
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Turn what goes wrong with a URL into a DownloadError, or an AbsentFileError."""
     import http.client
 
-    digest = hashlib.sha256()
     try:
-        with _opened(url) as (response, length), _shown(name, length, progress) as task:
-            done, deadline = 0, time.monotonic() + WHOLE_SECONDS
-            while chunk := response.read(_CHUNK_BYTES):
-                file.write(chunk)
-                digest.update(chunk)
-                done += len(chunk)
-                task.update(done / _MEGABYTE)
-                if time.monotonic() > deadline:
-                    raise DownloadError(f"not complete after {WHOLE_SECONDS:g} s: {done} bytes received")
+        yield
     except http.client.InvalidURL as error:
         # It quotes what it takes for a port, which may be a password.
         raise DownloadError("the address has a port that is no number, or a user name") from error
@@ -98,9 +120,6 @@ def _receive(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
         is_absent = getattr(error, "code", None) in _ABSENT
         kind = AbsentFileError if is_absent else DownloadError
         raise kind(_reason(error), hint=certificates.hint_for(error)) from error
-    if length is not None and done != length:
-        raise DownloadError(f"the connection was closed after {done} of {length:.0f} bytes")
-    return digest.hexdigest()
 
 
 def _shown(name: str, length: float | None, progress: Progress) -> AbstractContextManager[ProgressTask]:

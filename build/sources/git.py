@@ -218,6 +218,18 @@ class Mirror:
         except GitError as error:
             raise GitError(error.what, where=error.where, hint=error.hint + self._own) from error
 
+    def names(self) -> list[str]:
+        """Return the names of all tags and branches of the source now. Raises GitError."""
+        if self.clone is not None:
+            return self.clone.names()
+        return [name.split("/", 2)[2] for name in self._remote_refs()]
+
+    def _remote_refs(self) -> Mapping[str, str]:
+        """Return the object of each tag and branch that the remote source lists, by its whole name."""
+        asked = ("ls-remote", "--quiet", "--heads", "--tags", "--refs", "--", self.url)
+        listed = self._remotely(*asked, git_dir=None, seconds=LIST_SECONDS)
+        return {name: digest for digest, _, name in (line.partition("\t") for line in listed.splitlines())}
+
     def _listed(self, ref: str) -> str:
         """Return the object of the tag or branch that the remote source lists; empty for a commit.
 
@@ -226,11 +238,7 @@ class Mirror:
         base, _ = split_steps(ref)
         if is_commit_name(base):
             return ""
-        asked = ("ls-remote", "--quiet", "--heads", "--tags", "--refs", "--", self.url)
-        listed = self._remotely(*asked, git_dir=None, seconds=LIST_SECONDS)
-        objects: Mapping[str, str] = {
-            name: digest for digest, _, name in (line.partition("\t") for line in listed.splitlines())
-        }
+        objects = self._remote_refs()
         found = objects.get(f"refs/tags/{base}") or objects.get(f"refs/heads/{base}")
         if not found:
             raise self._has_no(ref, [name.split("/", 2)[2] for name in objects])

@@ -5,11 +5,13 @@ that timed rounds. A ratio is taken within one session, never between two nights
 is the quotient of two such ratios, which the page computes.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from build.version import release_numbers
 from history.comparison.nights.recent_nights import step_positions, values_of
 from history.comparison.verdict import Judged, MetricChange
 from history.errors import stored_version
@@ -137,9 +139,10 @@ def _column_of(branch: str, version: str) -> tuple[str, str]:
     return (branch, version if stored_version(version).is_release else "")
 
 
-def _order(version: str) -> tuple[str, bool, list[int], str]:
+def _order(version: str) -> tuple[str, bool, tuple[int, ...], str]:
     parsed = stored_version(version)
-    numbers = [int(part) for part in parsed.ref.replace("_", ".").split(".") if part.isdigit()]
+    numbers = release_numbers(parsed.ref) if parsed.is_release else ()
+    numbers = numbers or tuple(int(part) for part in re.split(r"[._]", parsed.ref) if part.isdigit())
     return parsed.engine, not parsed.is_release, numbers, version
 
 

@@ -35,6 +35,7 @@ from runners.nightly.heartbeat import (
 from runners.nightly.night import measure, measure_past
 from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan, PlanError, find_box, load_plan, plan_history
+from runners.nightly.releases.new_releases import look_for_releases
 from runners.nightly.report import NightReport, comparisons, report
 from runners.nightly.summary import summary
 from runners.nightly.telling import tell_of_night
@@ -117,6 +118,7 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
     except PauseError as error:
         _record_skipped(history, box, TaskOutcome.PAUSED, error.what)
         raise
+    plan, news = look_for_releases(plan, home)
     seconds = 60 * min(WAIT_MINUTES, plan.boxes[box].budget_minutes)
     found, compared = None, []
     with progress() as shown:
@@ -130,6 +132,7 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
                 heart = heart or begin()
                 night = _measure(plan, box, home, store, heart, past, waited, metrics)
                 heart.end(night.outcome)
+                night.releases = news
                 found = None if arguments.measure else _report(plan, home, store)
                 (found or night).problems.extend(
                     tell_of_night(plan, home, store, None if past else night, found)

@@ -23,6 +23,7 @@ from runners.installing.steps import Steps
 from runners.measuring.machine_lock import current_holder
 from runners.nightly.heartbeat import night_elsewhere, process_of, read
 from runners.nightly.plan import Alerts, find_box, load_plan
+from runners.nightly.releases.new_releases import with_followed
 from runners.occupancy.pause import begin as begin_pause
 from runners.occupancy.pause import end as end_pause
 from runners.occupancy.pause import interrupt
@@ -121,7 +122,8 @@ def watch(arguments: argparse.Namespace) -> int:
     box = find_box(plan, arguments.box, platform.node())
     installed = record.load(TargetMachine()).installed_at
     since = datetime.fromisoformat(installed) if installed else None
-    return watch_box(plan, box, locate_for_writing(), since, datetime.now(UTC))
+    home = locate_for_writing()
+    return watch_box(with_followed(plan, home), box, home, since, datetime.now(UTC))
 
 
 def test_alert(arguments: argparse.Namespace) -> int:

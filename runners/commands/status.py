@@ -13,6 +13,7 @@ from runners.monitoring.prometheus import prometheus_text
 from runners.monitoring.text_view import facts_lines
 from runners.nightly.heartbeat import read
 from runners.nightly.plan import find_box, load_plan
+from runners.nightly.releases.new_releases import with_followed
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -33,6 +34,6 @@ def _facts(arguments: argparse.Namespace, home: Home, now: datetime) -> ServiceF
     named = arguments.plan or (beat.plan if beat else "")
     if not named:  # nothing ever ran, or an older Tidemark did
         return facts_with_history(None, beat.box if beat else "", home, now)
-    plan = load_plan(Path(named))
+    plan = with_followed(load_plan(Path(named)), home)
     box = arguments.box or (beat.box if beat and beat.box in plan.boxes else None)
     return facts_with_history(plan, find_box(plan, box, platform.node()), home, now)

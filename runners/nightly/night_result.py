@@ -82,6 +82,9 @@ class NightResult:
     pruned: Pruned | None = None
     """What was deleted from the disk of the box; None where nobody knew what is needed."""
 
+    releases: list[str] = field(default_factory=list)
+    """Releases that are out and not in the plan, for people."""
+
     problems: list[str] = field(default_factory=list)
     """What else went wrong without ending the night."""
 

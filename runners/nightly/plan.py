@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from build.errors import TidemarkError
+from build.errors import TidemarkError, did_you_mean
 from build.files import toml_value
 from build.home import Home
 from build.version import Engine, Version, is_variant
@@ -396,5 +396,8 @@ def _mistakes(error: ValidationError) -> Sequence[str]:
     for mistake in error.errors(include_url=False):
         key = ".".join(str(part) for part in mistake["loc"])
         reason: Any = mistake["msg"].removeprefix("Value error, ")
+        if mistake["type"] == "enum":  # an engine, or how releases are followed
+            expected = mistake["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
+            reason = f"{reason}; {did_you_mean(str(mistake['input']), expected)}".removesuffix("; ")
         found.append(f"{key}: {reason}" if key else str(reason))
     return found

@@ -54,6 +54,8 @@ def summary(
         lines += [*_suspicions(night), ""]
     problems = [*(night.problems if night else []), *(report.problems if report else [])]
     lines += [md("- {}", problem) for problem in problems]
+    if night is not None and night.releases:
+        lines += ["", md("Releases: {}.", "; ".join(night.releases))]
     if night is not None and night.pruned is not None and str(night.pruned):
         lines += ["", md("Disk: {}.", night.pruned)]
     if night is not None:

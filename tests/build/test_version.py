@@ -2,29 +2,33 @@
 
 import string
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from build.engines import git_ref
+from build.engines import ENGINES, git_ref
+from build.recipes.postgres import TABLE
+from build.recipes.recipe import range_of
 from build.version import (
     Engine,
     Version,
     VersionError,
+    is_prerelease,
     parse_revision,
     parse_version,
     release_numbers,
     split_steps,
 )
 
-ENGINES = st.sampled_from(list(Engine))
+ANY_ENGINE = st.sampled_from(list(Engine))
 NUMBERS = st.lists(st.integers(0, 99), min_size=2, max_size=3)
 WORDS = st.text(string.ascii_letters + string.digits, min_size=1, max_size=12)
 
 
-@given(ENGINES, NUMBERS)
+@given(ANY_ENGINE, NUMBERS)
 def test_a_release_survives_writing_and_reading(engine: Engine, numbers: list[int]) -> None:
     release = ".".join(map(str, numbers))
     version = parse_version(f"{engine}@{release}")
@@ -34,16 +38,17 @@ def test_a_release_survives_writing_and_reading(engine: Engine, numbers: list[in
     assert release_numbers(release) == tuple(numbers)
 
 
-@given(ENGINES, st.lists(WORDS, min_size=1, max_size=3), st.booleans())
+@given(ANY_ENGINE, st.lists(WORDS, min_size=1, max_size=3), st.booleans())
 def test_a_git_ref_survives_writing_and_reading(engine: Engine, words: list[str], marked: bool) -> None:
     ref = "/".join(words)
+    assume(not is_prerelease(ref))
     version = parse_version(f"{engine}@{'git:' if marked else ''}{ref}")
     assert parse_version(str(version)) == version
     assert not version.is_release
     assert git_ref(version) == ref
 
 
-@given(ENGINES, NUMBERS, st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True))
+@given(ANY_ENGINE, NUMBERS, st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True))
 def test_a_variant_survives_writing_and_reading(engine: Engine, numbers: list[int], variant: str) -> None:
     release = ".".join(map(str, numbers))
     version = parse_version(f"{engine}@{release}#{variant}")
@@ -60,7 +65,7 @@ def test_a_nasty_variant_is_refused(variant: str) -> None:
         parse_version(f"postgres@18.6#{variant}")
 
 
-@given(st.text() | st.builds("{}@{}".format, ENGINES, st.text(string.printable)))
+@given(st.text() | st.builds("{}@{}".format, ANY_ENGINE, st.text(string.printable)))
 def test_whatever_is_typed_is_a_version_or_refused(text: str) -> None:
     with suppress(VersionError):
         version = parse_version(text)
@@ -87,6 +92,50 @@ def test_what_is_not_engine_at_ref_is_refused(text: str) -> None:
     with pytest.raises(VersionError) as caught:
         parse_version(text)
     assert caught.value.hint
+
+
+def is_rising(releases: list[str]) -> bool:
+    return all(release_numbers(before) < release_numbers(after) for before, after in pairwise(releases))
+
+
+MAJORS, STAGES, COUNTS = st.integers(10, 98), st.sampled_from(["beta", "rc"]), st.integers(1, 98)
+
+
+@given(MAJORS, STAGES, COUNTS, st.lists(st.integers(0, 99), min_size=1, max_size=2))
+def test_prereleases_come_between_the_branch_and_its_first_release(
+    major: int, stage: str, count: int, later: list[int]
+) -> None:
+    prerelease = f"{major}{stage}{count}"
+    assert parse_version(f"postgres@{prerelease}").is_release
+    assert is_prerelease(prerelease)
+    release = ".".join(map(str, [major, *later]))
+    assert not is_prerelease(release)
+    ordered = [f"{major}devel", prerelease, release, f"{major + 1}devel"]
+    assert is_rising(ordered)
+    stages = [f"{major}beta{count}", f"{major}beta{count + 1}", f"{major}rc{count}", f"{major}.0"]
+    assert is_rising(stages)
+    assert ENGINES[Engine.POSTGRES].line(prerelease) == str(major)
+
+
+@pytest.mark.parametrize(
+    "ref", ["19beta", "19beta0", "beta1", "1beta1", "19.1beta1", "19alpha1", "19rc1x", "019rc1"]
+)
+def test_what_only_looks_like_a_prerelease_is_a_name_of_git(ref: str) -> None:
+    assert not parse_version(f"postgres@{ref}").is_release
+
+
+def test_a_prerelease_has_the_names_that_upstream_and_debian_give_it() -> None:
+    """https://www.postgresql.org/ftp/source/, and deb-version(7) for the tilde."""
+    version = parse_version("postgres@19beta1")
+    assert git_ref(version) == "REL_19_BETA1"
+    upstream = ENGINES[version.engine].upstream
+    assert upstream.tarball_url("19beta1").endswith("/v19beta1/postgresql-19beta1.tar.bz2")
+    assert upstream.pool_paths("19rc1")[0] == "pool/main/p/postgresql-19/postgresql-19_19~rc1.orig.tar.bz2"
+
+
+def test_a_prerelease_is_compiled_as_its_major_version_is() -> None:
+    recipe = range_of(Engine.POSTGRES, "18beta1", TABLE)
+    assert recipe == range_of(Engine.POSTGRES, "18.0", TABLE) != range_of(Engine.POSTGRES, "17.0", TABLE)
 
 
 def test_a_release_has_the_tag_that_upstream_gives_it() -> None:
@@ -116,7 +165,7 @@ def test_steps_back_are_read_where_something_is_built_and_never_recorded(steps: 
             parse_version(f"postgres@{ref}{steps}")
 
 
-@given(st.text() | st.builds("{}@{}{}".format, ENGINES, WORDS, st.text("~^0123456789@{}:.-/ \n;$")))
+@given(st.text() | st.builds("{}@{}{}".format, ANY_ENGINE, WORDS, st.text("~^0123456789@{}:.-/ \n;$")))
 def test_a_revision_is_a_ref_and_plain_steps_or_refused(text: str) -> None:
     """No option, path, range, message search (`:/`), reflog (`@{}`) or type (`^{}`) gets through to git."""
     with suppress(VersionError):
@@ -161,7 +210,9 @@ def test_a_version_of_thousands_of_digits_is_refused_in_few_words() -> None:
     assert release_numbers("9" * 5000) == (999_999_999,)
 
 
-@given(ENGINES, st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True), st.integers(0, 16**12 - 1))
+@given(
+    ANY_ENGINE, st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}", fullmatch=True), st.integers(0, 16**12 - 1)
+)
 def test_an_install_survives_writing_and_reading(engine: Engine, name: str, digest: int) -> None:
     version = parse_version(f"{engine}@{name}={digest:012x}")
     assert parse_version(str(version)) == parse_revision(str(version)) == version
@@ -169,7 +220,7 @@ def test_an_install_survives_writing_and_reading(engine: Engine, name: str, dige
     assert (version.is_install, version.is_release) == (True, False)
 
 
-@given(ENGINES, st.text("abc./~-_= ", max_size=12), st.sampled_from(["", "#mine"]))
+@given(ANY_ENGINE, st.text("abc./~-_= ", max_size=12), st.sampled_from(["", "#mine"]))
 def test_the_path_of_an_install_is_absolute_and_never_recorded(engine: Engine, rest: str, mark: str) -> None:
     version = parse_revision(f"{engine}@good=/opt/{rest}{mark}")
     assert Path(version.installed).is_absolute()

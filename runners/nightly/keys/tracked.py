@@ -1,17 +1,38 @@
 """What a plan tracks of an engine: its base, releases, branches and install prefixes."""
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from build.addresses import without_secrets
-from build.version import Engine, Version, VersionError, is_ref, is_release, parse_revision
+from build.engines import ENGINES
+from build.version import (
+    Engine,
+    Version,
+    VersionError,
+    is_prerelease,
+    is_ref,
+    is_release,
+    parse_revision,
+)
 
 
 class PlanPart(BaseModel):
     """A part of a plan, in which a key that is not known is a mistake."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Follow(StrEnum):
+    """Which new releases are measured without being named."""
+
+    NONE = "none"
+    MINOR = "minor"
+    """The newest of each line of which the plan names a release."""
+
+    RELEASES = "releases"
+    """These, and the newest of each newer line, betas and release candidates included."""
 
 
 class Tracked(PlanPart):
@@ -22,6 +43,9 @@ class Tracked(PlanPart):
 
     releases: tuple[str, ...] = ()
     """The releases that are measured once in every place; `18.6#NAME` is a variant of one."""
+
+    follow: Follow = Follow.NONE
+    """Which new releases are measured besides."""
 
     branches: tuple[str, ...] = ()
     """The branches that are measured whenever they have moved; `master#NAME` is a variant of one."""
@@ -92,6 +116,9 @@ class Tracked(PlanPart):
             raise ValueError(
                 f"engines.{engine}.base: {self.base} is not a release of {engine}, or a prefix by its path"
             )
+        for ref in (base.ref, *map(_plain, self.releases)):
+            if is_prerelease(ref) and ENGINES[engine].prerelease_tag(ref) is None:
+                raise ValueError(f"engines.{engine}: {ENGINES[engine].title} has no releases such as {ref}")
         if base.ref in self.releases:
             raise ValueError(f"engines.{engine}.releases: {base.ref} is the base already")
         for entry in self.installs:

@@ -1,0 +1,1 @@
+"""Releases that have been published and that a plan does not name."""
