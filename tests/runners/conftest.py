@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from build.sources.published import Published
 from runners.fitness import storage
 from runners.fitness.checked_machine import CheckedMachine
+from runners.nightly.releases import new_releases
 from tests.history.watched import record_regression
 from tests.runners.fitness.fake_kernel import NOW, FakeKernel, Usage, a_good_machine
 
@@ -41,6 +43,13 @@ def regressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("history") / "history.db"
     record_regression(path, judged=True)
     return path
+
+
+@pytest.fixture(autouse=True)
+def no_new_releases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No night of these tests asks the internet which releases are out."""
+    known = Published(frozenset(), ("a stand-in",), ("not asked",))
+    monkeypatch.setattr(new_releases, "published_releases", lambda *_: known)
 
 
 @pytest.fixture
