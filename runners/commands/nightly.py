@@ -35,7 +35,7 @@ from runners.nightly.heartbeat import (
 from runners.nightly.night import measure, measure_past
 from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan, PlanError, find_box, load_plan, plan_history
-from runners.nightly.releases.new_releases import look_for_releases
+from runners.nightly.releases.new_releases import look_for_releases, with_followed
 from runners.nightly.report import NightReport, comparisons, report
 from runners.nightly.summary import summary
 from runners.nightly.telling import tell_of_night
@@ -112,13 +112,14 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
             home.heartbeat, box, shown, is_backfill=is_backfill, plan=file, on_activity=metrics.renew
         )
 
-    history, metrics = history_of(str(plan_history(plan, home)), home), MetricsFile(plan, box, home)
+    history = history_of(str(plan_history(plan, home)), home)
     try:
         still_wanted()
     except PauseError as error:
         _record_skipped(history, box, TaskOutcome.PAUSED, error.what)
         raise
     plan, news = look_for_releases(plan, home)
+    metrics = MetricsFile(plan, box, home)
     seconds = 60 * min(WAIT_MINUTES, plan.boxes[box].budget_minutes)
     found, compared = None, []
     with progress() as shown:
@@ -175,7 +176,7 @@ def _report_alone(plan: Plan, home: Home) -> int:
         found.problems += tell_of_night(plan, home, store, None, found)
         beat = read(home.heartbeat)
         if beat is not None and beat.box in plan.boxes:  # else this is no box of the plan
-            metrics = MetricsFile(plan, beat.box, home)
+            metrics = MetricsFile(with_followed(plan, home), beat.box, home)
             metrics.write(store)
             found.problems += filter(None, [metrics.problem])
     _publish(summary(None, found, [], datetime.now(UTC)), home)
