@@ -49,7 +49,7 @@ class ServiceFacts:
     stored: StoredFacts
     history: HistoryFacts | None
     runners: tuple[str, ...]
-    """What is to be said of GitHub's runners that get no jobs soon, or none any more, because they are old."""
+    """GitHub's runners on the machine whose release is so old that they get no jobs, or soon none: a line each."""
 
     problems: tuple[str, ...]
     """What needs somebody, beside the state and overdue results, a sentence each."""
