@@ -49,7 +49,7 @@ class ServiceFacts:
     stored: StoredFacts
     history: HistoryFacts | None
     runners: tuple[str, ...]
-    """GitHub's runners on the machine whose release is so old that they get no jobs, or soon none: a line each."""
+    """GitHub's runners on the machine whose release is so old that they get no jobs, or soon none."""
 
     problems: tuple[str, ...]
     """What needs somebody, beside the state and overdue results, a sentence each."""
