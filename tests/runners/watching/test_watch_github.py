@@ -13,10 +13,10 @@ import pytest
 
 from history.store.process import this_process
 from runners.cli import main
-from runners.commands import status
 from runners.fitness import agent_release
 from runners.installing import record
 from runners.installing.record import Record
+from runners.monitoring import facts
 from runners.nightly.heartbeat import Beat
 from runners.watching import watch_box
 from runners.watching.watch_github import QUIET_DAYS, UPDATED_DAYS, WARNED_DAYS
@@ -50,7 +50,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
     kernel.put(f"{FOLDER}/_diag/Runner_20261001-000000-utc.log", "[x INFO] Version: 2.331.0\n")
     built = time.time() - 40.5 * 86_400
     os.utime(kernel.path(f"{FOLDER}/{agent_release.LISTENER}"), (built, built))
-    for module in (watch_box, status):
+    for module in (watch_box, facts):
         monkeypatch.setattr(module, "Kernel", lambda: kernel)
     return kernel
 
