@@ -19,7 +19,7 @@ from runners.nightly.plan import Plan, PlanError
 
 
 @dataclass(frozen=True)
-class NewRelease:
+class UnnamedRelease:
     """A release that a plan does not name."""
 
     engine: Engine
@@ -78,12 +78,12 @@ def _with_followed(plan: Plan, kept: Kept) -> Plan:
     return plan.model_copy(update={"engines": engines})
 
 
-def _lacking(plan: Plan, kept: Mapping[Engine, frozenset[str]]) -> Iterator[NewRelease]:
+def _lacking(plan: Plan, kept: Mapping[Engine, frozenset[str]]) -> Iterator[UnnamedRelease]:
     for engine, tracked in plan.engines.items():
         yield from new_releases(engine, _named(tracked), kept.get(engine, ()))
 
 
-def new_releases(engine: Engine, named: Iterable[str], published: Iterable[str]) -> Iterator[NewRelease]:
+def new_releases(engine: Engine, named: Iterable[str], published: Iterable[str]) -> Iterator[UnnamedRelease]:
     """Yield the newest release of each line, oldest line first, if it is newer than those named of that line.
 
     Of lines without a named release only those count that are newer than all named ones.
@@ -92,9 +92,9 @@ def new_releases(engine: Engine, named: Iterable[str], published: Iterable[str])
     for line, release in sorted(theirs.items(), key=lambda item: release_numbers(item[0])):
         if line in ours:
             if release_numbers(release) > release_numbers(ours[line]):
-                yield NewRelease(engine, release, ours[line])
+                yield UnnamedRelease(engine, release, ours[line])
         elif ours and release_numbers(line) > max(map(release_numbers, ours)):
-            yield NewRelease(engine, release, "")
+            yield UnnamedRelease(engine, release, "")
 
 
 def _newest_by_line(engine: Engine, releases: Iterable[str]) -> dict[str, str]:
