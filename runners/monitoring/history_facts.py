@@ -17,6 +17,7 @@ from history.timestamps import to_text
 from runners.alerting.issues.change_issues import needs_issue
 from runners.nightly.health import BoxHealth, box_healths
 from runners.nightly.plan import Plan
+from runners.nightly.plan_rules.open_changes import open_change_lines
 
 RECENT_DAYS = 7
 """The days whose rounds and failed runs count as recent."""
@@ -55,6 +56,9 @@ class HistoryFacts:
     changes: tuple[OpenChanges, ...]
     """All directions, in both sizes."""
 
+    change_lines: tuple[str, ...]
+    """A line for each open change, with its owners and mutes."""
+
     alerts_waiting: int
     """Alerts of which the tracker does not have the desired state."""
 
@@ -85,6 +89,7 @@ def read_history(
         _disturbed(connection, recent),
         _failed_runs(connection, recent),
         _changes(connection, plan.regression_percent / 100),
+        tuple(open_change_lines(plan, connection, now)),
         len(waiting),
         min((alert.created_at for alert in waiting if alert.issue is None), default=None),
     )

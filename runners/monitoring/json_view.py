@@ -44,6 +44,7 @@ def facts_json(facts: ServiceFacts) -> dict[str, Any]:
         ],
         "history": history and _history(history),
         "tasks": [_task(task) for task in history.health.tasks] if history else [],
+        "changes": list(history.change_lines) if history else [],
     }
 
 

@@ -14,9 +14,10 @@ def facts_lines(facts: ServiceFacts) -> list[str]:
     """Return the state first, then what needs somebody, the tasks, and what is known besides."""
     current = facts.current
     tasks = task_lines(facts.history.health, current.at) if facts.history else []
+    changes = facts.history.change_lines if facts.history else ()
     waits = [str(waiting) for waiting in facts.stored.waiting]
     first = status_text(current.found, current.at, current.current_pause)
-    return [first, *facts.problems, *facts.runners, *waits, *tasks, *_besides(facts)]
+    return [first, *facts.problems, *facts.runners, *waits, *tasks, *changes, *_besides(facts)]
 
 
 def _besides(facts: ServiceFacts) -> Iterator[str]:

@@ -74,6 +74,7 @@ def _history() -> HistoryFacts:
             for number, direction in enumerate(Direction)
             for is_alerted in (True, False)
         ),
+        change_lines=("open: change for the worse, postgres@18",),
         alerts_waiting=3,
         alert_waits_since=NIGHT - timedelta(days=2),
     )
