@@ -17,7 +17,7 @@ def facts_lines(facts: ServiceFacts) -> list[str]:
     changes = facts.history.change_lines if facts.history else ()
     waits = [str(waiting) for waiting in facts.stored.waiting]
     first = status_text(current.found, current.at, current.current_pause)
-    return [first, *facts.problems, *facts.runners, *waits, *tasks, *changes, *_besides(facts)]
+    return [first, *facts.problems, *facts.runners, *waits, *tasks, *_besides(facts), *changes]
 
 
 def _besides(facts: ServiceFacts) -> Iterator[str]:
