@@ -1,13 +1,13 @@
 """The plan of a night: boxes, tracked versions, suites, limits. `runners/nightly.toml`, read and checked."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from build.errors import TidemarkError, did_you_mean
+from build.errors import TidemarkError
 from build.files import toml_value
 from build.home import Home
 from build.version import Engine, Version, is_variant
@@ -22,6 +22,7 @@ from runners.alerting.tracker_registry import TRACKERS, WITH_SUBGROUPS, WITHOUT_
 from runners.measuring.variants import Variants
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.keys.metrics import MetricsPlan
+from runners.nightly.keys.mistakes import mistakes
 from runners.nightly.keys.mutes import MutePlan, problems_of, rules_of
 from runners.nightly.keys.owners import OwnerPlan
 from runners.nightly.keys.retention import Retention
@@ -293,7 +294,7 @@ def load_plan(path: Path) -> Plan:
         return Plan.model_validate(data)
     except ValidationError as error:
         raise PlanError(
-            "the plan is invalid:\n" + "\n".join(f"    {line}" for line in _mistakes(error)),
+            "the plan is invalid:\n" + "\n".join(f"    {line}" for line in mistakes(error)),
             where=str(path),
             hint="docs/nightly.md describes every key",
         ) from error
@@ -389,15 +390,3 @@ def _check_variants(engine: Engine, tracked: Tracked, variants: Mapping[str, Var
     for name in variants:
         if not is_variant(name):
             raise ValueError(f"variants.{name}: not a valid name of a variant")
-
-
-def _mistakes(error: ValidationError) -> Sequence[str]:
-    found = []
-    for mistake in error.errors(include_url=False):
-        key = ".".join(str(part) for part in mistake["loc"])
-        reason: Any = mistake["msg"].removeprefix("Value error, ")
-        if mistake["type"] == "enum":  # an engine, or how releases are followed
-            expected = mistake["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
-            reason = f"{reason}; {did_you_mean(str(mistake['input']), expected)}".removesuffix("; ")
-        found.append(f"{key}: {reason}" if key else str(reason))
-    return found
