@@ -177,7 +177,7 @@ class StoredRows:
             return [change.not_in(_reaching_out(chosen))]
         if self._selection.is_all:
             return []
-        if table.name in ("alerts", "bisects", "bisect_events", "pool_boxes", "placements"):
+        if table.name in ("alerts", "notices", "bisects", "bisect_events", "pool_boxes", "placements"):
             # Of the whole history's changes, of sessions of any suite, of all tasks of a pool.
             return [false()]
         if table.name == "machines":
