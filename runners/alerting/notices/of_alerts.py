@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from history.changes import repository
 from history.changes.report import ChangeReport, report_changes
 from history.escaping.characters import one_line
+from history.rendering.changes import owners_text
 from history.rendering.commands import change_search
 from history.rendering.confirmations import counted_rounds, occasion
 from history.store import alert_outbox
@@ -86,7 +87,7 @@ def open_line(connection: Connection, alert: Alert, links: Links) -> str:
     """Return what an open alert is about in one line, with where to read more."""
     group = _group(connection, alert) if alert.desired.kind is AlertKind.CHANGE else ()
     what = _what(group) if group else alert.desired.title
-    return "; ".join(filter(None, (one_line(what), _link(alert, group, links))))
+    return "; ".join(filter(None, (one_line(what), _owners(group), _link(alert, group, links))))
 
 
 def _of_changes(connection: Connection, alert: Alert, before: Notice | None, links: Links) -> Iterator[Found]:
@@ -110,7 +111,7 @@ def _of_changes(connection: Connection, alert: Alert, before: Notice | None, lin
     link = _link(alert, group, links)
     parts = [_what(group), _between(group[0])]
     if is_open:
-        parts += [_confirmed(group[0]), link, _advice(group[0], link)]
+        parts += [_confirmed(group[0]), _owners(group), link, _advice(group[0], link)]
     else:
         parts += [
             f"it is gone: {alert.desired.closing or 'later nights do not show it'}",
@@ -175,6 +176,12 @@ def _short(version: str) -> str:
 def _confirmed(report: ChangeReport) -> str:
     found = report.confirmation
     return "" if found is None else f"{occasion(found)} by {counted_rounds(found)}"
+
+
+def _owners(group: Sequence[ChangeReport]) -> str:
+    """Return whose the changes are; empty where the plan names nobody."""
+    owners = tuple(dict.fromkeys(owner for report in group for owner in report.change.owners))
+    return one_line(owners_text(owners)) if owners else ""
 
 
 def _advice(report: ChangeReport, link: str) -> str:

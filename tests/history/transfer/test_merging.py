@@ -95,6 +95,8 @@ def test_everything_travels(folder: Path) -> None:
     execute(folder / "a.db", "INSERT INTO activities SELECT id, 'checkpoint', 1, 2 FROM runs LIMIT 1")
     known = "INSERT INTO acknowledgements SELECT id, found_at, 'acknowledged', 'ann', 'x', NULL FROM changes"
     execute(folder / "a.db", known)
+    told = "INSERT INTO notices VALUES (1, 'a', 1, 'trouble', '', 'x', '2026-11-26T10:00:00.000Z', NULL)"
+    execute(folder / "a.db", told)
     with open_store(folder / "a.db") as store, store.database.writing() as connection:
         alert = alert_outbox.DesiredIssue(
             "f", alert_outbox.AlertKind.BUILD, "title", Markdown("body"), alert_outbox.IssueState.OPEN

@@ -4,6 +4,7 @@ import pytest
 
 from build.home import ROOT
 from history.changes.confirmation import ConfirmationRequest
+from history.changes.stored_rules import Owner, set_owners
 from history.escaping.markdown import md
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
@@ -82,11 +83,13 @@ def test_what_issues_told_before_the_first_route_is_in_the_first_digest(
     hook.taken.clear()
     with told.store.database.writing() as connection:
         connection.exec_driver_sql("DELETE FROM notices")
+        set_owners(connection, 1, [Owner("alice", True, "suites write-heavy")])
     told.tell(days=days)
     assert [title.removeprefix("Tidemark: ") for title in hook.titles] == titles
     age = "for 2 days" if days else "since today"
     assert f"1 change open, 0 troubles open; in these 7 days {len(titles) - 1} new," in hook.lines[-1]
     assert f"- open {age}: postgres@" in hook.lines[-1]
+    assert all("; owner: alice (assignee)" in line for line in hook.lines)
 
 
 def test_a_person_who_closed_an_issue_is_told_nothing(commits: tuple[Told, Commits], hook: Webhook) -> None:
