@@ -40,7 +40,7 @@ def fill(store: Store, session: int, recorded: list[int]) -> None:
 
 def test_a_full_disk_loses_nothing_and_can_be_freed(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(360_000))
+    ballast.write_bytes(bytes(300_000))
     path = small_disk / "history.db"
     with open_store(path) as store:
         session = store.start_session(session_start())
