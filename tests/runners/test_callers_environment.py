@@ -19,12 +19,12 @@ pytestmark = pytest.mark.server
 PLAIN, VARIANT = "postgres@18.6", "postgres@18.6#v"
 
 SECRETS = {
-    "PGPASSWORD": "hunter2-a",
-    "AWS_SECRET_ACCESS_KEY": "hunter2-b",
-    "http_proxy": "http://me:hunter2-c@192.0.2.1:3128",
-    "MYSQL_PWD": "hunter2-d",
-    "DEPLOY_KEY": "hunter2-e",
-    "SOMEBODYS_TOKEN": "hunter2-f",
+    "PGPASSWORD": "marlin7-a",
+    "AWS_SECRET_ACCESS_KEY": "marlin7-b",
+    "http_proxy": "http://me:marlin7-c@192.0.2.1:3128",
+    "MYSQL_PWD": "marlin7-d",
+    "DEPLOY_KEY": "marlin7-e",
+    "SOMEBODYS_TOKEN": "marlin7-f",
 }
 
 HOSTILE = {
@@ -58,7 +58,7 @@ def test_settings_hold_and_secrets_stay(home: Home, postgres_18: Build) -> None:
     programs = {program for program, _ in onlooker.environments.values()}
     assert {"postgres", "sysbench", "initdb"} <= programs
     texts = [environment for _, environment in onlooker.environments.values()]
-    assert not any("hunter2" in text for text in (*texts, *onlooker.arguments, said, errors))
+    assert not any("marlin7" in text for text in (*texts, *onlooker.arguments, said, errors))
     assert not any(name in text for name in HOSTILE.keys() - {"LUA_PATH"} for text in texts)
 
     connection = sqlite3.connect(home.history)
@@ -71,7 +71,7 @@ def test_settings_hold_and_secrets_stay(home: Home, postgres_18: Build) -> None:
     ((options,),) = connection.execute("SELECT options FROM sessions").fetchall()
     connection.close()
     assert {*SECRETS, *HOSTILE} <= {*json.loads(options)["left_out"]}
-    assert "hunter2" not in options
+    assert "marlin7" not in options
     (note,) = [line for line in errors.splitlines() if "do not get these environment variables" in line]
     assert "PGOPTIONS" in note
     assert "DEPLOY_KEY" not in note
