@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 import compare
 from runners.cli import main, parser
@@ -29,12 +30,20 @@ from tests.report.rich import BASE, BRANCH, SLOWED
 
 Path_ = tuple[str, ...]
 
+
+def require_metrics(text: str) -> None:
+    """Fail unless a text is plain, and Prometheus reads metrics from it."""
+    require_plain(text)
+    assert list(text_string_to_metric_families(text))
+
+
 FORMATS: dict[str, Callable[[str], None]] = {
     **dict.fromkeys(("", "terminal", "text"), require_plain),
     **dict.fromkeys(("markdown", "summary"), require_markdown),
     "json": require_json,
     "csv": require_csv,
     "html": require_page,
+    "prometheus": require_metrics,
 }
 """What a format has to be."""
 

@@ -104,7 +104,11 @@ def test_pages_that_the_buffer_pool_takes_in_are_private_memory_that_is_counted_
 
 def test_deadlocks_are_counted(loaded: InnodbServer) -> None:
     before = loaded.counters()[DEADLOCKS]
-    lock = "SELECT k FROM tidemark.sbtest1 WHERE id = {} FOR UPDATE"
+    with loaded.connect() as connection:  # a table of its own: steps delete rows of the others
+        connection.query("CREATE TABLE tidemark.locked (id int PRIMARY KEY)")
+        connection.query("INSERT INTO tidemark.locked VALUES (1), (2)")
+        connection.commit()
+    lock = "SELECT id FROM tidemark.locked WHERE id = {} FOR UPDATE"
     with loaded.connect() as one, loaded.connect() as other, ThreadPoolExecutor() as pool:
         for connection, number in ((one, 1), (other, 2)):
             connection.query("BEGIN")
@@ -116,6 +120,8 @@ def test_deadlocks_are_counted(loaded: InnodbServer) -> None:
         with suppress(pymysql.err.OperationalError):
             waits.result()
     assert loaded.counters()[DEADLOCKS] == before + 1
+    with loaded.connect() as connection:
+        connection.query("DROP TABLE tidemark.locked")
 
 
 @contextmanager
