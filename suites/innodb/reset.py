@@ -11,7 +11,7 @@ from pymysql.connections import Connection
 
 from suites.innodb.monitor import monitor
 from suites.metric_names import HISTORY_LEFT, LOG_BYTES, UNDO_BYTES
-from suites.rows.reset_rows import sizes_before
+from suites.rows.sizes_before import sizes_before
 from suites.server import ResetError
 
 Cursor = pymysql.cursors.Cursor

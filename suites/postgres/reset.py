@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, DEAD_TUPLES, DEAD_TUPLES_LEFT, LOG_BYTES
-from suites.rows.reset_rows import sizes_before
+from suites.rows.sizes_before import sizes_before
 from suites.server import ResetError
 
 NAMEABLE_DEAD_SHARE = 0.001

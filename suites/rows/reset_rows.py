@@ -1,7 +1,5 @@
 """The rows of the metric registry about the reset after a step: what is left to clean up, and what stays."""
 
-from collections.abc import Mapping
-
 from build.version import Engine
 from suites.metric import YEARS, Better, Metric, Role
 from suites.metric_names import (
@@ -14,6 +12,7 @@ from suites.metric_names import (
     TRANSACTIONS,
     UNDO_BYTES,
 )
+from suites.rows.sizes_before import BEFORE
 
 _LOWER, _NEITHER, _RESET = Better.LOWER, Better.NEITHER, Role.RESET
 _POSTGRES, _INNODB = frozenset({Engine.POSTGRES}), frozenset({Engine.MYSQL, Engine.MARIADB})
@@ -23,17 +22,6 @@ _PAGES = 8 * 8192
 
 _FILES = 4 * 2**24
 """Files of a log and of undo grow by 16 MiB or more at once, and as often as chance has it."""
-
-BEFORE: Mapping[str, str] = {
-    size: f"reset_{size}_before" for size in ("table_bytes", "index_bytes", LOG_BYTES, UNDO_BYTES)
-}
-"""Size after the reset -> the same when the reset began, after the load."""
-
-
-def sizes_before(sizes: Mapping[str, float]) -> dict[str, float]:
-    """Return sizes that were read before the reset as metrics."""
-    return {BEFORE[name]: value for name, value in sizes.items()}
-
 
 # fmt: off
 RESET_ROWS: tuple[Metric, ...] = (

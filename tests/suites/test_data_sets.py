@@ -218,7 +218,9 @@ def test_pgbench_gets_a_unit_for_each_hundred_thousand_rows(name: str, memory_by
     assert profile.scale is not None
     data = sizes(PGBENCH, profile, Hardware(2, memory_bytes)).data
     least, most = profile.scale
-    rows = min(max(memory_bytes * profile.data_to_memory / 150, least * 100_000), most * 100_000)
+    rows = min(
+        max((profile.memory or memory_bytes) * profile.data_to_memory / 150, least * 100_000), most * 100_000
+    )
     assert data.scale is not None
     assert rows / 100_000 - 1 < data.scale + 1e-9
     assert data.scale <= rows / 100_000 + 1e-9

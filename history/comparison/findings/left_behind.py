@@ -9,7 +9,8 @@ from history.comparison.result import ContenderComparison
 from history.numbers import percents
 from suites.metric_names import TRANSACTIONS
 from suites.metrics import METRICS, label_of
-from suites.rows.reset_rows import BEFORE, RESET_ROWS
+from suites.rows.reset_rows import RESET_ROWS
+from suites.rows.sizes_before import BEFORE
 
 SOURCE = "left behind"
 

@@ -43,7 +43,7 @@ MAX_STALLED_SHARE = 0.5
 NOUNS: Mapping[str, str] = {
     **dict.fromkeys((ERRORS, *CAUSES_OF_ERRORS), "errors"),
     **dict.fromkeys((*STALL_LIMITS, *TAIL_LIMITS), "slow transactions"),
-    DEADLOCKS: "deadlocks",
+    DEADLOCKS: "deadlock victims",
     REFUSED: "refusals",
     DEAD_ITEMS_LEFT: "dead rows left in indexes",
     DEAD_TUPLES_LEFT: "dead rows left",

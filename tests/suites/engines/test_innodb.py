@@ -25,7 +25,7 @@ from suites.innodb.reset import ResetLimits
 from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
 from suites.metric_names import BUFFER_POOL, DEADLOCKS
-from suites.rows.reset_rows import BEFORE
+from suites.rows.sizes_before import BEFORE
 from suites.server import ResetError, ServerError
 from tests.suites.innodb_servers import ROOM, SUITE, load, made, measure, running, step, value
 

@@ -16,7 +16,7 @@ from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, LOG_BYTES
 from suites.metrics import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
-from suites.rows.reset_rows import BEFORE
+from suites.rows.sizes_before import BEFORE
 from suites.server import Address, ResetError, ServerError
 from suites.slices import Schedule
 from suites.turns.run import run_slices
