@@ -40,8 +40,11 @@ MEMORY, ENOUGH = GIGABYTE, 4 * GIGABYTE
 """The declared memory that is half of the table, and one that holds all of it."""
 
 PAGES = 280_000
-"""The pages of the table that are read, which are 2 GB: every other one, as the kernel reads ahead wherever
-the pages before the one that it has to read are cached (page_cache_sync_ra, mm/readahead.c)."""
+"""The pages of the table that are read, which are 2 GB."""
+
+SPREAD = 2
+"""Where they do not all fit, every other page of the table is read: the kernel reads ahead wherever the pages
+before the one that it has to read are cached (page_cache_sync_ra, mm/readahead.c)."""
 
 ROWS_PER_PAGE = 6
 """Of about 1.2 KB each."""
@@ -58,15 +61,6 @@ MAX_READY = 1.2
 """The most that a server may need until it is ready, over the seconds of a copy of its files."""
 
 TABLE = "rows"
-_CREATE = (
-    f"CREATE TABLE {TABLE} WITH (autovacuum_enabled = off) AS SELECT id, repeat(md5(id::text), 36) AS filler "
-    f"FROM generate_series(1, {2 * ROWS_PER_PAGE * PAGES}) AS id"
-)
-
-_READ_ALL = (
-    f"SELECT sum(length(filler)) FROM generate_series(0, {PAGES - 1}) AS page, LATERAL (SELECT filler "
-    f"FROM {TABLE} WHERE id = {2 * ROWS_PER_PAGE} * page + 1 OFFSET 0) AS one"
-)
 
 
 @dataclass(frozen=True)
@@ -93,8 +87,8 @@ def main() -> int:
 
 
 def _memory_figures(home: Home) -> Iterator[Figure]:
-    with _loaded_server(home, MEMORY) as server:
-        found = _lookups(server)
+    with _loaded_server(home, MEMORY, SPREAD) as server:
+        found = _lookups(server, SPREAD)
         ratio = found.read_pages / found.implied_pages
         note = f"{found.read_pages:.3f} pages a lookup, {found.implied_pages:.3f} implied, "
         note += f"{found.transactions} lookups"
@@ -102,9 +96,9 @@ def _memory_figures(home: Home) -> Iterator[Figure]:
         yield Figure(name, ratio, "", at_least=1 - MAX_ERROR, at_most=1 + MAX_ERROR, note=note)
     with _loaded_server(home, ENOUGH) as server:
         with server.connect() as connection:
-            connection.execute(_READ_ALL)
+            connection.execute(f"SELECT sum(length(filler)) FROM {TABLE}")
         found = _lookups(server)
-        note = f"{found.transactions} lookups"
+        note = f"{found.implied_pages:.4f} implied, {found.transactions} lookups"
         name = "memory of twice the table: pages read a lookup"
         yield Figure(name, found.read_pages, "pages", at_most=MAX_READ_WARM, note=note)
 
@@ -141,8 +135,12 @@ ON_REQUEST: dict[str, Callable[[Home], Iterator[Figure]]] = {
 
 
 @contextmanager
-def _loaded_server(home: Home, memory: int) -> Iterator[PostgresServer]:
-    """Yield a server with a declared memory and the table, nothing of which anybody has cached."""
+def _loaded_server(home: Home, memory: int, spread: int = 1) -> Iterator[PostgresServer]:
+    """Yield a server with a declared memory, and the table with one of `spread` pages to be read.
+
+    Nothing has been read of it.
+    """
+    rows = spread * ROWS_PER_PAGE * PAGES
     build = provide(VERSION, home, Lines())
     with data_folder(home, f"b{os.getpid()}") as folder:
         server = PostgresServer(build, _room(memory), Durability.RELAXED, folder / "1", {"fsync": "off"})
@@ -150,22 +148,25 @@ def _loaded_server(home: Home, memory: int) -> Iterator[PostgresServer]:
             server.create()
             server.start()
             with server.connect() as connection:
-                connection.execute(_CREATE)
+                connection.execute(
+                    f"CREATE TABLE {TABLE} WITH (autovacuum_enabled = off) AS SELECT id, "
+                    f"repeat(md5(id::text), 36) AS filler FROM generate_series(1, {rows}) AS id"
+                )
                 connection.execute(f"ALTER TABLE {TABLE} ADD PRIMARY KEY (id)")
             with server.connect() as connection:
                 connection.autocommit = True
                 connection.execute(f"VACUUM ANALYZE {TABLE}")
-                _require_layout(connection)
+                _require_layout(connection, spread)
                 connection.execute("CHECKPOINT")
             yield server
         finally:
             server.destroy()
 
 
-def _require_layout(connection: psycopg.Connection) -> None:
+def _require_layout(connection: psycopg.Connection, spread: int) -> None:
     """Fail unless the rows lie in the pages in which lookups expect them."""
     row = connection.execute(f"SELECT ctid::text FROM {TABLE} ORDER BY id DESC LIMIT 1").fetchone()
-    assert row == (f"({2 * PAGES - 1},{ROWS_PER_PAGE})",), row
+    assert row == (f"({spread * PAGES - 1},{ROWS_PER_PAGE})",), row
 
 
 def _room(memory: int) -> Sizes:
@@ -174,21 +175,21 @@ def _room(memory: int) -> Sizes:
     return replace(sizes(suite, profile, this_machine()), memory_bytes=memory)
 
 
-def _lookups(server: PostgresServer) -> Lookups:
-    _run_lookups(server, WARM_SECONDS)
-    before = uncached_share(server, TABLE)
+def _lookups(server: PostgresServer, spread: int = 1) -> Lookups:
+    _run_lookups(server, WARM_SECONDS, spread)
+    before = uncached_share(server, TABLE, spread)
     readings = TreeReadings(server.pid)
     began = readings.read()[0].read_bytes
-    transactions = _run_lookups(server, SECONDS)
+    transactions = _run_lookups(server, SECONDS, spread)
     read = readings.read()[0].read_bytes - began
-    after = uncached_share(server, TABLE)
+    after = uncached_share(server, TABLE, spread)
     return Lookups(transactions, read / PAGE / transactions, (before + after) / 2)
 
 
-def _run_lookups(server: PostgresServer, seconds: int) -> int:
-    """Look up rows by random keys for some seconds, and return how many."""
+def _run_lookups(server: PostgresServer, seconds: int, spread: int) -> int:
+    """Look up rows of one of `spread` pages by random keys for some seconds, and return how many."""
     script = server.address.socket.parent / "lookup.sql"
-    key = f"{2 * ROWS_PER_PAGE} * random(0, {PAGES - 1}) + random(1, {ROWS_PER_PAGE})"
+    key = f"{spread * ROWS_PER_PAGE} * random(0, {PAGES - 1}) + random(1, {ROWS_PER_PAGE})"
     script.write_text(f"\\set id {key}\nSELECT filler FROM {TABLE} WHERE id = :id;\n")
     script.chmod(0o644)
     command: list[str | Path] = [server.build.program("pgbench"), *client_options(server.address)]

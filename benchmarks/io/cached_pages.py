@@ -15,8 +15,10 @@ SEGMENT = 1024**3
 """The bytes of each file of a relation but the last."""
 
 
-def uncached_share(server: PostgresServer, table: str) -> float:
+def uncached_share(server: PostgresServer, table: str, spread: int) -> float:
     """Return the pages that a lookup reads from the disk: those of table and index that nobody has cached.
+
+    Of the table it reads one of `spread` pages.
 
     A lookup reads a leaf of the index and a page of the table, each as likely as any other of its kind. Inner
     pages of the index are few, and always cached.
@@ -24,7 +26,7 @@ def uncached_share(server: PostgresServer, table: str) -> float:
     with server.connect() as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_buffercache")
         of_index = _uncached_of(server, connection, f"{table}_pkey", every=1)
-        return _uncached_of(server, connection, table, every=2) + of_index
+        return _uncached_of(server, connection, table, every=spread) + of_index
 
 
 def _uncached_of(
