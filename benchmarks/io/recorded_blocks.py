@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import select
 
 from benchmarks.output.figures import Figure
+from benchmarks.surroundings.recorded_sessions import record_sessions
 from build.home import Home
 from build.make import provide
 from build.version import parse_version
@@ -60,13 +61,15 @@ def equal_figures(home: Home) -> Iterator[Figure]:
     build = provide(BASE, home, shown)
     given = {side: replace(build, version=side) for side in SIDES}
     with open_store(history) as store:
-        while (recorded := len(_finished(store))) < SESSIONS:
-            shown.note(f"equal builds: session {recorded + 1} of {SESSIONS}")
-            outcome = run_session(request, home, store, shown, given)
-            if not outcome.whole:
-                note = "; ".join(outcome.failures)
-                yield Figure("equal builds: failures", len(outcome.failures), "", at_most=0, note=note)
-                return
+        failed = record_sessions(
+            SESSIONS,
+            lambda: len(_finished(store)),
+            lambda: run_session(request, home, store, shown, given),
+            shown,
+        )
+        if failed:
+            yield from failed
+            return
         found = [step for session in _finished(store) for step in recorded_steps(store, session)]
     yield from drawn_figures(found)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from benchmarks.output.figures import Figure
+from benchmarks.surroundings.recorded_sessions import record_sessions
 from build.build import Build
 from build.home import Home
 from build.make import provide
@@ -66,14 +67,15 @@ def equal_figures(home: Home, *, busy: bool = False) -> Iterator[Figure]:
     )
     given = _equal_builds(history.parent, provide(BASE, home, shown))
     with open_store(history) as store:
-        while (recorded := len(equal_sessions(store))) < SESSIONS:
-            shown.note(f"equal builds: session {recorded + 1} of {SESSIONS}")
-            outcome = run_session(request, home, store, shown, given)
-            if not outcome.whole:
-                note = "; ".join(outcome.failures)
-                yield Figure("equal builds: failures", len(outcome.failures), "", at_most=0, note=note)
-                return
-    yield Figure("equal builds: recorded sessions", recorded, "", at_least=SESSIONS)
+        failed = record_sessions(
+            SESSIONS,
+            lambda: len(equal_sessions(store)),
+            lambda: run_session(request, home, store, shown, given),
+            shown,
+        )
+        yield from failed
+        if not failed:
+            yield Figure("equal builds: recorded sessions", len(equal_sessions(store)), "", at_least=SESSIONS)
 
 
 def _equal_builds(folder: Path, build: Build) -> dict[Version, Build]:
