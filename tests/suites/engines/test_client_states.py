@@ -33,13 +33,14 @@ def test_a_lock_that_clients_wait_for_is_named(
             holding.execute("CREATE TABLE tidemark.held (id INT PRIMARY KEY)")
             holding.execute("LOCK TABLES tidemark.held WRITE")
             waits = others.submit(waiting.execute, "INSERT INTO tidemark.held VALUES (1)")
-            assert seen(states.read, METADATA) == {METADATA: 1}
+            assert seen(states.read, METADATA)[METADATA] == 1
             holding.execute("UNLOCK TABLES")
             waits.result()
             holding.execute("BEGIN")
             holding.execute("UPDATE tidemark.held SET id = 2")
             waits = others.submit(waiting.execute, "DELETE FROM tidemark.held")
-            assert seen(states.read, ROW) == {ROW: 1}
+            # On a busy core the holder may still be leaving the state of its update.
+            assert seen(states.read, ROW)[ROW] == 1
             holding.execute("COMMIT")
             waits.result()
         server.abandon()
