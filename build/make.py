@@ -217,16 +217,16 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
         _scratch(spec, home) as (scratch, staging),
         progress.task(f"compile {spec.version}", expected, "files") as task,
     ):
+        answers = KeptAnswers(home, spec, scratch / "answers")
         work = CompileCommands(
             label=str(spec.version),
             log=_log(spec, home),
-            environment=_environment(spec, home, options, scratch),
+            environment={**_environment(spec, home, options, scratch), **answers.environment()},
             counted=re.compile(recipe.counted.encode()),
             on_count=lambda count, total: task.update(count, max(count, total or expected)),
             on_stage=lambda stage: task.rename(f"{spec.version}: {stage}"),
             inherit=(lock,),
         )
-        answers = KeptAnswers(home, spec, scratch / "answers")
         tree = _run_stages(spec, options, scratch / "source", staging, work, answers)
         record = _manifest(spec, options, work, time.monotonic() - started)
         store.write_manifest(tree, {**record, damage.INSTALLED: damage.installed(tree)})
@@ -256,9 +256,6 @@ def _run_stages(
         "{compiler}": spec.compiler.command,
         "{source}": str(folder),
         "{staging}": str(staging),
-        # Relative, because configure writes its words into a header that all files include: a path of this
-        # compile alone would be another header for ccache each time.
-        "{answers}": os.path.relpath(answers.file, folder),
     }
     answers.take_over(folder)
     for stage in spec.recipe.stages:

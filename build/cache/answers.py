@@ -1,12 +1,17 @@
 """The answers of configure, which one compile leaves for the next: with them configure takes a few seconds.
 
-Autoconf writes what it has found out about the machine into the file that `--cache-file` names, and takes it
-from there. The answers depend on the script that asks, on its options, on the compiler and on what is
-installed, and so do the names of the files in which they are kept.
+Autoconf writes what it has found out about the machine into a cache file, and takes it from there. A site
+file names that file (Autoconf's manual, "Setting Site Defaults"), rather than the option `--cache-file`:
+Postgres' configure writes its words into a header that all files include, and with other words slim builds
+would share no object with whole ones.
+
+The answers depend on the script that asks, on its options, on the compiler and on what is installed, and so
+do the names of the files in which they are kept.
 """
 
 import hashlib
 import os
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +23,9 @@ from build.home import Home
 
 SCRIPT = "configure"
 """The script in a source tree that asks."""
+
+SITE = "config.site"
+"""The site file in the scratch folder, which names the file with the answers."""
 
 INSTALLED = (
     "/var/lib/dpkg/status",
@@ -33,7 +41,7 @@ INSTALLED = (
 class KeptAnswers:
     """The answers for one build; `file` is where its configure reads and writes them.
 
-    A recipe without the placeholder `{answers}` neither takes nor leaves any.
+    A recipe that takes none leaves none either.
     """
 
     home: Home
@@ -41,9 +49,17 @@ class KeptAnswers:
     file: Path
     _kept: Path | None = None
 
+    def environment(self) -> dict[str, str]:
+        """Return the variables with which configure finds the file; it need not exist yet."""
+        if not self.spec.recipe.takes_answers:
+            return {}
+        site = self.file.with_name(SITE)
+        site.write_text(f"cache_file={shlex.quote(str(self.file))}\n", encoding="utf-8")
+        return {"CONFIG_SITE": str(site)}
+
     def take_over(self, source: Path) -> None:
         """Provide the answers of an earlier run of the same script in the tree `source`, if there are any."""
-        if not any("{answers}" in word for stage in self.spec.recipe.stages for word in stage.command):
+        if not self.spec.recipe.takes_answers:
             return
         self._kept = self.home.answers / _name(self.spec, source / SCRIPT)
         if self._kept.exists():

@@ -34,9 +34,6 @@ PREFIX = "/usr/local/tidemark/postgres"
 # perf needs frame pointers to unwind stacks, and -g for symbols and lines. Neither changes a verdict.
 CFLAGS = "-O2 -fno-omit-frame-pointer -g"
 
-# The compiler generates the same code without -g; symbols suffice for perf and callgrind to name functions.
-SLIM_CFLAGS = "-O2 -fno-omit-frame-pointer"
-
 SLIM_FOLDERS = (
     "src/backend",
     "src/timezone",
@@ -131,22 +128,23 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
 def slim_recipe(release: str, has_library: Callable[[str], bool], programs: Sequence[str]) -> Recipe:
     """Return the recipe of a server that can be initialized and measured, with these `programs` besides.
 
-    It has the code of a whole build, to the last instruction, and no other clients, modules, headers or debug
-    information. configure takes over the answers of an earlier run. Raises RecipeError as `recipe` does.
+    It has the code of a whole build, to the last instruction, and no other clients, modules or headers. It is
+    configured with the same words and flags, so that ccache has one object for both. configure takes over the
+    answers of an earlier run. Raises RecipeError as `recipe` does.
     """
     row = range_of(Engine.POSTGRES, release, TABLE)
     names = tuple(dict.fromkeys((*SLIM_PROGRAMS, *programs)))
     folders = {name: f"src/bin/{_FOLDERS.get(name, name)}" for name in names if name != "postgres"}
     clients = list(dict.fromkeys(folders.values()))
-    flags = ("--cache-file={answers}", f"CFLAGS={SLIM_CFLAGS}", *_flags(row, has_library))
+    flags = (f"CFLAGS={CFLAGS}", *_flags(row, has_library))
     whole = recipe(release, has_library)
     return replace(
         whole,
         stages=(*_stages(flags, (*SLIM_FOLDERS, *clients)), _CATALOG_STAGE),
-        flags=SLIM_CFLAGS,
         installs=(*(f"bin/{name}" for name in names), "lib/plpgsql.so", "lib/dict_snowball.so", *DATA),
         commands=whole.commands - SLIM_COMMANDS,
         slim_programs=names,
+        takes_answers=True,
     )
 
 

@@ -22,10 +22,8 @@ class Stage:
     """One command of a compile; its name appears in progress, in the log and in errors.
 
     Words of `command` may contain the placeholders `{jobs}` (number of parallel processes), `{compiler}`,
-    `{source}` (the unpacked tree, in which the command runs), `{staging}` (the root folder of the
-    installation) and `{answers}` (the file with configure's answers, relative to `{source}`; see
-    build/cache/answers.py). They are replaced when the command runs, so that their values do not change the
-    build key.
+    `{source}` (the unpacked tree, in which the command runs) and `{staging}` (the root folder of the
+    installation). They are replaced when the command runs, so that their values do not change the build key.
     """
 
     name: str
@@ -62,6 +60,9 @@ class Recipe:
 
     slim_programs: tuple[str, ...] = ()
     """The programs in `bin/` of a slim build, which has nothing else to run; empty for a whole build."""
+
+    takes_answers: bool = False
+    """Whether its configure takes over the answers of an earlier run: see build/cache/answers.py."""
 
     @property
     def is_slim(self) -> bool:

@@ -18,19 +18,22 @@ CONFIGURE = """#!/bin/sh
 PACKAGE_VERSION='{release}'
 echo "$*" >>'{runs}'
 echo "configured with $*"
-for word; do
-    case $word in --cache-file=*)
-        file=${{word#*=}}
-        if [ -e "$file" ]; then cat "$file" >>'{runs}.answers'; else echo "of {release}" >"$file"; fi ;;
-    esac
-done
+# As Postgres does: the same flags for every file.
+: >cflags
+for word; do case $word in CFLAGS=*) echo "${{word#CFLAGS=}}" >cflags ;; esac; done
+cache_file=/dev/null
+if [ -n "$CONFIG_SITE" ]; then . "$CONFIG_SITE"; fi
+if [ "$cache_file" != /dev/null ]; then
+    if [ -e "$cache_file" ]; then cat "$cache_file" >>'{runs}.answers'
+    else echo "of {release}" >"$cache_file"; fi
+fi
 """
 
 MAKEFILE = """
 all: part.o
 part.o: part.c
 \t{before}
-\t$(CC) -c -o part.o part.c
+\t$(CC) $$(cat {top}/cflags) -c -o part.o part.c
 install: all
 \tmkdir -p $(DESTDIR)/usr/local/tidemark/postgres/bin $(DESTDIR)/usr/local/tidemark/postgres/lib
 \t{install}
@@ -84,7 +87,8 @@ class Stand:
     def _folder(self, name: str, before: str, install: str, part: str) -> None:
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "Makefile").write_text(MAKEFILE.format(before=before, install=install))
+        top = "/".join(".." for _ in Path(name).parts)
+        (folder / "Makefile").write_text(MAKEFILE.format(before=before, install=install, top=top))
         (folder / "part.c").write_text(part)
 
     def tarball(self, path: Path, release: str = "18.99", **kwargs: str) -> str:

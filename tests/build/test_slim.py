@@ -1,9 +1,12 @@
 """Slim builds, on the stand-in: what they have, and that nobody takes one for a whole build."""
 
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from build import host
 from build.cache import store
 from build.cache.store import StoreError, require_clean
 from build.home import Home
@@ -73,7 +76,7 @@ def test_a_slim_build_of_a_variant_is_compiled_as_the_variant_says(
     assert len({plain.key, chosen.key, patched.key, whole.key}) == 4
     assert (chosen.is_slim, patched.is_slim, whole.is_slim) == (True, True, False)
     configure = chosen.manifest["recipe"]["stages"][0]["command"]
-    assert list(configure[-2:]) == [f"CFLAGS={postgres.SLIM_CFLAGS} -O3", "--with-llvm"]
+    assert list(configure[-2:]) == [f"CFLAGS={postgres.CFLAGS} -O3", "--with-llvm"]
     assert f"CFLAGS={postgres.CFLAGS} -O3" in whole.manifest["recipe"]["stages"][0]["command"]
     assert provide(RELEASE, home, progress, choices=choices, slim=()) == whole, "a whole one of the variant"
     assert provide(RELEASE, home, progress, slim=()) == plain, "not one of the variant"
@@ -110,8 +113,39 @@ def test_configure_is_given_the_same_words_in_every_compile(
     # Postgres' configure writes them into pg_config.h, which every file includes.
     provide(RELEASE, home, progress, slim=())
     provide(RELEASE, home, progress, slim=("pgbench",))
-    first, second = pinned.configured_with()
-    assert first == second
+    provide(RELEASE, home, progress)
+    assert len(pinned.configured_with()) == 3
+    assert len(set(pinned.configured_with())) == 1
+
+
+@pytest.mark.parametrize("first_slim", [None, ()], ids=["whole first", "slim first"])
+def test_slim_and_whole_builds_share_objects(
+    home: Home,
+    progress: Silent,
+    pinned: Stand,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    first_slim: tuple[str, ...] | None,
+) -> None:
+    if host.ccache_program() is None:
+        pytest.skip("ccache is not installed")
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "ccache"))
+    counts: list[dict[str, str]] = []
+    for slim in (first_slim, () if first_slim is None else None):
+        # A whole build would be taken for a slim one.
+        provide(RELEASE, home, progress, slim=slim, patches=[_unused(tmp_path, counts)])
+        told = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True, check=True).stdout
+        counts.append(dict(line.split("\t") for line in told.splitlines()))
+    before, after = counts
+    assert int(before["cache_miss"]) > 0
+    assert after["cache_miss"] == before["cache_miss"], "every file of the second one was compiled before"
+
+
+def _unused(folder: Path, before: Sequence[object]) -> Path:
+    """Return a patch that changes no object, another one for each build before."""
+    patch = folder / f"{len(before)}.patch"
+    patch.write_text(f"--- /dev/null\n+++ b/note\n@@ -0,0 +1 @@\n+build {len(before)}\n")
+    return patch
 
 
 def test_the_key_of_a_whole_build_does_not_know_of_slim_ones() -> None:
