@@ -43,6 +43,11 @@ CHECKS = (
         memory.swap,
     ),
     Check(
+        "proactive reclaim",
+        "DAMON evicts what a server has cached while memory is free: reads of it then wait for the disk.",
+        memory.proactive_reclaim,
+    ),
+    Check(
         "memory",
         "The short profile of write-heavy uses half of the memory for the cache of a server.",
         memory.available,

@@ -1,4 +1,4 @@
-"""Checks of memory: transparent huge pages, swap, available memory."""
+"""Checks of memory: transparent huge pages, swap, proactive reclaim, available memory."""
 
 import re
 from collections.abc import Mapping
@@ -21,6 +21,12 @@ MIN_AVAILABLE = 0.5
 """The share of memory that the short profile of write-heavy uses for the buffer cache of a server."""
 
 GIB_IN_KIB = 1024**2
+
+KDAMONDS = "/sys/kernel/mm/damon/admin/kdamonds/*"
+RECLAIMING = {"pageout", "cold", "lru_deprio"}
+"""The actions of DAMON that take memory back, or have it taken back first; the others keep data in memory."""
+
+RECLAIMING_MODULES = ("damon_reclaim", "damon_lru_sort")
 
 
 def thp_setting(kernel: Kernel) -> str:
@@ -59,6 +65,37 @@ def swap(machine: CheckedMachine) -> Reading:
     if swappiness is None or swappiness > MAX_SWAPPINESS:
         return unfit(text, FIX)
     return note(text, "swapoff --all")
+
+
+def proactive_reclaim(machine: CheckedMachine) -> Reading:
+    """Check that DAMON takes no memory back that nobody else asks for. What it does only root may read."""
+    kernel = machine.kernel
+    found: dict[str, str] = {}
+    """What is at work, by the command that turns it off."""
+    unreadable = []
+    for folder in kernel.names(KDAMONDS):
+        number = folder.rpartition("/")[2]
+        if not number.isdecimal():
+            continue
+        state = kernel.read(f"{folder}/state")
+        if state is None:
+            unreadable.append(f"kdamond {number}")
+        elif state == "on":
+            schemes = kernel.names(f"{folder}/contexts/*/schemes/*/action")
+            actions = {kernel.read(scheme) or "" for scheme in schemes} & RECLAIMING
+            if actions:
+                found[f"echo off > {folder}/state"] = f"{', '.join(sorted(actions))} by kdamond {number}"
+    for module in RECLAIMING_MODULES:
+        enabled = f"/sys/module/{module}/parameters/enabled"
+        if kernel.read(enabled) == "Y":
+            found[f"echo N > {enabled}"] = module
+    if found:
+        return unfit("; ".join(found.values()), "; ".join(found))
+    if unreadable:
+        return note(
+            f"{', '.join(unreadable)} may be at work: only root reads it", look="sudo ./tidemark check"
+        )
+    return ok("none")
 
 
 def available(machine: CheckedMachine) -> Reading:

@@ -174,6 +174,52 @@ def test_swaps_add_up(rows: list[tuple[str, int, int]]) -> None:
     assert memory.swaps_kib("Filename Type Size Used Priority\n" + text) == wanted
 
 
+@pytest.mark.parametrize(
+    ("state", "actions", "text"),
+    [
+        ("on", ("stat", "pageout"), "pageout by kdamond 0"),
+        ("on", ("lru_prio", "lru_deprio", "cold"), "cold, lru_deprio by kdamond 0"),
+        ("on", ("stat", "lru_prio"), None),
+        ("off", ("pageout",), None),
+    ],
+)
+def test_a_kernel_thread_that_evicts_is_found(
+    kernel: FakeKernel, machine: CheckedMachine, state: str, actions: tuple[str, ...], text: str | None
+) -> None:
+    kernel.put("/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", "1\n")
+    kernel.put("/sys/kernel/mm/damon/admin/kdamonds/0/state", f"{state}\n")
+    for number, action in enumerate(actions):
+        scheme = f"/sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/{number}"
+        kernel.put(f"{scheme}/action", f"{action}\n")
+    found = memory.proactive_reclaim(machine)
+    if text is None:
+        assert (found.level, found.text) == (Level.OK, "none")
+        return
+    assert (found.level, found.text) == (Level.UNFIT, text)
+    assert found.remedy == "echo off > /sys/kernel/mm/damon/admin/kdamonds/0/state"
+
+
+def test_modules_that_evict_are_found(kernel: FakeKernel, machine: CheckedMachine) -> None:
+    reclaim, lru_sort = (
+        f"/sys/module/{module}/parameters/enabled" for module in ("damon_reclaim", "damon_lru_sort")
+    )
+    kernel.put(reclaim, "N\n")
+    assert memory.proactive_reclaim(machine).level is Level.OK
+    kernel.put(reclaim, "Y\n")
+    kernel.put(lru_sort, "Y\n")
+    found = memory.proactive_reclaim(machine)
+    assert (found.level, found.text) == (Level.UNFIT, "damon_reclaim; damon_lru_sort")
+    assert found.remedy == f"echo N > {reclaim}; echo N > {lru_sort}"
+
+
+def test_a_kernel_thread_that_only_root_may_look_at_is_a_note(
+    kernel: FakeKernel, machine: CheckedMachine
+) -> None:
+    kernel.path("/sys/kernel/mm/damon/admin/kdamonds/0").mkdir(parents=True)
+    found = memory.proactive_reclaim(machine)
+    assert (found.level, found.look) == (Level.NOTE, "sudo ./tidemark check")
+
+
 def test_memory_that_others_hold(kernel: FakeKernel, machine: CheckedMachine) -> None:
     kernel.put("/proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 499 kB\n")
     assert memory.available(machine).level is Level.UNFIT
@@ -285,8 +331,8 @@ def test_what_is_shown(kernel: FakeKernel, machine: CheckedMachine) -> None:
     findings = list(examine(sampled(machine)))
     change = SettingChange("/sys/a", "1", "0")
     shown = command.as_text(findings, AppliedChanges([change]))
-    assert "unfit  governor       powersave on 2 processors\n" in shown
-    assert f"{' ' * 22}fix: ./tidemark check --fix\n" in shown
+    assert "unfit  governor           powersave on 2 processors\n" in shown
+    assert f"{' ' * 26}fix: ./tidemark check --fix\n" in shown
     assert "  /sys/a: 1 -> 0\n" in shown
     assert shown.endswith("Unfit for benchmarking: governor.")
     assert all(len(line) <= command.WIDTH or "fix: " in line for line in shown.splitlines())
