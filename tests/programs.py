@@ -1,8 +1,8 @@
 """Programs of other people that tests need, installed once for a home, at these versions.
 
 act and actionlint run and read the workflows, and are compiled with Go. axe-core, vnu and TypeScript check
-the report site, and come from npm. `./tidemark test` calls this module. What cannot be installed is said,
-and its tests are skipped.
+the report site, and come from npm. Ansible sets up boxes, and comes from PyPI. `./tidemark test` calls this
+module. What cannot be installed is said, and its tests are skipped.
 """
 
 import os
@@ -79,15 +79,37 @@ TYPESCRIPT = NpmPackage("typescript", "7.0.2", "package.json")
 """Checks the types of scripts."""
 
 
+@dataclass(frozen=True)
+class PythonProgram:
+    """A program of PyPI, in an environment of its own."""
+
+    name: str
+    package: str
+    version: str
+
+    def folder(self, home: Home) -> Path:
+        """The environment in a home."""
+        return home.tools / f"{self.package}-{self.version}"
+
+    def find(self, home: Home) -> Path | None:
+        """The program, if it is there."""
+        path = self.folder(home) / "bin" / self.name
+        return path if path.is_file() else None
+
+
+ANSIBLE = PythonProgram("ansible-playbook", "ansible-core", "2.19.14")
+"""Carries out the role that sets up boxes."""
+
+
 class ProgramError(TidemarkError):
-    """A program could not be compiled."""
+    """A program could not be compiled or installed."""
 
 
-def required(program: GoProgram) -> Path:
+def required(program: GoProgram | PythonProgram) -> Path:
     """The program; skips the test where it is not."""
     found = program.find(locate())
     if found is None:
-        pytest.skip(f"{program.name} {program.version} is not installed: ./tidemark test installs it with Go")
+        pytest.skip(f"{program.name} {program.version} is not installed: ./tidemark test installs it")
     return found
 
 
@@ -189,12 +211,41 @@ def _compiled(program: GoProgram, go: str, home: Home) -> Path:
     return found
 
 
+def provide_python(program: PythonProgram, home: Home) -> Path:
+    """The program; installs it when it is not there. Raises ProgramError."""
+    found = program.find(home)
+    if found is not None:
+        return found
+    python = _working("python3", os.environ.get("PATH", ""), f"{program.package} needs Python")
+    with held(home.tools / f"{program.package}.lock"):
+        return program.find(home) or _piped(program, python, home)
+
+
+def _piped(program: PythonProgram, python: str, home: Home) -> Path:
+    print(f"tidemark: installing {program.package} {program.version}", file=sys.stderr)
+    folder = program.folder(home)
+    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    for words in (
+        [python, "-m", "venv", "--clear", str(folder)],
+        [*pip, f"{program.package}=={program.version}"],
+    ):
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", cwd="/", check=False)
+        if done.returncode != 0:
+            said = "\n".join((done.stderr or done.stdout).rstrip().splitlines()[-LOG_LINES:])
+            raise ProgramError(f"{program.package} {program.version} could not be installed", where=said)
+    found = program.find(home)
+    assert found is not None
+    return found
+
+
 def main() -> None:
     """Install what is missing; what cannot be installed is said, and is no failure."""
-    for program in (ACT, ACTIONLINT, AXE, VNU, TYPESCRIPT):
+    for program in (ACT, ACTIONLINT, AXE, VNU, TYPESCRIPT, ANSIBLE):
         try:
             if isinstance(program, GoProgram):
                 provide(program, locate())
+            elif isinstance(program, PythonProgram):
+                provide_python(program, locate())
             else:
                 provide_package(program, locate())
         except TidemarkError as error:

@@ -25,18 +25,19 @@ def test_without_go_or_network_it_is_said(
     go.write_text("#!/bin/sh\ncase $1 in *version) exit 0 ;; esac\necho no such host >&2; exit 1\n")
     go.chmod(0o755)
     monkeypatch.setattr(programs, "GO_FOLDER", tmp_path)
-    npm = tmp_path / "npm"
-    npm.write_text(go.read_text())
-    npm.chmod(0o755)
+    npm, python = tmp_path / "npm", tmp_path / "python3"
+    for program in (npm, python):
+        program.write_text(go.read_text())
+        program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     programs.main()
-    assert capsys.readouterr().err.count("no such host") == 5
-    for program in (go, npm):
+    assert capsys.readouterr().err.count("no such host") == 6
+    for program in (go, npm, python):
         program.write_text("#!/bin/sh\necho no toolchain >&2; exit 1\n")
     programs.main()
     assert (
         capsys.readouterr().err.count("does not work: no toolchain\n  the tests that need it are skipped")
-        == 5
+        == 6
     )
     with pytest.raises(pytest.skip.Exception, match="npm does not work: no toolchain"):
         required_tool("npm")

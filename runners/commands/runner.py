@@ -15,6 +15,7 @@ from runners.alerting.tracker_check import send_test_alert
 from runners.alerting.tracker_registry import open_tracker
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.kernel import Kernel
+from runners.initializing.command import init
 from runners.installing import agent, record, steps
 from runners.installing.escaping import InstallError
 from runners.installing.machine import TargetMachine
@@ -38,6 +39,7 @@ KEPT = 1
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a subcommand, and return its exit code."""
     subcommands = {
+        "init": init,
         "install": install,
         "uninstall": uninstall,
         "show": show,

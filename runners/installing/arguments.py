@@ -1,6 +1,7 @@
 """The subcommands of `./tidemark runner` and their arguments."""
 
 import argparse
+from typing import Any
 
 from runners.occupancy.arguments import add_pauses
 
@@ -8,9 +9,14 @@ AT = "03:17"
 """When a night begins, in UTC: two hours after GitHub's schedule, which may be late."""
 
 
+PLAN = "/etc/tidemark/nightly.toml"
+"""Where `init` writes a plan: outside of the checkout, in which an update refuses local edits."""
+
+
 def add_subcommands(parser: argparse.ArgumentParser, plan: str) -> None:
     """Add the subcommands to the parser of `runner`; `plan` is the path of the default plan."""
     what = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
+    _init(what)
     install = what.add_parser(
         "install", help="install user, folders, services, timers and job hooks of a box"
     )
@@ -53,6 +59,48 @@ def add_subcommands(parser: argparse.ArgumentParser, plan: str) -> None:
     _pull_request(what, plan)
     hook = what.add_parser("hook", help="prepare or clean up for a job; run by GitHub's runner")
     hook.add_argument("when", choices=["started", "completed"])
+
+
+def _init(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    init = what.add_parser("init", help="write the plan of a box, and check all that its nights need")
+    init.description = (
+        "Ask for what a plan has to say, with what is found on this machine as defaults; write the plan; "
+        "check machine, disk, programs, git, releases, tracker and routes; print the commands that are left. "
+        "Without a terminal, what no option says is named at once, unless --yes takes the defaults."
+    )
+    init.epilog = (
+        "exit codes: 0 a night can begin when the printed commands are done; 1 something has to be corrected "
+        "before; 2 no plan was written, or trouble"
+    )
+    init.add_argument("--yes", action="store_true", help="ask nothing: take the default of what is not given")
+    file = "where the plan is written (default: %(default)s)"
+    init.add_argument("--plan", default=PLAN, metavar="FILE", help=file)
+    init.add_argument("--force", action="store_true", help="replace a plan that is there")
+    init.add_argument("--check", action="store_true", help="write nothing, and check the plan that is there")
+    init.add_argument("--home", metavar="FOLDER", help="default: $TIDEMARK_HOME, else /var/lib/tidemark")
+    answers = init.add_argument_group("answers")
+    answers.add_argument("--box", metavar="NAME", help="name of this box (default: its host name)")
+    several: dict[str, Any] = {"action": "append"}
+    base = "release that everything else is compared with; once for each engine"
+    answers.add_argument("--base", metavar="VERSION", help=base, **several)
+    release = "release that is measured once, or none; can be repeated"
+    answers.add_argument("--release", metavar="VERSION", help=release, **several)
+    branch = "engine@branch that is measured whenever it has moved, or none; can be repeated"
+    answers.add_argument("--branch", metavar="VERSION", help=branch, **several)
+    git = "where the branches are: URL or path; ENGINE=SOURCE with several engines"
+    answers.add_argument("--git", metavar="SOURCE", help=git, **several)
+    answers.add_argument("--suite", metavar="NAME", help="suite to run; can be repeated", **several)
+    answers.add_argument("--profile", metavar="NAME", help="profile of the suites")
+    budget = "minutes of a night in which sessions may begin"
+    answers.add_argument("--budget", metavar="MINUTES", help=budget)
+    issues = "address of the repository in which issues are opened, or none"
+    answers.add_argument("--issues", metavar="URL", help=issues)
+    tracker = "what runs at that address: github, gitlab or gitea (default: by its host)"
+    answers.add_argument("--tracker", metavar="KIND", help=tracker)
+    notify = (
+        "route by which people are told, or none; with a URL only if that holds no secret; can be repeated"
+    )
+    answers.add_argument("--notify", metavar="NAME[=URL]", help=notify, **several)
 
 
 def _watch(what: "argparse._SubParsersAction[argparse.ArgumentParser]", plan: str) -> None:

@@ -36,7 +36,7 @@ from suites.data_copies.store import DataCopies
 from suites.engines import make_server, require_settings, require_short_sockets
 from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS, require_runnable
-from suites.keys.profile import Mode
+from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
 from suites.layers.support import most_listeners, require_layers
 from suites.memory.registry import OWN_ROUNDS
@@ -99,13 +99,20 @@ def check_request(request: Request, home: Home) -> Sizes:
             where=f"profile {request.profile_name}: buffer_to_memory",
             hint="measure fewer versions at once, or use a profile with a smaller buffer cache",
         )
-    # Each version has its loaded data and a copy that it works on, and perhaps one for later sessions.
-    copies = 2 if profile.keeps_copy else 1
-    disk_bytes = len(request.versions) * (needed.disk_bytes + copies * needed.data_bytes)
     companions = (name for version in request.versions for name in request.companions_of(version))
-    disk_bytes += sum(kind_of(name).disk_bytes for name in companions)
-    require_disk(home.path, disk_bytes + BUILD_BYTES)
+    disk_bytes = sum(kind_of(name).disk_bytes for name in companions)
+    require_disk(home.path, disk_bytes + session_bytes(profile, needed, len(request.versions)))
     return needed
+
+
+def session_bytes(profile: Profile, needed: Sizes, servers: int) -> int:
+    """Return the bytes that a session of so many servers takes on disk, without companions.
+
+    Each has its loaded data and a copy that it works on, and perhaps one for later sessions; something may
+    have to be compiled.
+    """
+    copies = 2 if profile.keeps_copy else 1
+    return servers * (needed.disk_bytes + copies * needed.data_bytes) + BUILD_BYTES
 
 
 def provide_builds(

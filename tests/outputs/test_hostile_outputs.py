@@ -104,6 +104,7 @@ SILENT: dict[Path_, str] = {
     **dict.fromkeys(
         [("runner", what) for what in ("install", "uninstall", "show", "watch", "hook", "test-alert")]
         + [
+            ("runner", "init"),
             ("runner", "pause"),
             ("runner", "resume"),
             ("runner", "pull-request"),

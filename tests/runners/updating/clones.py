@@ -82,10 +82,7 @@ class Box:
 def make_box(folder: Path, changed: Mapping[str, str] = NO_NIGHT) -> Box:
     """Make a repository of this checkout's files, some of them `changed`, and a clone with a home."""
     upstream, checkout, home = folder / "upstream", folder / "box", folder / "home"
-    upstream.mkdir()
-    for name in (*PARTS, *LISTS):
-        _copy(ROOT / name, upstream / name)
-    git(upstream, "init", "--quiet", "--initial-branch", "main")
+    make_upstream(upstream)
     box = Box(upstream, checkout, home)
     box.publish(changed)
     git(folder, "clone", "--quiet", str(upstream), str(checkout))
@@ -93,6 +90,14 @@ def make_box(folder: Path, changed: Mapping[str, str] = NO_NIGHT) -> Box:
     home.mkdir()
     (home / "plan.toml").write_text(PLAN)
     return box
+
+
+def make_upstream(folder: Path) -> None:
+    """Make a repository with the files of this checkout, of which none is committed."""
+    folder.mkdir(parents=True)
+    for name in (*PARTS, *LISTS):
+        _copy(ROOT / name, folder / name)
+    git(folder, "init", "--quiet", "--initial-branch", "main")
 
 
 def _copy(source: Path, target: Path) -> None:

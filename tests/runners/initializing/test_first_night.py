@@ -1,0 +1,73 @@
+"""The guide to the first night, carried out on a box of its own: its commands, and nothing else.
+
+What is lent to the box, because it takes long and is tested elsewhere: Python packages and two builds. The
+plan is cut down to one step of a second before the night begins.
+"""
+
+import re
+import time
+
+import pytest
+
+from build.build import Build
+from build.home import ROOT
+from tests.runners.alerting.github import REPOSITORY, TOKEN, running
+from tests.runners.initializing.box_root import TIDEMARK, box_root, lend_builds, lend_environment
+
+GUIDE = ROOT / "docs/guides/service.md"
+MAX_COMMANDS = 6
+MAX_MINUTES = 60.0
+
+ANSWERS = ["", "", "none", TIDEMARK, "", "smoke", "", f"https://github.com/{REPOSITORY}", ""]
+"""What a person types: no branch, a source that needs no network, a profile, where issues go."""
+
+SHORT = (
+    'profile = "smoke"\nsteps = ["insert"]\nrounds = 1\nseconds = 1.0\nkeep_disturbed = true\nperf = false\n'
+    "exact = false\n"
+)
+
+
+def commands() -> list[str]:
+    """The commands of the guide."""
+    (block,) = re.findall(
+        r"<!-- first night -->\n```sh\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    return str(block).splitlines()
+
+
+@pytest.mark.server
+def test_six_commands_lead_to_the_first_night(postgres_17: Build, postgres_18: Build) -> None:
+    clone, setup, token, init, install, night = commands()
+    assert len(commands()) <= MAX_COMMANDS
+    began = time.monotonic()
+    with box_root() as box, running() as github:
+        box.variables["GITHUB_API_URL"] = github.url
+
+        def call(command: str, typed: str = "", *, terminal: bool = False) -> str:
+            words = ("sh", "-c", command.replace("TIDEMARK ", f"{TIDEMARK} "))
+            done = box.run(*words, typed=typed, terminal=terminal)
+            assert done.returncode in ((0, 1) if command == init else (0,)), done.stdout + done.stderr
+            return done.stdout
+
+        lend_environment(box)
+        call(clone)
+        call(setup)
+        call(token, f"{TOKEN}\n")
+        said = call(init, "".join(f"{line}\n" for line in ANSWERS), terminal=True)
+        assert "a test alert was opened and closed" in said
+        # What is printed is what the guide has: the commands that follow.
+        assert [line.strip() for line in said.splitlines() if line.startswith("     ")][-2:] == [
+            install,
+            night,
+        ]
+        plan = box.path("/etc/tidemark/nightly.toml")
+        plan.write_text(plan.read_text().replace('profile = "smoke"\n', SHORT))
+        call(install)
+        lend_builds(box, [postgres_17.prefix, postgres_18.prefix])
+        call(night)
+        summary = box.shell("cat /var/lib/tidemark/summaries/*.md")
+        assert "Box box1: 1 of 1 version measured" in summary
+        assert box.run("sh", "-c", "/opt/tidemark/tidemark status --format json").returncode in (0, 1)
+    minutes = (time.monotonic() - began) / 60
+    print(f"{len(commands())} commands, {minutes:.1f} minutes without packages and compiling")
+    assert minutes < MAX_MINUTES
