@@ -15,7 +15,7 @@ from history.changes.boxes.shared_steps import SharedSteps
 from history.changes.confirmation import Confirmation, latest_by_nights, weighed
 from history.changes.courses import dated_together, with_courses_joined
 from history.changes.detection import rule_of, watched
-from history.changes.fingerprints import free_fingerprint
+from history.changes.fingerprints import FoundAgain, found_again, free_fingerprint, is_same, not_refuted
 from history.changes.level_shift import (
     Course,
     Direction,
@@ -30,6 +30,7 @@ from history.changes.level_shift import (
 from history.changes.repository import Change
 from history.series.marker_effects import MarkerEffects
 from history.series.matrix import SeriesMatrix, judged_matrices
+from history.series.version_order import read_version_order
 from history.stats.change_points import FALSE_SHARE, ChangePoint, Known, measured_again
 from history.store.database import Database
 from history.store.records import ChangeStatus
@@ -101,10 +102,15 @@ def judge(database: Database, clock: Callable[[], datetime] = now) -> DetectionR
         before = repository.load_statuses(connection)
         settle(connection, when)
         stored = repository.load(connection)
-        unmatched = list(stored)
         shifts = [event for event in events if isinstance(event, Shift)]
-        for cluster in group_shifts(shift_outcomes(events, _earlier_outcomes(stored, shifts))):
-            _reconcile(connection, cluster, unmatched, when)
+        outcomes = shift_outcomes(events, _earlier_outcomes(stored, shifts))
+        of_nights = ((outcome.shift.branch, night) for outcome in outcomes for night in outcome.shift.range)
+        clusters = group_shifts(outcomes, read_version_order(connection, of_nights))
+        found = found_again(clusters, stored)
+        kept = {again.change.id for again in found if again.change is not None}
+        unmatched = [change for change in stored if change.id not in kept]
+        for again in found:
+            _reconcile(connection, again, unmatched, when)
         after = repository.load(connection)
     return DetectionReport(
         new=_with_status(ChangeStatus.OPEN, after, {change.id for change in after} - before.keys()),
@@ -276,13 +282,12 @@ def _shift(matrix: SeriesMatrix, row: int, point: ChangePoint, effects: MarkerEf
 
 
 def _reconcile(
-    connection: Connection, cluster: Sequence[ShiftOutcome], unmatched: list[Change], when: datetime
+    connection: Connection, found: FoundAgain, unmatched: Iterable[Change], when: datetime
 ) -> None:
-    refuted = [outcome.shift.series_id for outcome in cluster if outcome.shift.refuted]
-    cluster = [outcome for outcome in cluster if not outcome.shift.refuted] or cluster
+    refuted = [outcome.shift.series_id for outcome in found.cluster if outcome.shift.refuted]
+    cluster, same = not_refuted(found.cluster), found.change
     direction = direction_of(outcome.shift for outcome in cluster)
     status, reason = _status_and_reason(cluster, direction)
-    same = next((change for change in unmatched if _is_same(change, cluster)), None)
     if same is None:
         name = free_fingerprint(connection, cluster)
         repository.insert_change(connection, name, cluster, direction, status, reason, when)
@@ -291,8 +296,7 @@ def _reconcile(
         status, reason = same.status, same.reason
     if (same.direction, same.status, same.reason) != (direction, status, reason):
         repository.update_change(connection, same.id, direction, status, reason, when)
-    repository.replace_members(connection, same.id, cluster, refuted)
-    unmatched.remove(same)
+    repository.replace_members(connection, same.id, cluster, [*refuted, *found.moved])
     _close_parts(connection, same, cluster, unmatched, when)
 
 
@@ -311,7 +315,7 @@ def _close_parts(
     }
     for change in unmatched if joined else ():
         members = {member.series_id for member in change.members}
-        if change.status is ChangeStatus.OPEN and members <= joined.keys() and _is_same(change, cluster):
+        if change.status is ChangeStatus.OPEN and members <= joined.keys() and is_same(change, cluster):
             reason = f"part of change {whole.fingerprint}: {COURSES[cluster[0].shift.course]}"
             repository.update_change(
                 connection, change.id, change.direction, ChangeStatus.CLOSED, reason, when
@@ -332,17 +336,6 @@ def _status_and_reason(
         last = max(gone, key=lambda night: night.started_at)
         return ChangeStatus.CLOSED, f"back at the old level since {last.started_at:%Y-%m-%d} ({last.version})"
     return ChangeStatus.OPEN, None
-
-
-def _is_same(change: Change, cluster: Iterable[ShiftOutcome]) -> bool:
-    """Return whether they have a series in common, with ranges of nights that overlap."""
-    shifts = {outcome.shift.series_id: outcome.shift for outcome in cluster}
-    return any(
-        member.last_before.started_at < shifts[member.series_id].first_after.started_at
-        and shifts[member.series_id].last_before.started_at < member.first_after.started_at
-        for member in change.members
-        if member.series_id in shifts
-    )
 
 
 def _confirmed_shift(confirmed: Confirmation) -> Shift:

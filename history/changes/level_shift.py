@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from history.series.series import Night
+from history.series.version_order import NightRange, VersionOrder
 from history.store.records import ChangeStatus, Environment
 from suites.metric import Better
 from suites.metrics import METRICS
@@ -121,8 +122,13 @@ class Shift:
             return Direction.SHIFT
         return direction_between(self.metric, self.before, self.after)
 
+    @property
+    def range(self) -> NightRange:
+        """The last night before it, and the first one after it."""
+        return self.last_before, self.first_after
+
     def overlaps(self, other: "Shift") -> bool:
-        """Return whether both can have happened at the same time, on one box or on two."""
+        """Return whether both can have happened at the same time, in one environment."""
         return (
             self.last_before.started_at < other.first_after.started_at
             and other.last_before.started_at < self.first_after.started_at
@@ -257,8 +263,21 @@ def _comes_back(later: Shift, earlier: Shift) -> bool:
     return abs(later.log_size - earlier.log_size) <= ALIKE * abs(earlier.log_size)
 
 
-def group_shifts(outcomes: Iterable[ShiftOutcome]) -> tuple[tuple[ShiftOutcome, ...], ...]:
-    """Return the shifts grouped into changes: one branch and suite, and overlapping ranges of nights.
+def can_coincide(shift: Shift, other: Shift, order: VersionOrder) -> bool:
+    """Return whether two shifts of a branch can be the same event.
+
+    In two environments, nights that begin at different hours have the same version: the versions decide.
+    """
+    if shift.environment == other.environment:
+        return shift.overlaps(other)
+    (begin, end), (others_begin, others_end) = order.places(shift.branch, [shift.range, other.range])
+    return begin < others_end and others_begin < end
+
+
+def group_shifts(
+    outcomes: Iterable[ShiftOutcome], order: VersionOrder
+) -> tuple[tuple[ShiftOutcome, ...], ...]:
+    """Return the shifts grouped into changes: one branch and suite, and overlapping ranges of versions.
 
     A change may span several boxes, steps and metrics, and has one shift of each series; the most certain of
     all comes first. Groups are formed greedily from the most certain shift, so that a wide range which
@@ -271,17 +290,17 @@ def group_shifts(outcomes: Iterable[ShiftOutcome]) -> tuple[tuple[ShiftOutcome, 
         groups[*key, shift.environment.suite].append(outcome)
     # What something else explains is in no change with what nothing does.
     # A drift lasts longer than most steps are apart: it belongs to none of them, and comes after them.
-    return tuple(cluster for key in sorted(groups) for cluster in _clusters(groups[key]))
+    return tuple(cluster for key in sorted(groups) for cluster in _clusters(groups[key], order))
 
 
-def _clusters(group: Sequence[ShiftOutcome]) -> list[tuple[ShiftOutcome, ...]]:
+def _clusters(group: Sequence[ShiftOutcome], order: VersionOrder) -> list[tuple[ShiftOutcome, ...]]:
     remaining = sorted(group, key=_most_certain_first)
     clusters = []
     while remaining:
         seed = remaining[0]
         by_series: dict[int, ShiftOutcome] = {}
         for outcome in remaining:
-            if outcome.shift.overlaps(seed.shift):
+            if can_coincide(outcome.shift, seed.shift, order):
                 by_series.setdefault(outcome.shift.series_id, outcome)
         clusters.append(tuple(by_series.values()))
         remaining = [

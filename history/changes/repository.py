@@ -1,7 +1,7 @@
 """The stored changes: loading, inserting and updating them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction, Shift, ShiftOutcome, direction_between, leads
 from history.changes.stored_rules import Muting, Owner, load_mutings, load_owners
 from history.series.series import Night, SeriesKey, key_of, night_of
+from history.series.version_order import NightRange, VersionOrder, read_version_order
 from history.store.records import ChangeStatus
 from history.store.schema import builds, change_series, changes, nights, series, sessions
 from history.timestamps import from_text, to_text
@@ -106,6 +107,9 @@ class Change:
     muting: Muting | None = None
     """By which rule of the plan it is muted, or was last; None if it never was."""
 
+    order: VersionOrder = field(default_factory=VersionOrder, repr=False, compare=False)
+    """The order of the versions before and after it."""
+
     @property
     def is_muted(self) -> bool:
         """Whether the last report found it muted: nobody is told of it."""
@@ -135,18 +139,23 @@ class Change:
 
         If no range suits all of them, it is the earliest: the change is between the ends of all ranges.
         """
-        return (max if self._agrees else min)((member.last_before for member in self.leading), key=_start)
+        return self._range[0]
 
     @property
     def first_after(self) -> Night:
         """The earliest night after it in any leading series, where a bisect ends; else the latest."""
-        return (min if self._agrees else max)((member.first_after for member in self.leading), key=_start)
+        return self._range[1]
 
     @property
-    def _agrees(self) -> bool:
-        """Whether there is a range of nights that lies in those of all leading series."""
-        before = max(_start(member.last_before) for member in self.leading)
-        return before < min(_start(member.first_after) for member in self.leading)
+    def _range(self) -> NightRange:
+        """The range that lies in those of all leading series or, without one, from the first to the last."""
+        ranges = [(member.last_before, member.first_after) for member in self.leading]
+        places = self.order.places(self.branch, ranges)
+        begins = [(begin, night) for (begin, _), (night, _) in zip(places, ranges, strict=True)]
+        ends = [(end, night) for (_, end), (_, night) in zip(places, ranges, strict=True)]
+        agrees = max(begin for begin, _ in begins) < min(end for end, _ in ends)
+        last, first = (max, min) if agrees else (min, max)
+        return last(begins, key=_in_order)[1], first(ends, key=_in_order)[1]
 
 
 def load(
@@ -166,6 +175,15 @@ def load(
     ids = [row["id"] for row in rows]
     members, decided = _members(connection, ids), load_acknowledgements(connection, ids)
     owners, muted = load_owners(connection, ids), load_mutings(connection, ids)
+    order = read_version_order(
+        connection,
+        (
+            (member.key.branch, night)
+            for of_change in members.values()
+            for member in of_change
+            for night in (member.last_before, member.first_after)
+        ),
+    )
     return tuple(
         Change(
             **{name: row[name] for name in ("id", "fingerprint", "branch", "suite", "reason")},
@@ -177,6 +195,7 @@ def load(
             acknowledgements=decided.get(row["id"], ()),
             owners=owners.get(row["id"], ()),
             muting=muted.get(row["id"]),
+            order=order,
         )
         for row in rows
     )
@@ -324,8 +343,10 @@ def _nights(connection: Connection, row: RowMapping, key: SeriesKey) -> dict[str
     return {name: by_id[row[name]] for name in names if row[name] is not None}
 
 
-def _start(night: Night) -> datetime:
-    return night.started_at
+def _in_order(placed: tuple[datetime, Night]) -> tuple[datetime, datetime]:
+    """Return the sort key of a night with its place: nights of one version follow each other in time."""
+    place, night = placed
+    return place, night.started_at
 
 
 def commit_of(connection: Connection, night: Night) -> str | None:

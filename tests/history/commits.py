@@ -33,6 +33,8 @@ class Commits:
         self.count = 0
         self.machine: Machine = MACHINE
         self.steps = STEPS
+        self.versions = [""]
+        """What each night measured beside the base, by its number."""
 
     def clock(self) -> datetime:
         return night(self.count)
@@ -42,6 +44,7 @@ class Commits:
         for _ in range(count):
             self.count += 1
             new = version or commit(self.count)
+            self.versions.append(new)
             self._session(f"night-{self.count}", (BASE, new), factors or {}, {"branches": {new: BRANCH}})
 
     def confirm(
@@ -66,7 +69,7 @@ class Commits:
             "rounds": {"least": 3, "cap": 20, "until_decided": True},
         }
         uid = uid or f"night-{self.count}-{question}"
-        both = (commit(old), commit(self.count))
+        both = (self.versions[old], self.versions[self.count])
         return self._session(uid, both, factors or {}, options, steps, rounds, ROUND_NOISE / 2, status)
 
     def judge(self) -> DetectionReport:

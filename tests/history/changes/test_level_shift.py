@@ -1,6 +1,7 @@
 """Shifts that are undone, come back, and belong together."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -23,6 +24,7 @@ from history.changes.level_shift import (
 from history.comparison.verdict import MetricChange, Verdict
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night, SeriesKey
+from history.series.version_order import VersionOrder
 from history.stats.change_points import Known
 from history.store.records import Environment
 from tests.history.handmade import NIGHT
@@ -119,26 +121,59 @@ def test_a_shift_and_its_mirror_always_cancel(ratio: float) -> None:
     assert course.gone == night(30)
 
 
+def grouped(outcomes: Iterable[ShiftOutcome]) -> tuple[tuple[ShiftOutcome, ...], ...]:
+    """Grouped where nothing is known of the order of versions."""
+    return group_shifts(outcomes, VersionOrder())
+
+
 def test_what_can_be_one_moment_is_one_change() -> None:
     seed = shift(10, series=1, confidence=0.999)
     beside = shift(12, series=2, width=5, metric="server_cpu_us_per_op", confidence=0.9)
     elsewhere = shift(10, series=3, environment=THERE)
     later = shift(11, series=4)
-    found = group_shifts(map(ShiftOutcome, [beside, later, elsewhere, seed]))
+    found = grouped(map(ShiftOutcome, [beside, later, elsewhere, seed]))
     assert [[outcome.shift.series_id for outcome in cluster] for cluster in found] == [[1, 3, 2], [4]]
+
+
+def at_commits(found: Shift, before: str, after: str) -> ShiftOutcome:
+    """The shift between the same nights of two other versions."""
+    nights = (night._replace(version=name) for night, name in zip(found.range, (before, after), strict=True))
+    last_before, first_after = nights
+    return ShiftOutcome(replace(found, last_before=last_before, first_after=first_after))
+
+
+@pytest.mark.parametrize(
+    ("versions", "changes"),
+    [
+        (("a", "b", "b", "c"), 2),
+        (("a", "b", "a", "b"), 1),
+        (("a", "b", "b", "b"), 1),
+        (("a", "b", "c", "b"), 1),
+    ],
+    ids=["the next commit", "the same commit", "no other commit", "a commit of no known order"],
+)
+def test_boxes_that_measured_other_commits_have_two_changes(
+    versions: tuple[str, str, str, str], changes: int
+) -> None:
+    """The late box measured its last night after the early one, whose night it was not."""
+    branch = shift(10).branch
+    order = VersionOrder(
+        {(branch, name): night(at).started_at for name, at in (("a", 8), ("b", 9), ("c", 10))}
+    )
+    late = at_commits(shift(11, width=2, series=1), *versions[:2])
+    early = at_commits(shift(12, width=2, series=2, environment=THERE), *versions[2:])
+    assert len(group_shifts([late, early], order)) == changes
 
 
 def test_ranges_that_only_touch_are_two_changes() -> None:
     """The last night before one is the first after the other: no moment lies in both."""
-    found = group_shifts([ShiftOutcome(shift(10, series=1)), ShiftOutcome(shift(11, series=2))])
+    found = grouped([ShiftOutcome(shift(10, series=1)), ShiftOutcome(shift(11, series=2))])
     assert len(found) == 2
 
 
 def test_a_wide_range_does_not_make_one_of_two() -> None:
     wide = shift(20, series=3, width=15, confidence=0.5)
-    found = group_shifts(
-        [ShiftOutcome(shift(8, series=1)), ShiftOutcome(shift(18, series=2)), ShiftOutcome(wide)]
-    )
+    found = grouped([ShiftOutcome(shift(8, series=1)), ShiftOutcome(shift(18, series=2)), ShiftOutcome(wide)])
     assert sorted(len(cluster) for cluster in found) == [1, 2]
 
 
@@ -146,15 +181,12 @@ def test_a_change_has_one_shift_of_each_series() -> None:
     """A judge that stored a series twice in a change failed."""
     wide = ShiftOutcome(shift(30, width=20, confidence=0.999))
     twice = [ShiftOutcome(shift(at, series=2, width=2)) for at in (15, 25)]
-    assert group_shifts([wide, *twice]) == ((wide, twice[0]), (twice[1],))
+    assert grouped([wide, *twice]) == ((wide, twice[0]), (twice[1],))
 
 
 def test_suites_and_branches_are_apart() -> None:
     other = Environment("db1", "pgbench", "short relaxed")
-    assert (
-        len(group_shifts([ShiftOutcome(shift(10)), ShiftOutcome(shift(10, series=2, environment=other))]))
-        == 2
-    )
+    assert len(grouped([ShiftOutcome(shift(10)), ShiftOutcome(shift(10, series=2, environment=other))])) == 2
 
 
 # --- confirmed in their own night
@@ -164,7 +196,7 @@ def test_what_was_confirmed_is_not_drawn_into_a_change_whose_nights_are_a_guess(
     first = replace(shift(10, series=1), confirmed=True)
     second = replace(shift(12, series=1, before=0.9), confirmed=True)
     guess = shift(14, series=2, width=6, confidence=0.99999)
-    found = group_shifts(shift_outcomes([first, second, guess]))
+    found = grouped(shift_outcomes([first, second, guess]))
     assert [[outcome.shift for outcome in cluster] for cluster in found] == [[first, guess], [second]]
 
 
