@@ -2,7 +2,8 @@
 
 act and actionlint run and read the workflows, and are compiled with Go. axe-core, vnu and TypeScript check
 the report site, and come from npm. Ansible sets up boxes, and comes from PyPI. `./tidemark test` calls this
-module. What cannot be installed is said, and its tests are skipped.
+module. What cannot be installed is said, and its tests are skipped. Gitea, a real tracker, takes long to
+compile: only `.venv/bin/python -m tests.programs gitea` does it.
 """
 
 import os
@@ -48,6 +49,22 @@ ACT = GoProgram("act", "github.com/nektos/act", "v0.2.89")
 
 ACTIONLINT = GoProgram("actionlint", "github.com/rhysd/actionlint/cmd/actionlint", "v1.7.12")
 """Finds mistakes in workflows."""
+
+
+@dataclass(frozen=True)
+class GoServer(GoProgram):
+    """A program whose module replaces others: it is compiled in its source, of which it reads files."""
+
+    files: tuple[str, ...] = ()
+    """Folders of the source that it reads, which are kept beside it."""
+
+
+GITEA = GoServer(
+    "gitea", "code.gitea.io/gitea", "v1.26.0", ("templates", "options/locale", "options/label", "public")
+)
+"""A tracker, without the pages that people see."""
+
+GITEA_TAGS = "sqlite,sqlite_unlock_notify"
 
 
 @dataclass(frozen=True)
@@ -109,7 +126,9 @@ def required(program: GoProgram | PythonProgram) -> Path:
     """The program; skips the test where it is not."""
     found = program.find(locate())
     if found is None:
-        pytest.skip(f"{program.name} {program.version} is not installed: ./tidemark test installs it")
+        on_request = f".venv/bin/python -m tests.programs {program.name}"
+        how = on_request if isinstance(program, GoServer) else "./tidemark test"
+        pytest.skip(f"{program.name} {program.version} is not installed: {how} installs it")
     return found
 
 
@@ -195,20 +214,40 @@ def provide(program: GoProgram, home: Home) -> Path:
 def _compiled(program: GoProgram, go: str, home: Home) -> Path:
     folder = program.folder(home)
     print(f"tidemark: compiling {program.name} {program.version}", file=sys.stderr)
+    if isinstance(program, GoServer):
+        _run(program, [go, "mod", "download", f"{program.package}@{program.version}"], {})
+        cache = _run(program, [go, "env", "GOMODCACHE"], {}).strip()
+        source = Path(cache, *f"{program.package}@{program.version}".split("/"))
+        for name in program.files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            # The source can only be read, which is not to be so of the copy.
+            copy = ["cp", "-RT", "--no-preserve=mode", str(source / name), str(folder / name)]
+            _run(program, copy, {})
+        output = ["-trimpath", "-o", str(folder / program.name)]
+        _run(program, [go, "-C", str(source), "build", "-tags", GITEA_TAGS, *output, "."], {})
+    else:
+        _run(program, [go, "install", f"{program.package}@{program.version}"], {"GOBIN": str(folder)})
+    found = program.find(home)
+    if found is None:
+        raise ProgramError(f"{program.name} {program.version} could not be compiled", where=str(folder))
+    return found
+
+
+def _run(program: GoProgram, words: list[str], variables: dict[str, str]) -> str:
+    """What a command printed. Raises ProgramError."""
     done = subprocess.run(
-        [go, "install", f"{program.package}@{program.version}"],
-        env={**os.environ, "GOBIN": str(folder)},
+        words,
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         errors="replace",
         cwd="/",
         check=False,
     )
-    found = program.find(home)
-    if done.returncode != 0 or found is None:
+    if done.returncode != 0:
         said = "\n".join(done.stderr.rstrip().splitlines()[-LOG_LINES:])
         raise ProgramError(f"{program.name} {program.version} could not be compiled", where=said)
-    return found
+    return done.stdout
 
 
 def provide_python(program: PythonProgram, home: Home) -> Path:
@@ -240,7 +279,8 @@ def _piped(program: PythonProgram, python: str, home: Home) -> Path:
 
 def main() -> None:
     """Install what is missing; what cannot be installed is said, and is no failure."""
-    for program in (ACT, ACTIONLINT, AXE, VNU, TYPESCRIPT, ANSIBLE):
+    named = (GITEA,) if sys.argv[1:] == [GITEA.name] else ()
+    for program in (ACT, ACTIONLINT, AXE, VNU, TYPESCRIPT, ANSIBLE, *named):
         try:
             if isinstance(program, GoProgram):
                 provide(program, locate())

@@ -29,8 +29,8 @@ MAX_PAGES = 200
 
 _OTHER_REPOSITORY = "or name another repository in the plan (alerts.repository)"
 
-_UNTAKEN = (400, 413, 422)
-"""What a tracker answers when it does not take what was sent."""
+_UNTAKEN = (400, 412, 413, 422)
+"""What a tracker answers when it does not take what was sent, or not as long as the issue is as it is."""
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,11 @@ class RestIssues(ABC):
             method, path, where=where, body=body, allowed=self._is_within, has_content=has_content
         )
 
-    def _list(self, path: str, query: Mapping[str, str]) -> list[Any]:
-        """One page of a list."""
+    def _list(self, path: str, query: Mapping[str, str], *, may_be_null: bool = False) -> list[Any]:
+        """One page of a list. An empty one `may_be_null`, as servers in Go write it here and there."""
         data = self._api.request("GET", path, where=self.repository, query=query, allowed=self._is_within)
+        if data is None and may_be_null:
+            return []
         if not isinstance(data, list):
             raise self._api.dialect.not_understood("no list", self.repository)
         return data

@@ -27,6 +27,7 @@ GITEA = ApiDialect(
             "check alerts.url and alerts.repository in the plan, and that the token may see the repository:"
             " of a private repository that a token may not see, Gitea says the same",
         ),
+        (412, "", "close the issues on which it depends, or take the dependencies away"),
         (422, "", "Gitea does not take what was sent: see its message"),
         (423, "", "unarchive the repository in its settings"),
     ),

@@ -19,6 +19,11 @@ GITLAB = ApiDialect(
     hints=(
         (401, "", f"the token is wrong, has expired or was revoked: {_TOKEN}"),
         (403, "insufficient_scope", f"give the token the scope `api`: {_TOKEN}"),
+        (
+            403,
+            "insufficient_granular_scope",
+            f"make a token with the permissions that the message names: {_TOKEN}",
+        ),
         (403, "", "give the token's account the role Reporter or a higher one in the project"),
         (
             404,

@@ -31,6 +31,9 @@ _Answer = TypeVar("_Answer", bound=BaseModel)
 
 
 class _Account(BaseModel):
+    id: int
+    """Below 0 for those that are nobody's: of workflows, and of accounts that were deleted."""
+
     login: str
 
 
@@ -104,6 +107,8 @@ class GiteaTracker(RestIssues):
         super().__init__(repository, url, api)
         self._versions: dict[int, int | None] = {}
         """The version of each issue's content, as it was read last."""
+        self._accounts: dict[str, int] = {}
+        """The numbers of those who closed issues."""
 
     # --- the protocol
 
@@ -125,13 +130,13 @@ class GiteaTracker(RestIssues):
             self._write("POST", path, f"{self.repository}#{issue.number}", {"body": text})
 
     def may_decide(self, issue: Issue, label: str | None = None) -> bool:
-        """Whether who closed an issue, or set this label, may write to the repository.
+        """Whether a person closed an issue, or set this label.
 
-        Those who may are the ones whom the tracker offers to be assigned: only a token of an administrator
-        may ask for the rights of one account.
+        Gitea lets only those close an issue who may write to the issues, or who opened it; only those set a
+        label who may write. Its own Actions can do both, and are no person.
         """
-        who = issue.closed_by if label is None else self._labelled_by(issue, label)
-        return bool(who) and who.casefold() in self._assignable()
+        who = self._accounts.get(issue.closed_by) if label is None else self._labelled_by(issue, label)
+        return who is not None and who > 0
 
     # --- what differs
 
@@ -252,24 +257,28 @@ class GiteaTracker(RestIssues):
         since = answer.closed_at and answer.closed_at - timedelta(seconds=1)
         events = self._timeline(answer.number, since)
         closing = [event.user for event in events if event.type == "close"]
-        return closing[-1].login if closing and closing[-1] else ""
+        if not closing or closing[-1] is None:
+            return ""
+        self._accounts[closing[-1].login] = closing[-1].id
+        return closing[-1].login
 
-    def _labelled_by(self, issue: Issue, label: str) -> str:
-        """The account that set a label last."""
+    def _labelled_by(self, issue: Issue, label: str) -> int | None:
+        """The number of the account that set a label last."""
         setting = [
-            event.user.login
+            event.user.id
             for event in self._timeline(issue.number)
             # Its body is empty when the label was taken away.
             if event.type == "label" and event.body and event.user is not None
             if event.label is not None and event.label.name.casefold() == label.casefold()
         ]
-        return setting[-1] if setting else ""
+        return setting[-1] if setting else None
 
     def _timeline(self, number: int, since: datetime | None = None) -> Iterator[_Event]:
         """What happened to an issue, the oldest first. The total in an answer is that of its page alone."""
         query = {} if since is None else {"since": since.isoformat()}
         for page in range(1, MAX_PAGES + 1):
-            data = self._list(self._path(f"/{number}/timeline"), {**query, "page": str(page)})
+            path = self._path(f"/{number}/timeline")
+            data = self._list(path, {**query, "page": str(page)}, may_be_null=True)
             if not data:
                 return
             yield from (self._valid(_Event, item, "no event") for item in data)

@@ -34,6 +34,9 @@ PAGE = 100
 DEVELOPER = 30
 """The access level from which on an account may write to a project."""
 
+FINE_GRAINED = ("granular",)
+"""The scopes of a token that may do what was chosen for it one by one (GitLab 19.2 and later)."""
+
 _Answer = TypeVar("_Answer", bound=BaseModel)
 
 
@@ -220,7 +223,10 @@ class GitLabTracker(RestIssues):
         return self._write("PUT", self._path(f"/{number}"), where, kept)
 
     def _expiry(self) -> datetime | None:
-        """The beginning of the token's last day. A token of OAuth says nothing of itself."""
+        """The beginning of the token's last day. A token of OAuth says nothing of itself.
+
+        What a fine-grained token may do is only known when it is tried.
+        """
         where = self.repository
         try:
             data = self._api.request("GET", "personal_access_tokens/self", where=where)
@@ -229,7 +235,7 @@ class GitLabTracker(RestIssues):
                 return None
             raise
         found = self._valid(_TokenAnswer, data, "no token")
-        if "api" not in found.scopes:
+        if "api" not in found.scopes and found.scopes != FINE_GRAINED:
             raise TrackerRefusedError(
                 f"the token may not write issues: its scopes are {', '.join(found.scopes) or 'none'}",
                 where=where,
@@ -240,7 +246,12 @@ class GitLabTracker(RestIssues):
 
     def _account(self, name: str) -> int:
         """The number of an account. One that is no member is left out by GitLab when it is assigned."""
-        found = self._list("users", {"username": name})
+        try:
+            found = self._list("users", {"username": name})
+        except ApiRefusedError as error:
+            if error.status != 403:
+                raise
+            raise AssigneesRefusedError(error.what, where=error.where, hint=error.hint) from None
         if not found:
             raise AssigneesRefusedError(f"there is no account {name}", where=self.repository)
         return self._valid(_Account, found[0], "no account").id

@@ -1,5 +1,6 @@
 """Stands in for GitLab's tracker, as its documentation of REST v4 describes issues, notes and members."""
 
+import json
 import re
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -35,6 +36,8 @@ class GitLab(GitHub):
         self.token: dict[str, Any] = {"scopes": ["api"], "expires_at": None}
         self.is_personal = True
         """Whether the token says something of itself."""
+        self.refuses_accounts = b""
+        """With what the token is refused to look for an account."""
 
     def tracker(self, timeout_seconds: float = 5.0, token: str = TOKEN, name: str = REPOSITORY) -> Tracker:
         """The implementation that is tested, without pauses between writes."""
@@ -48,6 +51,8 @@ class GitLab(GitHub):
             return (
                 Answer(200, self.token) if self.is_personal else Answer(401, {"message": "401 Unauthorized"})
             )
+        if path == "/users" and self.refuses_accounts:
+            return Answer(403, json.loads(self.refuses_accounts))
         if path == "/users":
             known = [name for name in query["username"] if name in ACCOUNTS]
             return Answer(200, [{"id": ACCOUNTS[name], "username": name} for name in known])

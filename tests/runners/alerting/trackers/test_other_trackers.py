@@ -25,7 +25,7 @@ from runners.cli import main
 from runners.nightly.plan import Alerts
 from tests.runners.alerting.conftest import Stand, other_trackers
 from tests.runners.alerting.github import PERSON, REPOSITORY, TOKEN, Fault, GitHub
-from tests.runners.alerting.others.gitea import LARGEST_PAGE, Gitea
+from tests.runners.alerting.others.gitea import ACTIONS, LARGEST_PAGE, Gitea
 from tests.runners.alerting.others.gitlab import GitLab
 
 gitlab_alone = pytest.mark.parametrize("github", ["gitlab"], indirect=True)
@@ -70,8 +70,11 @@ def test_a_decision_counts_of_those_who_may_write(stand: Stand, how: str) -> Non
     assert stand.alert().muted == said[how]
 
 
-@other_trackers
-@pytest.mark.parametrize("who", ["guest", "reporter"])
+@pytest.mark.parametrize(
+    ("github", "who"),
+    [("gitlab", "guest"), ("gitlab", "reporter"), ("gitea", ACTIONS)],
+    indirect=["github"],
+)
 def test_an_issue_that_somebody_else_closes_is_opened_again(stand: Stand, who: str) -> None:
     stand.report()
     stand.github.label(1, "acknowledged", who)
@@ -84,7 +87,7 @@ def test_an_issue_that_somebody_else_closes_is_opened_again(stand: Stand, who: s
     assert len(stand.github.comments) == 1
 
 
-@other_trackers
+@gitlab_alone
 def test_a_label_of_somebody_else_does_not_hide_that_a_writer_closed_it(stand: Stand) -> None:
     stand.report()
     stand.github.label(1, "acknowledged", "guest")
@@ -258,8 +261,25 @@ def test_when_the_token_expires_and_what_it_may_do_is_asked(github: GitHub) -> N
     lab.token = {"scopes": ["read_api"], "expires_at": None}
     with pytest.raises(TrackerRefusedError, match="its scopes are read_api"):
         lab.tracker().check()
+    lab.token = {"scopes": ["granular"], "expires_at": f"{date(2027, 1, 31)}"}
+    assert lab.tracker().check() == datetime(2027, 1, 31, tzinfo=UTC)
     lab.is_personal = False
     assert lab.tracker().check() is None
+
+
+@gitlab_alone
+def test_a_fine_grained_token_that_lacks_a_permission_is_told_which(github: GitHub) -> None:
+    tracker = github.tracker()
+    issue = tracker.create("t", "text", ())
+    said = b'{"error":"insufficient_granular_scope","error_description":"requires: [User: Read]"}'
+    github.faults = [Fault(403, content=said, method="GET")]
+    with pytest.raises(TrackerRefusedError, match=r"requires: \[User: Read\]") as caught:
+        tracker.read(1)
+    assert "permissions that the message names" in caught.value.hint
+    lab = cast(GitLab, github)
+    lab.refuses_accounts = said
+    with pytest.raises(AssigneesRefusedError, match="User: Read"):
+        tracker.edit(issue, IssueEdit(assignees=(PERSON,)))
 
 
 @gitlab_alone
@@ -298,6 +318,25 @@ def test_what_is_written_in_the_moment_of_an_edit_is_not_overwritten(github: Git
     with pytest.raises(IssueChangedError) as caught:
         tracker.edit(issue, IssueEdit(body="ours", state=IssueState.CLOSED))
     assert (caught.value.issue.body, github.issues[1]["state"]) == ("meanwhile", "open")
+
+
+@gitea_alone
+def test_who_may_close_an_issue_need_not_be_one_who_can_be_assigned(stand: Stand) -> None:
+    """An administrator of the server is among neither the collaborators nor the assignees."""
+    stand.report()
+    stand.github.close(1, reason=None, who="administrator")
+    stand.report()
+    assert stand.alert().muted == "#1 was closed by a person"
+
+
+@gitea_alone
+def test_an_issue_that_depends_on_others_is_refused_alone(github: GitHub) -> None:
+    tracker = github.tracker()
+    issue = tracker.create("t", "text", ())
+    cast(Gitea, github).dependent.add(1)
+    with pytest.raises(IssueRefusedError, match="open dependencies") as caught:
+        tracker.edit(issue, IssueEdit(state=IssueState.CLOSED))
+    assert "take the dependencies away" in caught.value.hint
 
 
 @gitea_alone
