@@ -16,6 +16,7 @@ from build.sources.repository import GIT_HELP
 from history.arguments import Parser
 from history.escaping.streams import escaped_output
 from runners.exit_codes import INTERRUPTED, TROUBLE
+from runners.nightly.past.arguments import add_past
 from runners.occupancy.arguments import add_wait
 from runners.own_version import own_version
 from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
@@ -296,13 +297,7 @@ def _nightly(command: argparse.ArgumentParser) -> None:
     part.add_argument(
         "--report", action="store_true", help="only judge, update issues, and back up the history"
     )
-    past = command.add_argument_group("past commits")
-    backfill = "measure past commits of a branch instead of what is new; resumes, and ends with the budget"
-    past.add_argument("--backfill", action="store_true", help=backfill)
-    past.add_argument("--branch", metavar="BRANCH", help="with --backfill: such as postgres@master")
-    past.add_argument("--since", metavar="DATE", help="with --backfill: the first date, such as 2025-01")
-    every = "with --backfill: the days between two dates, such as 7d (default)"
-    past.add_argument("--every", metavar="DAYS", help=every)
+    add_past(command)
 
 
 def _status(command: argparse.ArgumentParser) -> None:

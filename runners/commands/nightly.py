@@ -77,10 +77,12 @@ def main(arguments: argparse.Namespace) -> int:
 
 def backfill_of(arguments: argparse.Namespace) -> Backfill | None:
     """Return what --backfill asks for; None without it. Raises PlanError for options that lack each other."""
-    given = {name: getattr(arguments, name) for name in ("branch", "since", "every")}
+    given = {name: getattr(arguments, name) for name in ("branch", "since", "every", "counted")}
     if not arguments.backfill:
         if any(given.values()):
-            raise PlanError("--branch, --since and --every are of a backfill", hint="add --backfill")
+            raise PlanError(
+                "--branch, --since, --every and --counted are of a backfill", hint="add --backfill"
+            )
         return None
     if arguments.report or not (arguments.branch and arguments.since):
         raise PlanError("a backfill needs --branch and --since, and measures", where="nightly --backfill")

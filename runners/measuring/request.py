@@ -261,3 +261,9 @@ class Request:
             elif owner == version.engine:
                 chosen[plain] = value
         return chosen
+
+
+def counted_alone(request: Request) -> Request:
+    """Return a request that counts the instructions of the same steps, and times nothing."""
+    steps = counted_once(request.steps)
+    return replace(request, steps=steps, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, perf=None)

@@ -43,6 +43,9 @@ class Backfill(BaseModel):
     share: float = Field(default=SHARE, gt=0, le=1)
     """The share of what a night leaves of the budget."""
 
+    counted: bool = False
+    """Whether instructions are counted and nothing is timed."""
+
     @field_validator("branch")
     @classmethod
     def _is_branch(cls, value: str) -> str:

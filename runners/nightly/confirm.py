@@ -13,7 +13,7 @@ from history.changes.confirmation import Confirmation, ConfirmationRequest, Conf
 from history.series.series import branches_at
 from history.store.writer import Store
 from runners.measuring.layouts import can_lay_out
-from runners.measuring.request import PASSES, Exact, Request
+from runners.measuring.request import Request, counted_alone
 from runners.measuring.session import SessionOutcome
 from runners.nightly.plan import Plan, Task
 from runners.nightly.work import Spot, request_of
@@ -80,8 +80,7 @@ def suspicion_of(
     request = replace(request, steps=steps, confirms=confirms)
     if question.by_counts:
         # Minutes instead of an hour: what counts have found, counts can confirm.
-        request = replace(request, exact=Exact.ONLY, repetitions=PASSES, until_decided=False, perf=None)
-        return Suspicion(branch, request, whose)
+        return Suspicion(branch, counted_alone(request), whose)
     request = replace(request, until_decided=True, beside_passes=None)
     if is_past:
         return Suspicion(branch, replace(request, perf=None), whose)

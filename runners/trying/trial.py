@@ -19,7 +19,7 @@ from runners.bisect.run.builds import Unusable, build_of, provider
 from runners.measuring.durations.expected import expected, recorded_of
 from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import callgrind_of
-from runners.measuring.request import PASSES, Exact, Request, counted_once
+from runners.measuring.request import Request, counted_alone
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import compiled_for_layers, definition_of
 from runners.trying.sides import Sides, TryError
@@ -77,16 +77,7 @@ class TrialOutcome:
 def counted_request(asked: TrialRequest) -> Request:
     """Return the request of the session that only counts."""
     timed = timed_request(asked, 0.0)
-    return replace(
-        timed,
-        steps=counted_once(asked.steps),
-        exact=Exact.ONLY,
-        repetitions=PASSES,
-        layouts=0,
-        until_decided=False,
-        budget_seconds=None,
-        has_deadline=False,
-    )
+    return replace(counted_alone(timed), layouts=0, budget_seconds=None, has_deadline=False)
 
 
 def timed_request(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.home import Home
-from build.progress import Progress
+from build.progress import Progress, Silent
 from build.sources.git import mirror
 from build.sources.repository import git_address
 from build.version import Engine, Version
@@ -22,8 +22,9 @@ from history.series.series import Night, base_branch
 from history.store.records import Environment, FailureCause, SessionStatus
 from history.store.schema import sessions
 from history.store.writer import Store
+from runners.bisect.run.ahead import CompilingAhead
 from runners.bisect.run.builds import Unusable, build_of, provider
-from runners.measuring.request import Request
+from runners.measuring.request import Exact, Request, counted_alone
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import definition_of
 from runners.nightly.backfill_plan import Backfill
@@ -39,11 +40,14 @@ from runners.nightly.past.filling import (
     filled,
     has_value,
     next_action,
+    next_date,
 )
 from runners.nightly.past.past_commits import measurable, past_commits
 from runners.nightly.plan import Plan, Task
 from runners.nightly.work import COMMIT_DIGITS, PlannedSession, base_of, environment_of, request_of
+from suites.definition import load_suite
 from suites.generators.registry import build_programs_of
+from suites.keys.profile import Mode
 from suites.metrics import judged_metrics
 
 MAX_PROBLEMS = 3
@@ -107,6 +111,7 @@ class BackfillRun:
         self._confirm_seconds = plan.boxes[box].confirm_minutes * 60
         self._failed: dict[str, set[str]] = {}
         """Commits without a session in this run, by place: the next run tries them again."""
+        self._ahead = CompilingAhead()
         self._unexamined: list[ExaminedPair] = []
         """Pairs without a session in this run."""
         self.result = BackfillResult()
@@ -116,7 +121,14 @@ class BackfillRun:
         found = []
         for task, backfill in asked:
             tracked = self._plan.engines[backfill.engine]
-            environment = environment_of(request_of(task, (tracked.base_version,)), hostname)
+            request = request_of(task, (tracked.base_version,))
+            if backfill.counted and request.profile.mode is Mode.LONG:
+                self.result.problems.append(
+                    f"{backfill.branch}: {task.suite} {task.profile} is in long mode, which counts no "
+                    "instructions: give the task another profile"
+                )
+                continue
+            environment = environment_of(request, hostname)
             address = git_address(backfill.engine, tracked.git) or ENGINES[backfill.engine].upstream.git
             try:
                 source = mirror(address, backfill.engine, self._home)
@@ -132,6 +144,12 @@ class BackfillRun:
 
         No place takes more than its share of the seconds that are left in the beginning.
         """
+        try:
+            return self._in_turn(places, seconds_left)
+        finally:
+            self._ahead.end()
+
+    def _in_turn(self, places: Sequence[BackfillPlace], seconds_left: Callable[[], float]) -> BackfillResult:
         unfinished, total = list(places), seconds_left()
         spent = dict.fromkeys(map(str, places), 0.0)
         while waiting := [spot for spot in unfinished if spent[str(spot)] < total * spot.asked.share]:
@@ -176,13 +194,27 @@ class BackfillRun:
         branches = {str(version): place.asked.branch}
         request = request_of(place.task, versions, branches, tracked.git, self._plan.definitions(versions))
         request = replace(request, stands_at={str(version): commit.stands_at}, perf=None)
+        if place.asked.counted:
+            request = counted_alone(request)
         why = f", around a change in {', '.join(action.lead.steps)}" if action.lead else ""
         self._progress.note(f"backfill of {place}: {version} of {commit.stands_at:%Y-%m-%d}{why}")
-        outcome = self._carried_out(request, self._progress, str(place))
+        outcome = self._carried_out(
+            request, self._progress, str(place), lambda: self._compile_ahead(place, commit)
+        )
         if outcome is None or not outcome.uid or outcome.failed:
             self._failed.setdefault(str(place), set()).add(commit.commit)
         if outcome is not None:
             self._told(place, request, outcome)
+
+    def _compile_ahead(self, place: BackfillPlace, commit: PastCommit) -> None:
+        """Have the commit compiled that fills the next gap once `commit` has its point, if there is one."""
+        wanted = next_date(self._state(place), place.dates, (commit.stands_at,))
+        if wanted is None:
+            return
+        version, git = place.version(wanted.commit), self._plan.engines[place.engine].git
+        variant = definition_of(version, self._plan.definitions((version,)))
+        provided = provider(self._home, Silent(), build_programs_of(load_suite(place.task.suite)), variant)
+        self._ahead.start(lambda: build_of(version.plain, git, self._home, provided))
 
     def _told(self, place: BackfillPlace, request: Request, outcome: SessionOutcome) -> None:
         """Add a session to the result, with what the machine is to blame for as a problem."""
@@ -211,8 +243,17 @@ class BackfillRun:
         if examined is not None:
             self.result.examined.append(examined)
 
-    def _carried_out(self, request: Request, progress: Progress, what: str) -> SessionOutcome | None:
-        """Return the outcome of a session; None when it could not be carried out, which is reported."""
+    def _carried_out(
+        self,
+        request: Request,
+        progress: Progress,
+        what: str,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> SessionOutcome | None:
+        """Return the outcome of a session; None when it could not be carried out, which is reported.
+
+        `meanwhile` is called before a session that counts and times nothing, which bears a compile beside it.
+        """
         variant = definition_of(request.versions[-1], request.variants)
         programs = build_programs_of(request.suite)
         provided = provider(self._home, progress, programs, variant)
@@ -228,6 +269,10 @@ class BackfillRun:
                     progress.note(f"{name} is left out: {build.reason}")
                     return None
                 given[name] = replace(build, version=name)
+            if request.exact is Exact.ONLY:
+                meanwhile()
+            else:
+                self._ahead.end()
             return run_session(request, self._home, self._store, progress, given)
         except (TidemarkError, OSError) as error:  # such as a full disk
             self.result.problems.append(f"{what}: {error}")

@@ -119,15 +119,15 @@ def next_action(state: PastState, dates: Dates, least: float, confirm: bool = Tr
     return None
 
 
-def next_date(state: PastState, dates: Dates) -> PastCommit | None:
+def next_date(state: PastState, dates: Dates, taken: Sequence[datetime] = ()) -> PastCommit | None:
     """Return the commit that fills the widest gap best: the one nearest to its middle, of equals the oldest.
 
-    The two ends come first.
+    The two ends come first. `taken` are places that count as measured, as they are going to be.
     """
-    wanted = [commit for _, commit in _open_dates(state, dates) if commit is not None]
+    there = sorted({*measured_at(state), *taken})
+    wanted = [commit for _, commit in _open_dates(state, dates, there) if commit is not None]
     if not wanted:
         return None
-    there = measured_at(state)
     if not there or wanted[0].stands_at < there[0]:
         return wanted[0]
     if wanted[-1].stands_at > there[-1]:
@@ -145,7 +145,7 @@ def filled(state: PastState, dates: Dates) -> Filled:
     """Return how far the dates are filled."""
     wanted = dates.until(state.commits[-1].stands_at) if state.commits else []
     wanted = [date for date in wanted if date >= state.commits[0].stands_at]
-    still = dict(_open_dates(state, dates))
+    still = dict(_open_dates(state, dates, measured_at(state)))
     in_vain = sum(commit is None for commit in still.values())
     ends = [*wanted[:1], *(at for at in measured_at(state) if wanted and wanted[0] < at < wanted[-1])]
     ends += wanted[-1:]
@@ -164,11 +164,16 @@ def has_value(matrix: SeriesMatrix) -> list[bool]:
     return [bool(present) for present in (matrix.ratios > 0).sum(axis=0)]
 
 
-def _open_dates(state: PastState, dates: Dates) -> Iterator[tuple[datetime, PastCommit | None]]:
-    """Yield the dates without a point, each with the last commit up to it; None if it cannot have one."""
+def _open_dates(
+    state: PastState, dates: Dates, there: Sequence[datetime]
+) -> Iterator[tuple[datetime, PastCommit | None]]:
+    """Yield the dates without a point, each with the last commit up to it; None if it cannot have one.
+
+    `there` are the places of the points.
+    """
     if not state.commits:
         return
-    there, stands = measured_at(state), [commit.stands_at for commit in state.commits]
+    stands = [commit.stands_at for commit in state.commits]
     lower = dates.since - dates.every
     for date in dates.until(stands[-1]):
         end = bisect_right(stands, date)

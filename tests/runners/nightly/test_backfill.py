@@ -1,18 +1,25 @@
 """Past commits: measured by halving, closer around a change, stopped anywhere, and never taken for nights."""
 
+import multiprocessing
+import os
 import subprocess
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from build.build import Build
+from build.version import Version
+from history.changes import repository
 from history.changes.report import ChangeReport
 from history.open import open_store
 from history.series.last_nights import last_nights
 from history.series.series import nights_of
 from history.store.records import Environment
 from history.timestamps import from_text
+from runners.bisect.run import ahead
 from runners.bisect.run import builds as bisect_builds
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.night import measure_past
@@ -20,6 +27,7 @@ from runners.nightly.night_result import NightResult
 from runners.nightly.past import backfill
 from runners.nightly.report import NightReport, report
 from runners.nightly.summary import summary
+from suites.metric_names import INSTRUCTIONS
 from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.nightly.pretended import BASE, BRANCH, STEPS, Lab
@@ -27,6 +35,9 @@ from tests.runners.nightly.pretended import BASE, BRANCH, STEPS, Lab
 FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 ASKED = Backfill(branch=BRANCH, since="2025-01-01", every="7d", share=1.0)
 SLOW = {"insert": 0.90}
+MORE = {"insert": 1.04}
+"""Instructions."""
+
 WEEKS = 26
 A_WEEK = 4
 """Commits."""
@@ -116,6 +127,55 @@ def test_after_any_budget_the_series_is_evenly_filled(archive: Archive) -> None:
     ((_, how_far, is_unfinished),) = night.past.state
     assert (how_far.filled, how_far.dates, is_unfinished) == (5, WEEKS, True)
     assert how_far.widest <= timedelta(days=7 * 7)
+
+
+def test_counted_alone_the_next_commit_compiles_meanwhile(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes next is compiled in a process of its own, beside the passes of what is counted."""
+    archive.counts = {
+        name: MORE if name in archive.versions[FIRST_SLOW:] else {} for name in archive.versions
+    }
+    told = archive.home.path / "ahead"
+    told.touch()
+
+    def provide(version: Version, *words: Any, **options: Any) -> Build:
+        if os.getpid() != parent:
+            with told.open("a") as file:
+                file.write(f"{version}\n")
+        return archive.provide(version, *words, **options)
+
+    def compiled() -> None:
+        while multiprocessing.active_children():
+            time.sleep(0.005)
+
+    parent = os.getpid()
+    archive.before_pass = compiled
+    monkeypatch.setattr(ahead, "usable_cores", lambda: (0, 1))
+    monkeypatch.setattr(bisect_builds, "provide", provide)
+    night = archive.past(asked=ASKED.model_copy(update={"counted": True}))
+    assert not night.problems
+    assert not archive.measured, "nothing is timed"
+    order = [name for name in dict.fromkeys(name for name, _ in archive.passes) if name != BASE]
+    assert [archive.versions.index(name) for name in order[:3]] == [0, 100, 48]
+    assert told.read_text().split() == order[1:WEEKS]
+    judged(archive)
+    with open_store(archive.home.history) as store, store.database.reading() as connection:
+        (change,) = repository.load(connection)
+    assert (change.last_before.version, change.first_after.version) == tuple(archive.versions[69:71])
+    assert {member.key.metric for member in change.members} == {INSTRUCTIONS}
+    told.write_text("")
+    archive.past(asked=ASKED.model_copy(update={"every": "5d"}), budget=10)
+    assert archive.measured
+    assert not told.read_text(), "nothing compiles beside rounds that are timed"
+
+
+def test_long_mode_is_not_counted_alone(archive: Archive) -> None:
+    task = {"suite": "write-heavy", "profile": "io", "steps": list(STEPS), "perf": False}
+    night = archive.past(asked=ASKED.model_copy(update={"counted": True}), tasks=[task])
+    (problem,) = night.problems
+    assert "write-heavy io is in long mode" in problem
+    assert not archive.measured
 
 
 def test_killed_anywhere_it_goes_on(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:

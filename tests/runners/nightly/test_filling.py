@@ -59,6 +59,17 @@ def filling_order(known: tuple[PastCommit, ...], broken: frozenset[str] = frozen
             measured.append(commit)
 
 
+def test_what_is_measured_now_counts_for_what_comes_next() -> None:
+    known = commits(list(range(0, 24 * 7 * 9, 24)))
+    measured: list[datetime] = []
+    ahead: PastCommit | None = None
+    while (now := next_date(state(known, measured, frozenset()), WEEKS)) is not None:
+        assert ahead in (None, now), "what was foreseen is what comes"
+        ahead = next_date(state(known, measured, frozenset()), WEEKS, (now.stands_at,))
+        measured.append(now.stands_at)
+    assert ahead is None
+
+
 HOURS = st.lists(st.integers(-500, 24 * 200), min_size=1, max_size=60)
 
 

@@ -1,0 +1,86 @@
+"""A compile beside counting: it ends by itself, or with all its programs when it is ended."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from build.errors import TidemarkError
+from build.programs.work import end_group
+from runners.bisect.run import ahead
+from runners.bisect.run.ahead import CompilingAhead
+
+SECONDS = 10.0
+
+
+def awaited(path: Path) -> str:
+    """The text of a file, once it is there."""
+    until = time.monotonic() + SECONDS
+    while not (path.exists() and path.read_text()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return path.read_text()
+
+
+def test_it_lets_passes_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "usable_cores", lambda: (0, 1))
+    told, before = tmp_path / "told", os.nice(0)
+    compiling = CompilingAhead()
+    compiling.start(lambda: told.write_text(f"{os.getpid()} {os.nice(0)}"))
+    pid, niceness = map(int, awaited(told).split())
+    compiling.end()
+    assert pid != os.getpid()
+    assert niceness == min(19, before + ahead.NICENESS)
+    assert os.nice(0) == before
+
+
+def test_programs_of_a_compile_that_is_ended_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "usable_cores", lambda: (0, 1))
+    told = tmp_path / "told"
+
+    def compile_() -> None:
+        process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        try:
+            told.write_text(str(process.pid))
+            process.wait()
+        finally:
+            end_group(process)
+
+    compiling = CompilingAhead()
+    compiling.start(compile_)
+    pid = int(awaited(told))
+    compiling.start(lambda: told.write_text("another"))
+    compiling.end()
+    assert not psutil.pid_exists(pid)
+    assert told.read_text() == str(pid), "one at a time"
+
+
+def test_what_does_not_compile_is_left_to_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "usable_cores", lambda: (0, 1))
+
+    def fails() -> None:
+        raise TidemarkError("does not compile")
+
+    compiling, told = CompilingAhead(), tmp_path / "told"
+    compiling.start(fails)
+    until = time.monotonic() + SECONDS
+    while not told.exists() and time.monotonic() < until:
+        compiling.start(lambda: told.write_text("the next one"))
+        time.sleep(0.02)
+    assert awaited(told) == "the next one"
+    compiling.end()
+    CompilingAhead().end()
+
+
+def test_one_core_is_for_counting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(ahead, "usable_cores", lambda: (0,))
+    told = tmp_path / "told"
+    compiling = CompilingAhead()
+    compiling.start(lambda: told.write_text("compiled"))
+    compiling.end()
+    assert not told.exists()
