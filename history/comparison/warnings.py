@@ -49,7 +49,8 @@ def _definition(session: Session, version: Version) -> Mapping[str, Any]:
 
 def _of_session(session: Session) -> Iterator[str]:
     if session.status is not SessionStatus.FINISHED:
-        yield f"session {session.uid} is {session.status}, not finished: steps and rounds may be missing"
+        missing = f"steps and {session.round_name}s may be missing"
+        yield f"session {session.uid} is {session.status}, not finished: {missing}"
     if session.is_imported:
         yield (
             f"session {session.uid} was imported: whether its versions were measured alike is not known, and "

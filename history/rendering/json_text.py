@@ -61,7 +61,7 @@ def _contender(contender: ContenderComparison) -> dict[str, Any]:
         "steps": [_step(step) for step in contender.steps],
         "domain": _domain(contender),
         "few_errors": [
-            {"step": events.step, "metric": events.metric, "text": events.text}
+            {"step": events.step, "metric": events.metric, "text": events.text(session.round_name)}
             for events in few_errors(contender.paired)
         ],
         "changed_plans": [_plan(plan) for plan in changed_plans(contender)],

@@ -139,7 +139,8 @@ def _connections(contender: ContenderComparison) -> Iterator[str]:
     """Return how the memory of connections was measured, in a session that held any."""
     if connection_costs(contender):
         levels = held_levels(contender)
-        yield f"KiB per open connection: slope of PSS over {levels} connections, mean of the rounds."
+        rounds = f"{contender.session.round_name}s"
+        yield f"KiB per open connection: slope of PSS over {levels} connections, mean of the {rounds}."
         yield "It has page tables, and no shared memory; RSS counts shared pages once per process."
 
 
@@ -208,7 +209,7 @@ def _base_drift(comparison: Comparison, contender: ContenderComparison) -> Itera
 
 def _measured_again(contender: ContenderComparison) -> Iterator[str]:
     for reason, rounds in by_reason(remeasured_rounds(contender.dropped)).items():
-        yield f"measured again, {counted(len(rounds), 'round')}: {reason}"
+        yield f"measured again, {counted(len(rounds), contender.session.round_name)}: {reason}"
 
 
 def _set_aside(contender: ContenderComparison) -> Iterator[str]:

@@ -42,6 +42,9 @@ class RoundSeconds:
 
     contender_activities: Sequence[Activity] = ()
 
+    noun: str = "round"
+    """What it is called: in long mode it is a block."""
+
     @property
     def activities(self) -> tuple[Sequence[Activity], Sequence[Activity]]:
         """What both did beside queries."""
@@ -55,7 +58,7 @@ def seconds_figure(rounds: Sequence[RoundSeconds], base: str, contender: str, ca
         f"{base} ",
         h.span(".swatch.contender", aria_hidden="true"),
         f"{contender}. Both worked in alternating slices of the same minutes. ",
-        "Grey: a round that was disturbed and measured again, with its means."
+        f"Grey: a {rounds[0].noun} that was disturbed and measured again, with its means."
         if any(pair.dropped for pair in rounds)
         else None,
     ]
@@ -93,7 +96,9 @@ def _finding(rounds: Sequence[RoundSeconds], base: str, contender: str) -> str:
         means.append(f"{name} {amount(sum(values) / len(values)) if values else DASH}")
     drawn = _drawn(rounds)
     marked = f"; marked: {', '.join(drawn)}" if drawn else ""
-    return f"Queries per second in {counted(len(rounds), 'round')}: {', '.join(means)} on average{marked}"
+    return (
+        f"Queries per second in {counted(len(rounds), rounds[0].noun)}: {', '.join(means)} on average{marked}"
+    )
 
 
 def _grid(y: LinearScale) -> Iterator[Markup]:
@@ -119,7 +124,7 @@ def _rounds(
             x += _DROPPED
         length = max(len(pair.base), len(pair.contender)) * second
         if x >= free:
-            yield svg.text(round(x, 1), HEIGHT + lanes - 7, f"round {pair.number}", "tick")
+            yield svg.text(round(x, 1), HEIGHT + lanes - 7, f"{pair.noun} {pair.number}", "tick")
             free = x + _LABEL
         yield svg.line(round(x - gap / 2, 1), _TOP, round(x - gap / 2, 1), _AXIS, "axis")
         for values, class_ in ((pair.base, "base"), (pair.contender, "contender")):
@@ -152,5 +157,6 @@ def _numbers(rounds: Sequence[RoundSeconds], base: str, contender: str) -> h.Nod
         for second in range(max(len(pair.base), len(pair.contender)))
     )
     meanwhile = (f"{base}, meanwhile", f"{contender}, meanwhile") if is_known else ()
-    heads = ("round", "second", f"{base}, queries/s", f"{contender}, queries/s", *meanwhile)
-    return table(heads, rows, caption="Queries per second, by round and second")
+    noun = rounds[0].noun
+    heads = (noun, "second", f"{base}, queries/s", f"{contender}, queries/s", *meanwhile)
+    return table(heads, rows, caption=f"Queries per second, by {noun} and second")

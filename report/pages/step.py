@@ -85,7 +85,10 @@ def pruned_step_page(values: SessionPage, step: str) -> Page:
     kept = values.night_values.get(step, {})
     rows = (row(branch, numeric(amount(value))) for branch, value in sorted(kept.items()))
     body = [
-        note("The rounds of this step were pruned: its seconds, latencies, costs and functions are gone."),
+        note(
+            f"The {values.session.round_name}s of this step were pruned: its seconds, latencies, costs and "
+            "functions are gone."
+        ),
         table(
             ("branch", values.metric.unit), rows, caption=f"{described(values.metric)}: what the night kept"
         )
@@ -201,12 +204,11 @@ def _seconds(values: SessionPage, step: StepRuns, both: _Both, clearance: Cleara
         beside = [
             step.activities.get(runs[number].id, ()) if number in runs else () for runs in (base, contender)
         ]
-        rounds.append(RoundSeconds(number, old, new, attempts, *beside))
+        rounds.append(RoundSeconds(number, old, new, attempts, *beside, step.round_name))
     if not any(drawn.base or drawn.contender for drawn in rounds):
         return note(f"There is no throughput by second: {_why_no_seconds(values, step, both)}.")
-    return seconds_figure(
-        rounds, both.base, both.contender, "The same seconds: queries per second, round by round"
-    )
+    caption = f"The same seconds: queries per second, {step.round_name} by {step.round_name}"
+    return seconds_figure(rounds, both.base, both.contender, caption)
 
 
 def _why_no_seconds(values: SessionPage, step: StepRuns, both: _Both) -> str:
@@ -214,7 +216,7 @@ def _why_no_seconds(values: SessionPage, step: StepRuns, both: _Both) -> str:
         return "imported tables have none"
     runs = _all(step, both)
     if not any(run.status is RunStatus.FINISHED for run in runs):
-        return f"no round finished, {', '.join(sorted({str(run.status) for run in runs}))}"
+        return f"no {step.round_name} finished, {', '.join(sorted({str(run.status) for run in runs}))}"
     if values.session.only_counted:
         return "instructions were counted, and nothing was timed"
     return "none was recorded"
@@ -286,7 +288,7 @@ def _metric_table(step: StepRuns, both: _Both, names: Sequence[str], caption: st
             )
         )
     heads = ("metric", "unit", "base", "new", "change")
-    return [h.h3[caption], table(heads, rows, caption=f"{caption}, means of the rounds")]
+    return [h.h3[caption], table(heads, rows, caption=f"{caption}, means of the {step.round_name}s")]
 
 
 def _mean(step: StepRuns, version: str, name: str) -> float | None:
@@ -340,7 +342,8 @@ def _alone(step: StepRuns, metric: Metric) -> h.Node:
         for version, by_round in step.runs.items()
         for number, run in sorted(by_round.items())
     )
-    return table(("version", "round", metric.unit), rows, caption=f"Rounds of this step: {described(metric)}")
+    caption = f"{step.round_name.capitalize()}s of this step: {described(metric)}"
+    return table(("version", step.round_name, metric.unit), rows, caption=caption)
 
 
 def _failures(step: StepRuns, clearance: Clearance) -> h.Node:
@@ -348,7 +351,10 @@ def _failures(step: StepRuns, clearance: Clearance) -> h.Node:
     if not failed:
         return None
     items = (
-        h.li[f"{run.version}, round {run.repetition}, {run.status}: {clearance.text(run.failure or '')}"]
+        h.li[
+            f"{run.version}, {step.round_name} {run.repetition}, {run.status}: "
+            f"{clearance.text(run.failure or '')}"
+        ]
         for run in failed
     )
     return section("What did not finish", h.ul[items])
@@ -367,9 +373,10 @@ def _runs(step: StepRuns, root: str) -> h.Node:
         row(name, cell(unit_of(name)), numbers(amount(run.values.get(name)) for _, _, run in columns))
         for name in metrics
     )
-    heads = ("metric", "unit", *(f"{version}, round {number}" for version, number, _ in columns))
+    heads = ("metric", "unit", *(f"{version}, {step.round_name} {number}" for version, number, _ in columns))
+    title = f"Every value of every {step.round_name}"
     return h.details[
-        h.summary["Every value of every round"],
-        table(heads, rows, caption="Every value of every round", class_="numbers"),
+        h.summary[title],
+        table(heads, rows, caption=title, class_="numbers"),
         meanings(f"{root}{addresses.HELP}"),
     ]

@@ -57,9 +57,7 @@ Address = Callable[[str], str]
 """Gives the page of a step; an empty text for none."""
 
 
-_SEES = h.abbr(title="the smallest worsening that the step is likely to flag in the rounds of this session")[
-    "sees"
-]
+_SEES = h.abbr(title="the smallest worsening that this session is likely to flag in the step")["sees"]
 
 
 def verdict_table(contender: ContenderComparison, address: Address) -> h.Node:

@@ -46,6 +46,9 @@ class StepRuns:
     activities: Mapping[int, Sequence[Activity]] = field(default_factory=dict)
     """What went on beside queries, by the id of a run."""
 
+    round_name: str = "round"
+    """What its rounds are called: in long mode they are blocks."""
+
 
 @dataclass(frozen=True)
 class VersionSetup:
@@ -96,9 +99,13 @@ def read_session(comparisons: Comparisons, catalog: Catalog, entry: SessionEntry
         beside = activities_of(connection, entry.id)
         setups = _setups(connection.execute(_setups_of(entry.id)).all()) if entry.runs else ()
         values, lacking = _night(connection, entry)
-    comparison, why = _compared(comparisons, entry, found)
+    comparison, why = _compared(comparisons, entry, found, session.round_name)
     steps = tuple(
-        replace(step, activities={run_id: beside[run_id] for run_id in step.samples if run_id in beside})
+        replace(
+            step,
+            activities={run_id: beside[run_id] for run_id in step.samples if run_id in beside},
+            round_name=session.round_name,
+        )
         for step in _steps(history, entry, found, per_second, catalog)
     )
     lines = {}
@@ -111,13 +118,13 @@ def read_session(comparisons: Comparisons, catalog: Catalog, entry: SessionEntry
 
 
 def _compared(
-    comparisons: Comparisons, entry: SessionEntry, found: Sequence[Run]
+    comparisons: Comparisons, entry: SessionEntry, found: Sequence[Run], round_name: str
 ) -> tuple[Comparison | None, str]:
     measured = dict.fromkeys(run.version for run in found)
     if not found:
         return (
             None,
-            "its rounds were pruned"
+            f"its {round_name}s were pruned"
             if entry.status is not SessionStatus.RUNNING
             else "nothing was measured yet",
         )

@@ -2,6 +2,7 @@
 
 import re
 import resource
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -68,6 +69,21 @@ def test_one_session(tmp_path: Path, steps: dict[str, dict[str, list[float]]], s
         assert (
             "No session has both a base and another version yet" in parsed(site / "compare/index.html").text
         )
+
+
+def test_a_session_of_long_mode_has_blocks_on_its_pages(tmp_path: Path) -> None:
+    path, rates = tmp_path / "h.db", {"postgres@17.11": [1000.0, 990.0], "postgres@18.6": [980.0, 0.0]}
+    with open_store(path, clock=lambda: NIGHT) as store:
+        record_steps(store, replace(session_start("only"), options={"mode": "long"}), {"insert": rates})
+    site = site_of(path)
+    for page in (site / "sessions/only.html", site / "sessions/only/insert.html"):
+        assert "block" in parsed(page).text
+        assert re.findall(r"\brounds?\b", page.read_text(), re.IGNORECASE) == []
+    with open_store(path) as store:
+        prune(store, NIGHT + timedelta(days=50))
+    write(path, site)
+    for page in (site / "sessions/only.html", site / "sessions/only/insert.html"):
+        assert re.findall(r"\brounds?\b", page.read_text(), re.IGNORECASE) == []
 
 
 def test_a_pruned_session_keeps_its_addresses_and_says_so(tmp_path: Path) -> None:

@@ -62,11 +62,10 @@ class Slowest:
 
     round: int
 
-    @property
-    def text(self) -> str:
-        """How long it took, and when: `262 ms in second 14 of round 2`."""
+    def text(self, round_name: str) -> str:
+        """Return how long it took, and when: `262 ms in second 14 of round 2`."""
         second = "" if self.second is None else f"second {self.second:.0f} of "
-        return f"{amount(self.milliseconds)} ms in {second}round {self.round}"
+        return f"{amount(self.milliseconds)} ms in {second}{round_name} {self.round}"
 
 
 @dataclass(frozen=True)
@@ -82,15 +81,15 @@ class RareEvents:
     slowest: "tuple[Slowest, Slowest] | None" = None
     """The slowest transaction of base and contender; None for errors, and where it is not known."""
 
-    @property
-    def text(self) -> str:
-        """What occurred on both sides, in one line."""
+    def text(self, round_name: str) -> str:
+        """Return what occurred on both sides, in one line, where pairs are called by `round_name`."""
         metric = METRICS[self.metric]
         base, new = ((round(side.total), round(side.exposure)) for side in (self.base, self.contender))
         done = label_of(metric.counted_in)
         text = f"{new[0]:,} of {new[1]:,} {done} {metric.event}, base {base[0]:,} of {base[1]:,}"
         if self.slowest is not None:
-            text += f"; the slowest took {self.slowest[1].text}, base {self.slowest[0].text}"
+            base_slowest, slowest = (side.text(round_name) for side in self.slowest)
+            text += f"; the slowest took {slowest}, base {base_slowest}"
         return text if self.is_decided else f"{text}: too few to tell from chance"
 
     @property

@@ -44,12 +44,12 @@ def _limits(contender: ContenderComparison, _intervals: Intervals) -> Iterator[F
         yield Finding(LIMITS, step, "", Bearing.WORSE if is_worse else Bearing.BETTER, text)
 
 
-def _events(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
+def _events(contender: ContenderComparison, intervals: Intervals) -> Iterator[Finding]:
     for events in (*rare_events(contender.paired), *told_tails(contender.paired)):
         if events.is_told:
             bearing = Bearing.WORSE if events.is_worse else Bearing.BETTER
             bearing = bearing if events.is_decided else Bearing.TOLD
-            yield Finding(EVENTS, events.step, events.metric, bearing, events.text)
+            yield Finding(EVENTS, events.step, events.metric, bearing, events.text(intervals.round_name))
 
 
 def _within_rounds(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:

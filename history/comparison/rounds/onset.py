@@ -85,7 +85,7 @@ def onsets(intervals: Intervals, chosen: Collection[str], seconds: Seconds) -> t
             first = geometric_mean(_ratios(step, FIRST_THIRD))
             last = _interval(step, LAST_THIRD, intervals, intervals.confidence)
             if first is not None and last is not None:
-                when = _when(seconds(step.step))
+                when = _when(seconds(step.step), intervals.round_name)
                 found.append(Onset(step.step, first, last, change.estimate < 1, when))
     return tuple(found)
 
@@ -132,7 +132,7 @@ def _ratios(step: StepPairs, metric: str) -> list[float]:
     return [new / old for old, new in zip(*step.values(metric), strict=True)]
 
 
-def _when(rounds: Sequence[tuple[Sequence[float], Sequence[float]]]) -> str:
+def _when(rounds: Sequence[tuple[Sequence[float], Sequence[float]]], round_name: str) -> str:
     """Return when the ratio changed within a round, from the seconds that all rounds have."""
     length = min((len(side) for sides in rounds for side in sides), default=0)
     logs = [
@@ -143,4 +143,4 @@ def _when(rounds: Sequence[tuple[Sequence[float], Sequence[float]]]) -> str:
     if not length or len(logs) < length:
         return "in the last third"
     second = onset_second(logs)
-    return "the longer a round lasts" if second is None else f"from second {second} on"
+    return f"the longer a {round_name} lasts" if second is None else f"from second {second} on"

@@ -25,9 +25,10 @@ def costs_legend(contender: ContenderComparison) -> list[str]:
     shown = beside_verdict(contender.engines, contender.session.primary)
     metrics = [METRICS[name] for name in shown if not head_of(name)]
     words = {**dict(DIRECTIONS), Better.NEITHER: ""}
+    rounds = f"{contender.session.round_name}s" if contender.nights is None else "nights"
     return [
-        "Second table: means of the paired rounds, geometric where no value is zero and there is a ratio.",
-        "Ratios leave out rounds far from all others, which the means have.",
+        f"Second table: means of the paired {rounds}, geometric where no value is zero and there is a ratio.",
+        f"Ratios leave out {rounds} far from all others, which the means have.",
         *([TOGETHER] if _pooled(contender) else []),
         *(
             f"{metric.label}: {metric.legend}{', ' if words[metric.better] else ''}{words[metric.better]}."
@@ -75,4 +76,4 @@ def _pooled(contender: ContenderComparison) -> Mapping[str, Cell]:
 def _few_errors(contender: ContenderComparison) -> Iterator[str]:
     """Yield the errors of one version alone that are too few to be told as a finding."""
     for events in few_errors(contender.paired):
-        yield f"{events.step}: {events.text}"
+        yield f"{events.step}: {events.text(contender.session.round_name)}"
