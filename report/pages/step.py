@@ -201,10 +201,10 @@ def _seconds(values: SessionPage, step: StepRuns, both: _Both, clearance: Cleara
             for attempt in step.dropped
             if attempt.repetition == number
         ]
-        beside = [
+        of_base, of_contender = (
             step.activities.get(runs[number].id, ()) if number in runs else () for runs in (base, contender)
-        ]
-        rounds.append(RoundSeconds(number, old, new, attempts, *beside, step.round_name))
+        )
+        rounds.append(RoundSeconds(number, old, new, attempts, of_base, of_contender, step.round_name))
     if not any(drawn.base or drawn.contender for drawn in rounds):
         return note(f"There is no throughput by second: {_why_no_seconds(values, step, both)}.")
     caption = f"The same seconds: queries per second, {step.round_name} by {step.round_name}"
