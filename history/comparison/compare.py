@@ -126,8 +126,7 @@ def _compare_in_session(
     runs = history.runs(session.id, (base, contender), _metrics(options, session))
     if not runs:
         raise ComparisonError(
-            f"the {session.round_name}s of session {session.uid}, which had {base} and {contender}, were"
-            " pruned",
+            f"the rounds of session {session.uid}, which had {base} and {contender}, were pruned",
             where=history.where,
             hint="compare nights with --since, or restore the rounds from an earlier backup: "
             "./tidemark history merge FILE",
