@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import Any
 
 from build.errors import TidemarkError, machine_refusal
-from build.home import ROOT
 from build.programs.environment import kept_from_process
 from build.sources.repository import GIT_HELP
 from history.arguments import Parser
@@ -20,13 +19,12 @@ from runners.nightly.past.arguments import add_past
 from runners.occupancy.arguments import add_wait
 from runners.own_version import own_version
 from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
+from runners.plan_argument import add_plan
 from runners.retention.arguments import add_data
 from runners.standard_streams import OutputError, discard_output
 from runners.updating.arguments import add_update
 from runners.values import LAYOUTS_HELP, count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_build_choices, add_variants
-
-PLAN = ROOT / "runners/nightly.toml"
 
 UNREAD = 141
 """The exit code of a program that SIGPIPE ended: 128 and its number."""
@@ -287,7 +285,7 @@ def _nightly(command: argparse.ArgumentParser) -> None:
     command.epilog = (
         "exit codes: 0 done, or nothing is new; 1 a change for the worse is new or came back; 2 trouble"
     )
-    command.add_argument("--plan", default=str(PLAN), metavar="FILE", help="default: runners/nightly.toml")
+    add_plan(command)
     box = "box of the plan that this machine is; default: $TIDEMARK_BOX, else by host name"
     command.add_argument("--box", metavar="NAME", help=box)
     part = command.add_mutually_exclusive_group()
@@ -315,7 +313,7 @@ def _runner(command: argparse.ArgumentParser) -> None:
         add_subcommands,
     )  # imported late, because compare imports this module
 
-    add_subcommands(command, str(PLAN))
+    add_subcommands(command)
 
 
 def _profile(command: argparse.ArgumentParser) -> None:
@@ -354,13 +352,13 @@ def _profile(command: argparse.ArgumentParser) -> None:
 def _bisect(command: argparse.ArgumentParser) -> None:
     from runners.bisect.arguments import add_arguments  # imported late, as above
 
-    add_arguments(command, PLAN)
+    add_arguments(command)
 
 
 def _try(command: argparse.ArgumentParser) -> None:
     from runners.trying.arguments import add_arguments  # imported late, as above
 
-    add_arguments(command, PLAN)
+    add_arguments(command)
 
 
 def _report(command: argparse.ArgumentParser) -> None:

@@ -1,11 +1,11 @@
 """The arguments of `./tidemark bisect`."""
 
 import argparse
-from pathlib import Path
 
 from build.sources.repository import GIT_HELP
 from build.version import Engine
 from runners.occupancy.arguments import add_wait
+from runners.plan_argument import add_plan
 from runners.values import count, duration, minutes
 from runners.variant_arguments import add_variants
 from suites.metric_names import PRIMARY
@@ -17,8 +17,8 @@ EXIT_CODES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
-    """Add the arguments of the question and the subcommands; `plan` is the default plan of nights."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the question and the subcommands."""
     parser.description = (
         "Find the commit between good and bad that changed a metric, by interleaved rounds on this machine. "
         "After an interruption the same command resumes the search. Without a repository that was named, the "
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     parser.epilog = EXIT_CODES
     _question(parser)
     _how(parser)
-    _planned(parser, plan)
+    _planned(parser)
     parser.add_argument("--history", metavar="PATH", help="history to write to")
     subcommands = parser.add_subparsers(dest="what", metavar="WHAT", required=False)
     status = subcommands.add_parser("status", help="list all bisects with their progress")
@@ -95,7 +95,7 @@ def _how(parser: argparse.ArgumentParser) -> None:
     add("--again", action="store_true", help="begin a new search even if one of the same question exists")
 
 
-def _planned(parser: argparse.ArgumentParser, plan: Path) -> None:
+def _planned(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("for workflows")
     add = how.add_argument
     box = (
@@ -103,7 +103,7 @@ def _planned(parser: argparse.ArgumentParser, plan: Path) -> None:
         "that source has to lead to good and bad"
     )
     add("--box", metavar="NAME", help=box)
-    add("--plan", default=str(plan), metavar="FILE", help="plan of the nights; default: runners/nightly.toml")
+    add_plan(how, "plan of the nights")
     check = "with --box: only check the arguments and print the label of the box's runner"
     add("--check", action="store_true", help=check)
 

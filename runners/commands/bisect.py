@@ -36,6 +36,8 @@ from runners.bisect.run.candidates import git_source_of, shown_address
 from runners.bisect.run.event_log import read_log
 from runners.console import add_to_job_summary, progress
 from runners.exit_codes import TROUBLE
+from runners.installing.machine import TargetMachine
+from runners.installing.units import plan_in_use
 from runners.measuring.variants import (
     Variant,
     compiled_for_layers,
@@ -157,7 +159,7 @@ def select_box(arguments: argparse.Namespace, home: Home) -> tuple[Box, argparse
 
     Raises TidemarkError for a box, an engine, a suite, a profile or a step that does not exist.
     """
-    plan = load_plan(Path(arguments.plan))
+    plan = load_plan(plan_in_use(arguments.plan, TargetMachine()))
     inputs = Inputs(
         engine=arguments.engine,
         good=arguments.good,

@@ -21,6 +21,8 @@ from history.series.task_states import TaskOutcome, record_skipped
 from history.spool.opening import open_recorded, open_to_judge
 from history.store.writer import Store
 from runners.console import add_to_job_summary, progress
+from runners.installing.machine import TargetMachine
+from runners.installing.units import plan_in_use
 from runners.measuring.machine_lock import BusyError
 from runners.monitoring.prometheus import MetricsFile
 from runners.nightly.backfill_plan import Backfill
@@ -50,7 +52,7 @@ class DoneElsewhereError(TidemarkError):
 
 def main(arguments: argparse.Namespace) -> int:
     """Carry out a night. 1 when a change for the worse is new or came back, 2 for trouble, else 0."""
-    plan, past = load_plan(Path(arguments.plan)), backfill_of(arguments)
+    plan, past = load_plan(_file(arguments)), backfill_of(arguments)
     if arguments.boxes:
         print(matrix(plan, arguments.box))
         return 0
@@ -73,6 +75,10 @@ def main(arguments: argparse.Namespace) -> int:
         else:
             record_failure(home.heartbeat, box, error, datetime.now(UTC))
         raise
+
+
+def _file(arguments: argparse.Namespace) -> Path:
+    return plan_in_use(arguments.plan, TargetMachine()).absolute()
 
 
 def backfill_of(arguments: argparse.Namespace) -> Backfill | None:
@@ -108,8 +114,7 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
             raise DoneElsewhereError(f"process {other.process_id} carries out this night: {other.what}")
 
     def begin() -> Heart:
-        file = str(Path(arguments.plan).absolute())
-        is_backfill = past is not None
+        file, is_backfill = str(_file(arguments)), past is not None
         return Heart(
             home.heartbeat, box, shown, is_backfill=is_backfill, plan=file, on_activity=metrics.renew
         )

@@ -21,6 +21,7 @@ from runners.installing.escaping import InstallError
 from runners.installing.machine import TargetMachine
 from runners.installing.site import Site, require_reachable, site
 from runners.installing.steps import Steps
+from runners.installing.units import plan_in_use
 from runners.measuring.machine_lock import current_holder
 from runners.nightly.heartbeat import night_elsewhere, process_of, read
 from runners.nightly.plan import Alerts, find_box, load_plan
@@ -55,8 +56,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 def install(arguments: argparse.Namespace) -> int:
     """Set up a box; return 0, or 1 when a modified file was kept. Raises InstallError."""
+    machine = _machine(arguments)
     found = site(
-        Path(arguments.plan),
+        plan_in_use(arguments.plan, machine),
         arguments.box,
         platform.node(),
         home=Path(arguments.home) if arguments.home else None,
@@ -64,7 +66,6 @@ def install(arguments: argparse.Namespace) -> int:
         at=arguments.at,
         agent=Path(arguments.actions_runner) if arguments.actions_runner else None,
     )
-    machine = _machine(arguments)
     left = steps.to_install(found, machine, force=arguments.force)
     if arguments.dry_run:
         _carry_out(left, machine, dry=True)
@@ -106,7 +107,7 @@ def show(arguments: argparse.Namespace) -> int:
         where = machine.path(PurePosixPath(known.agent_file))
         print(f"{'as written' if there else 'gone':<10}  {where}: {line}")
     if machine.is_real and machine.has_systemd:
-        for unit, state in steps.installed_units(machine).items():
+        for unit, state in steps.unit_states(machine).items():
             well = well and state != "failed"
             print(f"{state:<10}  {unit}")
     print(f"installed {known.installed_at}")
@@ -118,11 +119,12 @@ def watch(arguments: argparse.Namespace) -> int:
 
     That is alerted, too, once. Return 2 when all is well and an alert could not be delivered, else 0.
     """
-    plan = load_plan(Path(arguments.plan))
+    machine = TargetMachine()
+    plan = load_plan(plan_in_use(arguments.plan, machine))
     if arguments.jobs:
         return watch_jobs(plan)
     box = find_box(plan, arguments.box, platform.node())
-    installed = record.load(TargetMachine()).installed_at
+    installed = record.load(machine).installed_at
     since = datetime.fromisoformat(installed) if installed else None
     home = locate_for_writing()
     return watch_box(with_followed(plan, home), box, home, since, datetime.now(UTC))
@@ -133,7 +135,8 @@ def test_alert(arguments: argparse.Namespace) -> int:
 
     Return 0; 1 when the issue lacks its labels; 2 when a message did not arrive. Raises TrackerError.
     """
-    plan = load_plan(Path(arguments.plan))
+    file = plan_in_use(arguments.plan, TargetMachine())
+    plan = load_plan(file)
     box, now = find_box(plan, arguments.box, platform.node()), datetime.now(UTC)
     lost = False
     for name, error in send_test(plan.notify, box, now).items():
@@ -145,7 +148,7 @@ def test_alert(arguments: argparse.Namespace) -> int:
     if plan.alerts.repository is None and not plan.notify:
         raise TrackerError(
             "the plan names no repository and no route, so that alerts stay in the history",
-            where=arguments.plan,
+            where=str(file),
             hint='add repository = "owner/name" to its [alerts], or a [[notify]]',
         )
     code = 0 if plan.alerts.repository is None else _test_issue(plan.alerts, plan.alerts.repository, box, now)
@@ -175,7 +178,7 @@ def pull_request(arguments: argparse.Namespace) -> int:
         return tell(arguments.pull, arguments.commit, arguments.exit_code)
     if arguments.comment is None:
         raise PullRequestError("which comment has the word is not said", where="--comment")
-    return follow_word(Path(arguments.plan), arguments.pull, arguments.comment)
+    return follow_word(plan_in_use(arguments.plan, TargetMachine()), arguments.pull, arguments.comment)
 
 
 def pause(arguments: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ from build.home import ROOT, SHARED_HOME
 from runners.initializing.needs import Need, NeedState
 from runners.installing.arguments import AT
 from runners.installing.machine import TargetMachine
+from runners.installing.units import installed_units
 from runners.nightly.plan import Plan
-from runners.updating.units import installed_units
 
 LABELS = ROOT / ".github/actionlint.yaml"
 """Names the labels of all boxes, of which workflows are checked to use no others."""

@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from runners.occupancy.arguments import add_pauses
+from runners.plan_argument import add_plan
 
 AT = "03:17"
 """When a night begins, in UTC: two hours after GitHub's schedule, which may be late."""
@@ -13,15 +14,15 @@ PLAN = "/etc/tidemark/nightly.toml"
 """Where `init` writes a plan: outside of the checkout, in which an update refuses local edits."""
 
 
-def add_subcommands(parser: argparse.ArgumentParser, plan: str) -> None:
-    """Add the subcommands to the parser of `runner`; `plan` is the path of the default plan."""
+def add_subcommands(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands to the parser of `runner`."""
     what = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     _init(what)
     install = what.add_parser(
         "install", help="install user, folders, services, timers and job hooks of a box"
     )
     install.epilog = "exit codes: 0 done, or nothing to do; 1 a modified file was kept; 2 trouble"
-    _plan(install, plan)
+    _plan(install)
     install.add_argument("--home", metavar="FOLDER", help="default: $TIDEMARK_HOME, else /var/lib/tidemark")
     install.add_argument(
         "--user", metavar="NAME", help="user who measures; default: $TIDEMARK_USER, else tidemark"
@@ -44,7 +45,7 @@ def add_subcommands(parser: argparse.ArgumentParser, plan: str) -> None:
         subcommand.add_argument(
             "--root", metavar="FOLDER", help="write files below this folder, for another machine"
         )
-    _watch(what, plan)
+    _watch(what)
     add_pauses(what)
     alert = what.add_parser("test-alert", help="send a message to each route; open an issue, and close it")
     alert.description = (
@@ -55,8 +56,8 @@ def add_subcommands(parser: argparse.ArgumentParser, plan: str) -> None:
         "exit codes: 0 done; 1 opened without the plan's labels; 2 an alert or a message would not arrive, "
         "and why"
     )
-    _plan(alert, plan)
-    _pull_request(what, plan)
+    _plan(alert)
+    _pull_request(what)
     hook = what.add_parser("hook", help="prepare or clean up for a job; run by GitHub's runner")
     hook.add_argument("when", choices=["started", "completed"])
 
@@ -103,7 +104,7 @@ def _init(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     answers.add_argument("--notify", metavar="NAME[=URL]", help=notify, **several)
 
 
-def _watch(what: "argparse._SubParsersAction[argparse.ArgumentParser]", plan: str) -> None:
+def _watch(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     watch = what.add_parser(
         "watch",
         help="report a night that failed, hangs, died, was missed or brought no results; run by a timer",
@@ -118,12 +119,12 @@ def _watch(what: "argparse._SubParsersAction[argparse.ArgumentParser]", plan: st
         "are overdue, or GitHub runs no schedules or sends it no jobs, now or soon; 2 trouble, or an alert "
         "that could not be delivered"
     )
-    _plan(watch, plan)
+    _plan(watch)
     jobs = "judge all boxes by the jobs of nightly.yml on GitHub instead: needs neither a box nor a history"
     watch.add_argument("--jobs", action="store_true", help=jobs)
 
 
-def _pull_request(what: "argparse._SubParsersAction[argparse.ArgumentParser]", plan: str) -> None:
+def _pull_request(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     asked = what.add_parser("pull-request", help="follow a word in a pull request; run by a workflow")
     asked.description = (
         "Before the job that measures: decide on the word in a comment, and set the outputs of the job. "
@@ -141,10 +142,10 @@ def _pull_request(what: "argparse._SubParsersAction[argparse.ArgumentParser]", p
     )
     code = "with answer: the exit code of the try; empty if it did not end"
     asked.add_argument("--exit-code", default="", metavar="CODE", help=code)
-    asked.add_argument("--plan", default=plan, metavar="FILE", help="default: runners/nightly.toml")
+    add_plan(asked)
 
 
-def _plan(parser: argparse.ArgumentParser, plan: str) -> None:
-    parser.add_argument("--plan", default=plan, metavar="FILE", help="default: runners/nightly.toml")
+def _plan(parser: argparse.ArgumentParser) -> None:
+    add_plan(parser)
     box = "box of the plan that this machine is; default: $TIDEMARK_BOX, else by host name"
     parser.add_argument("--box", metavar="NAME", help=box)

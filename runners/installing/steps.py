@@ -258,6 +258,6 @@ def _call(*words: str) -> Action:
     return Action(" ".join(words), lambda target: target.run(words))
 
 
-def installed_units(machine: TargetMachine) -> dict[str, str]:
+def unit_states(machine: TargetMachine) -> dict[str, str]:
     """Return the state of every unit by systemd, such as `active`, `inactive` or `failed`."""
     return {unit: machine.output_of(["systemctl", "is-active", unit]) or "unknown" for unit in UNIT_NAMES}

@@ -1,12 +1,12 @@
 """The arguments of `./tidemark try`."""
 
 import argparse
-from pathlib import Path
 
 from build.sources.repository import GIT_HELP
 from build.version import Engine
 from runners.occupancy.arguments import add_wait
 from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
+from runners.plan_argument import add_plan
 from runners.values import LAYOUTS_HELP, levels, minutes, rounds
 from runners.variant_arguments import add_declared
 
@@ -19,8 +19,8 @@ EXIT_CODES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
-    """Add the arguments of a try; `plan` is the default plan of nights."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a try."""
     parser.description = (
         "Compare what is in your clone or the tip of a branch with its merge base, patches with what they "
         "apply to, or an install prefix with another version: instructions are counted first, then rounds "
@@ -66,10 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser, plan: Path) -> None:
     page = "where the page to mail is written; default: a file in the folder tries of the home"
     add("--page", metavar="FILE", help=page)
     add_own_workload(parser)
-    _add_planned(parser, plan)
+    _add_planned(parser)
 
 
-def _add_planned(parser: argparse.ArgumentParser, plan: Path) -> None:
+def _add_planned(parser: argparse.ArgumentParser) -> None:
     """Add what a workflow names."""
     planned = parser.add_argument_group("for workflows")
     box = (
@@ -81,7 +81,6 @@ def _add_planned(parser: argparse.ArgumentParser, plan: Path) -> None:
         "with --box: the number of a pull request of the plan's git source, which has to lead to the commit"
     )
     planned.add_argument("--pull", type=rounds, metavar="NUMBER", help=pull)
-    plan_help = "plan of the nights; default: runners/nightly.toml"
-    planned.add_argument("--plan", default=str(plan), metavar="FILE", help=plan_help)
+    add_plan(planned, "plan of the nights")
     check = "with --box: only check the arguments and print the label of the box's runner"
     planned.add_argument("--check", action="store_true", help=check)

@@ -22,6 +22,8 @@ from history.store.writer import Store
 from history.timestamps import now
 from report.writing.alone import tried_alone
 from runners.console import add_to_job_summary, progress, set_job_output
+from runners.installing.machine import TargetMachine
+from runners.installing.units import plan_in_use
 from runners.measuring.layouts import require_layouts
 from runners.measuring.session import SessionOutcome
 from runners.nightly.inputs import TryInputs, box_for_try
@@ -231,7 +233,7 @@ def _planned(arguments: argparse.Namespace) -> tuple[Box, argparse.Namespace]:
         )
     if arguments.pull is not None and arguments.box is None:
         raise TryError("a pull request is one of the plan's git source", where="--pull", hint="add --box")
-    plan = load_plan(Path(arguments.plan))
+    plan = load_plan(plan_in_use(arguments.plan, TargetMachine()))
     if len(arguments.what) != 1:
         raise TryError("with --box one branch, tag or commit is tried", where=" ".join(arguments.what))
     engine = Engine(arguments.engine or Engine.POSTGRES)

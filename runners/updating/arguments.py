@@ -3,6 +3,7 @@
 import argparse
 
 from runners.occupancy.arguments import add_wait
+from runners.plan_argument import add_plan
 
 
 def add_update(command: argparse.ArgumentParser) -> None:
@@ -15,6 +16,5 @@ def add_update(command: argparse.ArgumentParser) -> None:
     to = "tag, commit or branch to update to; may be an older one (default: the branch that is followed)"
     command.add_argument("--to", metavar="REF", help=to)
     command.add_argument("--dry-run", action="store_true", help="only fetch, and print what is new")
-    plan = "the plan of the box (default: that of the installed units, else runners/nightly.toml)"
-    command.add_argument("--plan", metavar="FILE", help=plan)
+    add_plan(command, "plan of the box")
     add_wait(command)

@@ -10,15 +10,13 @@ from build.home import ROOT, Home, locate
 from history.open import is_server
 from runners.console import progress
 from runners.installing.machine import TargetMachine
+from runners.installing.units import Installed, installed_units, plan_in_use
 from runners.nightly.plan import load_plan, plan_history
 from runners.occupancy.waiting import machine_awaited
 from runners.updating.calls import Calls
 from runners.updating.checkout import Checkout
 from runners.updating.switching import BACKUP, Switch
 from runners.updating.trial import Trial, has_history
-from runners.updating.units import Installed, installed_units
-
-PLAN = ROOT / "runners/nightly.toml"
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -29,7 +27,7 @@ def main(arguments: argparse.Namespace) -> int:
     installed = installed_units(machine)
     install = installed.words if machine.has_systemd else ()
     home = _home(installed)
-    plan = Path(arguments.plan).absolute() if arguments.plan else installed.plan or PLAN
+    plan = plan_in_use(arguments.plan, machine).absolute()
     history = plan_history(load_plan(plan), home)
     with progress() as shown:
         remote = checkout.fetch(shown)

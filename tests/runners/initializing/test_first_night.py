@@ -65,6 +65,7 @@ def test_six_commands_lead_to_the_first_night(postgres_17: Build, postgres_18: B
         call(install)
         lend_builds(box, [postgres_17.prefix, postgres_18.prefix])
         call(night)
+        assert "opened, and closed again: " in call("/opt/tidemark/tidemark runner test-alert --box box1")
         summary = box.shell("cat /var/lib/tidemark/summaries/*.md")
         assert "Box box1: 1 of 1 version measured" in summary
         assert box.run("sh", "-c", "/opt/tidemark/tidemark status --format json").returncode in (0, 1)

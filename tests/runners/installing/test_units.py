@@ -13,8 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.home import ROOT
+from runners.installing import record
 from runners.installing.escaping import word
 from runners.installing.files import files, runtime_seconds
+from runners.installing.machine import TargetMachine
+from runners.installing.record import Record
+from runners.installing.units import Installed, installed_units, plan_in_use
 from runners.nightly.plan import load_plan
 from tests.runners.installing.boxes import a_site
 
@@ -174,3 +178,27 @@ def test_sudo_takes_what_it_is_given(tmp_path: Path) -> None:
     (text,) = (file.text for file in files(a_site(tmp_path, agent=tmp_path)) if file.path.name == "tidemark")
     (tmp_path / "sudoers").write_text(text)
     subprocess.run([program, "--check", "--file", str(tmp_path / "sudoers")], check=True)
+
+
+# --- what is installed
+
+
+def test_installed_units_say_how_they_are_installed_again(tmp_path: Path) -> None:
+    machine = TargetMachine(tmp_path / "root")
+    assert installed_units(machine, tmp_path) == Installed()
+    plan, agent = tmp_path / 'a "plan" of 100 % $x.toml', tmp_path / "agent"
+    site = replace(a_site(tmp_path, agent), plan=plan, at="01:30")
+    for file in files(site):
+        machine.write(file.path, file.text, file.mode)
+    record.save(machine, Record(agent_lines=("x=y",), agent_file=str(agent / ".env")))
+    found = installed_units(machine, tmp_path)
+    assert found.plan == plan
+    assert found.variables == site.environment
+    assert found.words == (
+        *("runner", "install", "--plan", str(plan), "--box", "db1", "--home", str(tmp_path / "home")),
+        *("--user", "tidemark", "--at", "01:30", "--actions-runner", str(agent)),
+    )
+    assert installed_units(machine, tmp_path / "another checkout") == Installed()
+    assert plan_in_use(None, machine, tmp_path) == plan
+    assert plan_in_use("another.toml", machine, tmp_path) == Path("another.toml")
+    assert plan_in_use(None, machine, tmp_path / "another checkout") == ROOT / "runners/nightly.toml"

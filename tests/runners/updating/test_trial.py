@@ -1,11 +1,10 @@
-"""What is tried of a commit: histories of every schema, an environment beside the one in use; units."""
+"""What is tried of a commit: histories of every schema, an environment beside the one in use."""
 
 import shutil
 import sqlite3
 import subprocess
 from collections.abc import Collection
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,10 @@ from build.home import ROOT, Home
 from build.progress import Silent
 from history.store.schema_status import newest
 from runners.cli import main
-from runners.installing import record
-from runners.installing.files import files
-from runners.installing.machine import TargetMachine
-from runners.installing.record import Record
 from runners.updating.calls import Calls
 from runners.updating.checkout import UpdateError
 from runners.updating.trial import Trial
-from runners.updating.units import Installed, installed_units
 from tests.history.released.histories import RELEASED, ReleasedHistory
-from tests.runners.installing.boxes import a_site
 
 # --- the history
 
@@ -122,24 +115,3 @@ def test_each_commit_uses_the_environment_with_its_packages(tmp_path: Path) -> N
     trial.environment(box / ".venv.beside")
     assert calls.environments == {new: box / ".venv"}
     assert (box / ".venv/requirements.txt").stat().st_mtime_ns == made
-
-
-# --- the units
-
-
-def test_installed_units_say_how_they_are_installed_again(tmp_path: Path) -> None:
-    machine = TargetMachine(tmp_path / "root")
-    assert installed_units(machine, tmp_path) == Installed()
-    plan, agent = tmp_path / 'a "plan" of 100 % $x.toml', tmp_path / "agent"
-    site = replace(a_site(tmp_path, agent), plan=plan, at="01:30")
-    for file in files(site):
-        machine.write(file.path, file.text, file.mode)
-    record.save(machine, Record(agent_lines=("x=y",), agent_file=str(agent / ".env")))
-    found = installed_units(machine, tmp_path)
-    assert found.plan == plan
-    assert found.variables == site.environment
-    assert found.words == (
-        *("runner", "install", "--plan", str(plan), "--box", "db1", "--home", str(tmp_path / "home")),
-        *("--user", "tidemark", "--at", "01:30", "--actions-runner", str(agent)),
-    )
-    assert installed_units(machine, tmp_path / "another checkout") == Installed()

@@ -10,6 +10,9 @@ from runners.installing.escaping import InstallError
 from runners.installing.files import NIGHT, UNITS
 from runners.installing.machine import TargetMachine
 
+PLAN = ROOT / "runners/nightly.toml"
+"""The plan of the checkout, by which workflows measure."""
+
 
 @dataclass(frozen=True)
 class Installed:
@@ -48,6 +51,14 @@ def installed_units(machine: TargetMachine, checkout: Path = ROOT) -> Installed:
     if agent := record.load(machine).agent_file:
         words += ["--actions-runner", str(Path(agent).parent)]
     return Installed(variables, Path(plan), tuple(words))
+
+
+def plan_in_use(given: str | None, machine: TargetMachine, checkout: Path = ROOT) -> Path:
+    """Return the plan that `--plan` gave, else that of the units that run the checkout, else the checkout's.
+
+    The job of a workflow has a checkout of its own, and so the plan that is committed. Raises InstallError.
+    """
+    return Path(given) if given is not None else installed_units(machine, checkout).plan or PLAN
 
 
 def _words(text: str, key: str) -> list[str]:
