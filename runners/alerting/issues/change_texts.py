@@ -270,7 +270,8 @@ def _by_hand(report: ChangeReport) -> Iterator[str]:
 def _muting() -> Iterator[str]:
     yield md(
         "Nobody wants to hear of it again? Close it as not planned, or label it `acknowledged` or"
-        " `not-a-regression`. Closed as completed, it is opened again when later nights still show it."
+        " `not-a-regression`. Closed as completed, it is opened again when later nights still show it. Where"
+        " an issue is closed without a reason, as in GitLab and Gitea, closing it means not planned."
     )
 
 

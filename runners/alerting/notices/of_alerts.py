@@ -187,7 +187,7 @@ def _owners(group: Sequence[ChangeReport]) -> str:
 def _advice(report: ChangeReport, link: str) -> str:
     """Return what to do; without a page that has it, the command itself."""
     if link:
-        return "to do: find the commit by the command there, or close it as not planned"
+        return "to do: find the commit by the command there, or label the issue acknowledged"
     commands = [line for line in change_search(report) if not line.startswith("#")]
     shown = f"./tidemark history acknowledge {report.change.fingerprint} if it is wanted"
     return f"to do: {commands[0]}, or {shown}" if commands else f"to do: {shown}"

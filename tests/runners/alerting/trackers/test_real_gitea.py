@@ -42,13 +42,6 @@ DESIRED = DesiredIssue(
 )
 
 
-@pytest.fixture(scope="module")
-def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealGitea]:
-    gitea = RealGitea(tmp_path_factory.mktemp("gitea"))
-    yield gitea
-    gitea.stop()
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(tmp_path / "history.db") as store:
