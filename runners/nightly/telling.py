@@ -9,7 +9,7 @@ from build.errors import TidemarkError
 from build.home import Home
 from history.series.task_states import TaskOutcome
 from history.store.writer import Store
-from runners.alerting.notices.digest import night_notice
+from runners.alerting.notices.digest import night_notice, night_trouble, report_trouble
 from runners.alerting.notices.of_alerts import Links
 from runners.alerting.notices.outbox import Notice
 from runners.alerting.notices.telling import Telling, Trouble, tell
@@ -40,7 +40,8 @@ def tell_of_night(
     if report is not None:
         name = night.box if night is not None else platform.node()
         advice = f"read its summary, {home.summaries}/{store.now():%Y-%m-%d}.md"
-        troubles.append(Trouble(f"report {name}", f"the report on {name}", report.problems, advice))
+        what = f"the report on {name}"
+        troubles.append(Trouble(report_trouble(name), what, report.problems, advice, reported_by=name))
     return _told(store, _telling(plan, nights=nights), troubles, sends=report is not None)
 
 
@@ -82,4 +83,4 @@ def _of_night(home: Home, night: NightResult, when: datetime) -> Trouble:
         reasons.append(f"the disk is nearly full: {free / 1e9:.1f} GB are free in {home.path}")
     advice = f"read its summary, {home.summaries}/{when:%Y-%m-%d}.md, and ./tidemark status"
     what = f"the night of {when:%Y-%m-%d} on box {night.box}"
-    return Trouble(f"night {night.box}", what, reasons, advice, [night.box])
+    return Trouble(night_trouble(night.box), what, reasons, advice, [night.box])

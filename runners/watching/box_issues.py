@@ -1,7 +1,6 @@
 """A box whose nights hang, died or stay away, or bring no results: an alert, closed when the box is well."""
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -12,6 +11,7 @@ from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
 from history.store.writer import Store
 from runners.alerting.direct_issues import TRUSTED
+from runners.alerting.issues.box_names import ANY_BOX, box_prefix, digest
 from runners.nightly.health import BoxHealth
 from runners.nightly.heartbeat import MISSED_HOURS, WELL, State, Status
 
@@ -84,6 +84,21 @@ def update_others(store: Store, others: Sequence[BoxHealth], now: datetime) -> N
                 issues += [replace(issue, seen_at=now - TRUSTED) for issue in lasting]
             else:
                 issues += [replace(issue, state=IssueState.CLOSED, closing=closing) for issue in by_others]
+        alert_outbox.set_desired(connection, issues, now)
+
+
+def close_removed(store: Store, boxes: Collection[str], now: datetime) -> None:
+    """Close the issues of boxes that the plan, which has `boxes`, does not have any more."""
+    kept, closing = tuple(map(box_prefix, boxes)), "the plan has this box no more"
+    with store.database.writing() as connection:
+        known = [alert.desired for alert in alert_outbox.load(connection)]
+        issues = [
+            replace(issue, state=IssueState.CLOSED, closing=closing)
+            for issue in known
+            if issue.state is IssueState.OPEN
+            and issue.fingerprint.startswith(ANY_BOX)
+            and not issue.fingerprint.startswith(kept)
+        ]
         alert_outbox.set_desired(connection, issues, now)
 
 
@@ -172,13 +187,3 @@ def _paragraphs(lines: Sequence[str]) -> Markdown:
     steps.append("journalctl -u tidemark-nightly --since -2d")
     advice = ["On the box:", indented("\n".join(steps)), "docs/hardware.md says what to do."]
     return document([joined([*lines, *advice], "\n\n")])
-
-
-def box_prefix(box: str) -> str:
-    """Return how the fingerprints of all alerts about a box begin."""
-    return f"box-{digest(box)}-"
-
-
-def digest(text: str) -> str:
-    """Return eight hexadecimal digits for a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from history.escaping.characters import one_line
 from history.escaping.markdown import Markdown, document, escaped, joined, link, md
 from runners.alerting.direct_issues import DirectAlert
+from runners.alerting.issues.box_names import box_prefix
 from runners.nightly.heartbeat import MISSED_HOURS
-from runners.watching.box_issues import box_prefix
 from runners.watching.jobs import WORKFLOW, AskedBox, BoxSigns, WorkflowRun
 from runners.watching.telling import WatchVerdict
 

@@ -14,6 +14,7 @@ from history.escaping.markdown import document, md
 from history.open import is_server, open_store
 from history.store.writer import Store
 from runners.alerting.direct_issues import DirectAlert, DirectIssues
+from runners.alerting.issues.box_names import box_prefix, digest
 from runners.alerting.notices.outbox import NoticeKind
 from runners.alerting.notices.routes import About
 from runners.alerting.notices.sending import send_directly
@@ -31,8 +32,7 @@ from runners.nightly.telling import tell_of_watch
 from runners.occupancy.pause import Pause, last_pause
 from runners.values import history_of
 from runners.watching.box_issues import (
-    box_prefix,
-    digest,
+    close_removed,
     judged,
     results_trouble,
     silent_line,
@@ -118,6 +118,7 @@ def _by_history(
     trouble = [] if is_first else results_trouble(own, this.disk)
     update_outbox(store, this.box, this.found, this.state, now, trouble)
     update_others(store, others, now)
+    close_removed(store, plan.boxes, now)
     return is_well and not silent
 
 

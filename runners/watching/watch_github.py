@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from history.escaping.characters import one_line
 from history.escaping.markdown import document, link, md
 from runners.alerting.direct_issues import DirectAlert
+from runners.alerting.issues.box_names import box_prefix
 from runners.alerting.tracker import TrackerError
 from runners.fitness.agent_release import NO_JOBS_DAYS, AgentRelease, parse_version
 from runners.nightly.plan import Plan
-from runners.watching.box_issues import box_prefix
 from runners.watching.jobs import WORKFLOW, NightlyJobs, PublishedRelease, connect
 from runners.watching.telling import WatchVerdict
 

@@ -3,7 +3,7 @@
 Issues are grouped by cause, so that lines are too. What a person decided in an issue is known to that person.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,6 +18,7 @@ from history.rendering.confirmations import counted_rounds, occasion
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, ClosedAs, IssueState
 from report import addresses
+from runners.alerting.issues.box_names import box_prefix
 from runners.alerting.issues.change_issues import by_importance
 from runners.alerting.notices.outbox import Notice, NoticeKind
 from runners.alerting.notices.routes import About
@@ -61,8 +62,13 @@ class Links:
     """The address of the report site; empty without one."""
 
 
-def notices_of_alerts(connection: Connection, told: Mapping[str, Notice], links: Links) -> Iterator[Found]:
-    """Yield what is to be told of alerts, as the history is now; `told` is what was told of each subject."""
+def notices_of_alerts(
+    connection: Connection, told: Mapping[str, Notice], links: Links, boxes: Sequence[str]
+) -> Iterator[Found]:
+    """Yield what is to be told of alerts, as the history is now.
+
+    `told` is what was told of each subject, `boxes` are those of the plan.
+    """
     alerts = alert_outbox.load(connection)
     for alert in alerts:
         before = told.get(subject_of(alert))
@@ -75,12 +81,20 @@ def notices_of_alerts(connection: Connection, told: Mapping[str, Notice], links:
         if alert.desired.kind is AlertKind.CHANGE:
             yield from _of_changes(connection, alert, before, links)
         elif is_open != was_told:
-            yield _of_failure(alert, links)
+            yield _of_failure(alert, links, boxes)
 
 
 def subject_of(alert: Alert) -> str:
     """Return the subject of the notices of an alert."""
     return f"{OF_ALERT}{alert.desired.fingerprint}"
+
+
+def about_of(connection: Connection, alert: Alert, boxes: Collection[str]) -> About:
+    """Return what an alert is about; `boxes` are those of the plan."""
+    if alert.desired.kind is not AlertKind.CHANGE:
+        return _about_failure(alert, boxes)
+    group = _group(connection, alert)
+    return _about(group) if group else About()  # they were pruned
 
 
 def open_line(connection: Connection, alert: Alert, links: Links) -> str:
@@ -122,14 +136,20 @@ def _of_changes(connection: Connection, alert: Alert, before: Notice | None, lin
     yield Found(Notice(subject_of(alert), kind, _line(kind, parts), told), _about(group), alert.created_at)
 
 
-def _of_failure(alert: Alert, links: Links) -> Found:
+def _of_failure(alert: Alert, links: Links, boxes: Sequence[str]) -> Found:
     is_open = alert.desired.state is IssueState.OPEN
     kind = NoticeKind.TROUBLE if is_open else NoticeKind.OVER
     if is_open:
         parts = [alert.desired.title, _link(alert, (), links), f"to do: {_ADVICE[alert.desired.kind]}"]
     else:
         parts = [alert.desired.title, alert.desired.closing, "nothing to do"]
-    return Found(Notice(subject_of(alert), kind, _line(kind, parts)), About(), alert.created_at)
+    return Found(
+        Notice(subject_of(alert), kind, _line(kind, parts)), _about_failure(alert, boxes), alert.created_at
+    )
+
+
+def _about_failure(alert: Alert, boxes: Collection[str]) -> About:
+    return About(boxes=[box for box in boxes if alert.desired.fingerprint.startswith(box_prefix(box))])
 
 
 # --- parts of a line

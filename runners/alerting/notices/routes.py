@@ -135,9 +135,12 @@ class Route(BaseModel):
         asked = {NoticeKind.TROUBLE if kind is NoticeKind.OVER else kind}
         if about.is_confirmed and kind in (NoticeKind.NEW, NoticeKind.RETURNED):
             asked.add(NoticeKind.CONFIRMED)
+        return not asked.isdisjoint(self.kinds) and self.covers(about)
+
+    def covers(self, about: About) -> bool:
+        """Return whether it lies within what messages here are about, of whatever kind."""
         return (
-            not asked.isdisjoint(self.kinds)
-            and _meet(self.suites, about.suites)
+            _meet(self.suites, about.suites)
             and _meet(self.branches, about.branches)
             and _meet(self.boxes, about.boxes)
             and (about.percent is None or about.percent >= self.min_percent)

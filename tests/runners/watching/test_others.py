@@ -109,6 +109,18 @@ def test_in_a_history_of_its_own_a_box_sees_no_others(home: Home, watch: Watch, 
 
 
 @pytest.mark.usefixtures("shared")
+def test_the_issue_of_a_box_that_the_plan_has_no_more_is_closed(
+    home: Home, watch: Watch, github: GitHub
+) -> None:
+    night(home, "db1", timedelta(0))
+    with open_store(home.history) as store:
+        for box in ("db3", "db4"):
+            update_outbox(store, box, Status(State.MISSED, None), State.MISSED, NOW)
+    watch()
+    assert [issue["title"] for issue in github.issues.values()] == ["box db3: its night is missing"]
+
+
+@pytest.mark.usefixtures("shared")
 def test_one_cause_has_one_issue_whoever_tells_of_it(home: Home, watch: Watch, github: GitHub) -> None:
     night(home, "db1", timedelta(0))
     night(home, "db2", LATE)

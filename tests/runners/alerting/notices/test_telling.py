@@ -1,5 +1,7 @@
 """What routes are told of a history, line by line, and that nothing is told twice."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from build.home import ROOT
@@ -8,8 +10,10 @@ from history.changes.stored_rules import Owner, set_owners
 from history.escaping.markdown import md
 from history.store import alert_outbox
 from history.store.alert_outbox import AlertKind, DesiredIssue, IssueState
-from runners.alerting.notices.digest import night_notice
+from runners.alerting.issues.box_names import box_prefix
+from runners.alerting.notices.digest import night_notice, report_trouble
 from runners.alerting.notices.routes import Route
+from runners.alerting.notices.telling import Trouble
 from tests.history.commits import Commits
 from tests.runners.alerting.notices.conftest import Told
 from tests.runners.alerting.notices.receivers import Webhook
@@ -105,7 +109,7 @@ def test_a_person_who_closed_an_issue_is_told_nothing(commits: tuple[Told, Commi
 
 def silence(told: Told, state: IssueState) -> None:
     issue = DesiredIssue(
-        "box-1-x", AlertKind.CRASH, "box db1: its night is missing", md(""), state, "it is well"
+        f"{box_prefix('box')}x", AlertKind.CRASH, "box db1: its night is missing", md(""), state, "it is well"
     )
     with told.store.database.writing() as connection:
         alert_outbox.set_desired(connection, [issue], told.when)
@@ -120,6 +124,13 @@ def test_a_box_that_falls_silent_again_is_told_again(told: Told, hook: Webhook) 
         "Over: box db1: its night is missing",
         "Trouble: box db1: its night is missing",
     ]
+
+
+def test_the_silence_of_a_box_is_told_to_routes_about_it(told: Told, hook: Webhook) -> None:
+    told.routes = [Route(name="team", boxes=("other",))]
+    silence(told, IssueState.OPEN)
+    told.tell(judges=False)
+    assert hook.lines == []
 
 
 def test_a_history_on_a_server_keeps_what_was_told(anywhere: Told, hook: Webhook) -> None:
@@ -151,3 +162,59 @@ def test_a_route_gets_what_it_asks_for(
     regress(nights)
     told.tell(told.trouble("the backup failed"))
     assert [title.removeprefix("Tidemark: ") for title in hook.titles] == titles
+
+
+@pytest.mark.parametrize(
+    ("wish", "changes", "troubles"),
+    [
+        ({"kinds": ["digest"]}, "1 change", "1 trouble"),
+        ({"suites": ["tpcc"], "boxes": ["db1"]}, "0 changes", "1 trouble"),
+        ({"boxes": ["db2"], "kinds": ["digest"]}, "0 changes", "0 troubles"),
+        ({"min_percent": 7.5}, "0 changes", "1 trouble"),
+    ],
+    ids=str,
+)
+def test_a_digest_has_what_its_route_is_about(
+    wish: dict[str, object],
+    changes: str,
+    troubles: str,
+    commits: tuple[Told, Commits],
+    hook: Webhook,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told, nights = commits
+    monkeypatch.setenv("TIDEMARK_NOTIFY_OTHERS", hook.url)
+    told.routes = [Route(name="team"), Route.model_validate({"name": "others", **wish})]
+    regress(nights)
+    told.tell(told.trouble("the git source was away"))
+    hook.taken.clear()
+    told.tell(days=7)
+    everything, chosen = (line.splitlines()[0] for line in sorted(hook.lines, key=len, reverse=True))
+    new = changes.partition(" ")[0]
+    assert "1 change open, 1 trouble open; in these 7 days 1 new" in everything
+    assert f"{changes} open, {troubles} open; in these 7 days {new} new" in chosen
+
+
+def test_one_outage_is_told_by_one_box(told: Told, hook: Webhook) -> None:
+    def report(box: str, *reasons: str) -> Trouble:
+        return Trouble(report_trouble(box), f"the report on {box}", reasons, "read", reported_by=box)
+
+    def night(*reasons: str, own: str = "", boxes: Sequence[str] = ("db1", "db2", "db3")) -> list[str]:
+        """Let each box have a night whose report has these problems, the second one of its `own`."""
+        hook.taken.clear()
+        for box in boxes:
+            told.nights.append(night_notice(box, "measured", measured=True, failed=False))
+            also = [own] if own and box == "db2" else []
+            told.tell(report(box, *reasons, *also), days=1 / len(boxes))
+        return [line.partition("; to do")[0] for line in hook.lines if not line.startswith("Week")]
+
+    away = ("the tracker: no answer", "alerts wait (3)")
+    assert night() == []
+    assert night(*away) == ["Trouble: the report on db1: the tracker: no answer; alerts wait (3)"]
+    assert night(*away, own="the backup failed") == ["Trouble: the report on db2: the backup failed"]
+    assert night() == ["Over: the report on db1 had no problem", "Over: the report on db2 had no problem"]
+    assert night(*away[:1]) == ["Trouble: the report on db1: the tracker: no answer"]
+    # The first box is lost: what it told is told by another one, which will say when it is over.
+    assert night(*away[:1], boxes=["db2", "db3"]) == []
+    assert night(*away[:1], boxes=["db2", "db3"]) == ["Trouble: the report on db2: the tracker: no answer"]
+    assert night(*away[:1], boxes=["db2", "db3"]) == []
