@@ -30,7 +30,6 @@ from runners.occupancy.pause import begin as begin_pause
 from runners.occupancy.pause import end as end_pause
 from runners.occupancy.pause import interrupt
 from runners.pull_requests.command import follow_word, tell
-from runners.pull_requests.source import PullRequestError
 from runners.watching.watch_box import watch_box
 from runners.watching.watch_jobs import watch_jobs
 
@@ -173,12 +172,11 @@ def hook(arguments: argparse.Namespace) -> int:
 
 
 def pull_request(arguments: argparse.Namespace) -> int:
-    """Follow the word in a comment, or tell the answer; return 0, or 1 when the word was refused."""
+    """Follow the word in a comment or a label, or tell the answer; return 0, or 1 when it was refused."""
     if arguments.when == "answer":
         return tell(arguments.pull, arguments.commit, arguments.exit_code)
-    if arguments.comment is None:
-        raise PullRequestError("which comment has the word is not said", where="--comment")
-    return follow_word(plan_in_use(arguments.plan, TargetMachine()), arguments.pull, arguments.comment)
+    plan = plan_in_use(arguments.plan, TargetMachine())
+    return follow_word(plan, arguments.pull, arguments.comment, arguments.labelled)
 
 
 def pause(arguments: argparse.Namespace) -> int:

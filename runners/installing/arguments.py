@@ -127,7 +127,8 @@ def _watch(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 def _pull_request(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     asked = what.add_parser("pull-request", help="follow a word in a pull request; run by a workflow")
     asked.description = (
-        "Before the job that measures: decide on the word in a comment, and set the outputs of the job. "
+        "Before the job that measures: decide on the word in a comment, or on the label tidemark-try, and "
+        "set the outputs of the job. "
         "After it: give the commit its check, and write the answer on standard input into the comment of the "
         "pull request."
     )
@@ -137,6 +138,8 @@ def _pull_request(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     asked.add_argument("when", choices=["word", "answer"])
     asked.add_argument("--pull", required=True, metavar="OWNER/NAME#N", help="the pull request")
     asked.add_argument("--comment", type=int, metavar="ID", help="with word: the comment")
+    labelled = "with word: the head of the pull request when the label was set, from its event"
+    asked.add_argument("--labelled", default="", metavar="COMMIT", help=labelled)
     asked.add_argument(
         "--commit", default="", metavar="COMMIT", help="with answer: the commit that was tried"
     )

@@ -21,7 +21,7 @@ from runners.alerting.trackers.github import API
 PAGE = 100
 
 MAX_PAGES = 20
-"""Pages of comments in which ours is looked for."""
+"""Pages of comments, or of events, in which one is looked for."""
 
 UNKNOWN = (403, 404)
 """The answers about what there is not, or what the token may not see."""
@@ -53,6 +53,26 @@ class Comment(BaseModel):
     created_at: AwareDatetime
     issue_url: str
     html_url: str = ""
+
+
+class Label(BaseModel):
+    """A label of a pull request."""
+
+    name: str
+
+
+class LabelEvent(BaseModel):
+    """What happened to a pull request; of all that can, only labels matter here."""
+
+    id: int
+    event: str
+    """`labeled` or `unlabeled`, or another word."""
+
+    actor: Account | None = None
+    """None for an account that was deleted."""
+
+    created_at: AwareDatetime
+    label: Label | None = None
 
 
 class HeadRepository(BaseModel):
@@ -95,6 +115,10 @@ class _Comments(RootModel[list[Comment]]):
 
 
 class _Pushes(RootModel[list[Push]]):
+    pass
+
+
+class _Events(RootModel[list[LabelEvent]]):
     pass
 
 
@@ -145,6 +169,25 @@ class SourceRepository:
             yield from found
             if len(found) < PAGE or page == MAX_PAGES:
                 return
+
+    def last_labelling(self, number: int, name: str) -> LabelEvent | None:
+        """Return what happened last to a label of a pull request; None where that cannot be seen."""
+        named: list[LabelEvent] = []
+        for page in range(1, MAX_PAGES + 1):
+            query = {"per_page": str(PAGE), "page": str(page)}
+            found = self._read(f"issues/{number}/events", _Events, query).root
+            named += (event for event in found if event.label is not None and event.label.name == name)
+            if len(found) < PAGE:
+                return max(named, key=lambda event: (event.created_at, event.id), default=None)
+        return None
+
+    def remove_label(self, number: int, name: str) -> None:
+        """Take a label from a pull request, if it has it."""
+        try:
+            self._write("DELETE", f"issues/{number}/labels/{quote(name, safe='')}", None)
+        except ApiRefusedError as error:
+            if error.status != 404:
+                raise
 
     def own_login(self) -> str:
         """Return the account of the token; empty for a token of an app, which has none."""

@@ -1,4 +1,4 @@
-"""The word in a comment that has a pull request tried: `/tidemark try`, and what it may name."""
+"""The word that has a pull request tried: `/tidemark try` in a comment, and what it may name, or a label."""
 
 import re
 from dataclasses import dataclass
@@ -8,6 +8,9 @@ from build.errors import TidemarkError, did_you_mean
 
 WORD = "/tidemark"
 TRY = "try"
+
+LABEL = "tidemark-try"
+"""The label that is as good as a comment with nothing but the word."""
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 """A whole name: a shorter one can be that of two commits, which somebody can have made on purpose."""

@@ -43,15 +43,16 @@ def test_no_secret_is_where_the_code_of_a_pull_request_runs() -> None:
 def test_what_passes_the_word_on_runs_and_reads_nothing_of_a_pull_request() -> None:
     text = PASSES_ON.read_text(encoding="utf-8")
     workflow = yaml.safe_load(text)
-    assert events(workflow) == {"issue_comment"}
+    assert events(workflow) == {"issue_comment", "pull_request_target"}
     ((job,),) = [tuple(workflow["jobs"].values())]
     assert (job["permissions"], workflow["permissions"]) == ({}, {})
     (step,) = job["steps"]
     assert "uses" not in step
     assert "${{" not in step["run"]
     expressions = set(re.findall(r"\$\{\{ (.*?) \}\}", str(step["env"])))
-    numbers = {"github.repository", "github.event.issue.number", "github.event.comment.id"}
-    assert expressions == {*numbers, "secrets.TIDEMARK_TOKEN"}
+    named = {"github.repository", "github.event.comment.id", "github.event.pull_request.head.sha"}
+    number = "github.event.issue.number || github.event.pull_request.number"
+    assert expressions == {*named, number, "secrets.TIDEMARK_TOKEN"}
 
 
 # --- in act
@@ -80,9 +81,9 @@ def checkout(tmp_path: Path, source: PlainRepository) -> Checkout:
     return Checkout(tmp_path / "act", Home(tmp_path / "home"), plan, ("self-hosted", LABEL))
 
 
-def follow(checkout: Checkout, hub: Hub, comment: int | str, pull: str = PULL) -> Acted:
+def follow(checkout: Checkout, hub: Hub, comment: int | str, pull: str = PULL, labelled: str = "") -> Acted:
     around = {"GITHUB_API_URL": hub.url}
-    inputs = {"pull": pull, "comment": str(comment)}
+    inputs = {"pull": pull, "comment": str(comment), "labelled": labelled}
     acted = checkout.run("workflow_dispatch", PULLS, inputs=inputs, environment=around, token=TOKEN)
     assert TOKEN not in acted.log
     return acted
@@ -102,8 +103,12 @@ def test_nothing_of_a_stranger_or_after_the_word_reaches_a_box(
     assert "the head was pushed after the word" in hub.ours()[0]
     mark = tmp_path / "mark"
     hostile = f'$(touch {mark})" ; touch {mark}; "`touch {mark}`'
-    acted = follow(checkout, hub, hostile, hostile)
+    acted = follow(checkout, hub, hostile, hostile, hostile)
     assert (acted.code, acted.jobs, mark.exists()) == (1, {"word": "failure"}, False), acted.log
+    hub.set_label("ann", 5)
+    acted = follow(checkout, hub, "", labelled="2" * 40)
+    assert (acted.code, acted.jobs, hub.labels) == (1, {"word": "failure"}, set()), acted.log
+    assert "the head was pushed after the word" in hub.ours()[0]
     assert hub.statuses == []
 
 
@@ -130,9 +135,40 @@ for word; do printf '%s\\n' "$word"; done >> "$CALLS"
 """
 
 
-@pytest.mark.parametrize("association", ["MEMBER", "NONE"])
-def test_a_word_is_passed_on_as_two_numbers(
-    association: str, checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+HEAD = "3" * 40
+
+
+def commented(association: str) -> tuple[str, dict[str, object]]:
+    comment = {"id": 12, "body": "/tidemark try $(x)", "author_association": association}
+    return "issue_comment", {
+        "action": "created",
+        "issue": {"number": NUMBER, "pull_request": {}},
+        "comment": comment,
+    }
+
+
+def labelled(name: str) -> tuple[str, dict[str, object]]:
+    pull = {"number": NUMBER, "head": {"sha": HEAD, "ref": "$(x)"}, "title": "$(x)"}
+    event = {"action": "labeled", "number": NUMBER, "label": {"name": name}, "pull_request": pull}
+    return "pull_request_target", event
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "passed_on"),
+    [
+        (*commented("MEMBER"), ["comment=12", "labelled="]),
+        (*commented("NONE"), None),
+        (*labelled("tidemark-try"), ["comment=", f"labelled={HEAD}"]),
+        (*labelled("tidemark"), None),
+    ],
+)
+def test_a_word_is_passed_on_as_numbers_and_the_name_of_the_head(
+    event: str,
+    payload: dict[str, object],
+    passed_on: list[str] | None,
+    checkout: Checkout,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shutil.copy(PASSES_ON, checkout.tree / ".github/workflows/pass-on.yml")
     (tmp_path / "bin").mkdir()
@@ -140,20 +176,21 @@ def test_a_word_is_passed_on_as_two_numbers(
     (tmp_path / "bin/gh").chmod(0o755)
     calls = tmp_path / "calls"
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    comment = {"id": 12, "body": "/tidemark try $(x)", "author_association": association}
-    payload = {
-        "action": "created",
-        "issue": {"number": NUMBER, "pull_request": {}},
-        "comment": comment,
-        "repository": {"full_name": REPOSITORY, "name": "alerts", "owner": {"login": "example"}},
-    }
+    repository = {"full_name": REPOSITORY, "name": "alerts", "owner": {"login": "example"}}
     around = {"CALLS": str(calls), "GITHUB_REPOSITORY": REPOSITORY}
-    acted = checkout.run("issue_comment", "pass-on.yml", payload=payload, environment=around, token=TOKEN)
+    acted = checkout.run(
+        event,
+        "pass-on.yml",
+        payload={**payload, "repository": repository},
+        environment=around,
+        token=TOKEN,
+    )
     assert (acted.code, TOKEN in acted.log) == (0, False), acted.log
-    if association == "NONE":
+    if passed_on is None:
         assert (acted.jobs, calls.exists()) == ({}, False)
         return
     assert acted.jobs == {"pass-on": "success"}, acted.log
     words = calls.read_text().splitlines()
     assert words[:5] == ["workflow", "run", PULLS, "--repo", "OWNER/TIDEMARK"]
-    assert words[5:] == ["--raw-field", f"pull={PULL}", "--raw-field", "comment=12"]
+    named = [word for word in words[5:] if word != "--raw-field"]
+    assert named == [f"pull={PULL}", *passed_on]

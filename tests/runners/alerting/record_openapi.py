@@ -26,6 +26,7 @@ USED = {
     "/repos/{owner}/{repo}/issues": ("get", "post"),
     "/repos/{owner}/{repo}/issues/{issue_number}": ("get", "patch"),
     "/repos/{owner}/{repo}/issues/{issue_number}/comments": ("get", "post"),
+    "/repos/{owner}/{repo}/issues/{issue_number}/events": ("get",),
     "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}": ("delete",),
 }
 

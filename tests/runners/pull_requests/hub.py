@@ -40,6 +40,8 @@ class Hub(GitHub):
         self.said: dict[int, dict[str, Any]] = {}
         """Comments by their number."""
         self.statuses: list[tuple[str, dict[str, str]]] = []
+        self.events: dict[int, list[dict[str, Any]]] = {}
+        """What happened to pull requests, by number, the latest last."""
         self.login: str | None = BOT
         """The account of the token; None for that of an app."""
         self.hides_activity = False
@@ -63,6 +65,33 @@ class Hub(GitHub):
         }
         return name
 
+    def set_label(
+        self,
+        actor: str,
+        minute: float,
+        event: str = "labeled",
+        kind: str = "User",
+        name: str = "tidemark-try",
+    ) -> None:
+        """Set a label of the pull request, or take it away with the event `unlabeled`."""
+        happened = {
+            "id": sum(map(len, self.events.values())) + 1,
+            "event": event,
+            "actor": {"login": actor, "type": kind},
+            "created_at": f"{BEGAN + timedelta(minutes=minute):%Y-%m-%dT%H:%M:%SZ}",
+            "label": {"name": name, "color": "cccccc"},
+        }
+        self.events.setdefault(NUMBER, []).append(happened)
+
+    @property
+    def labels(self) -> set[str]:
+        """The labels of the pull request."""
+        there = {}
+        for event in self.events.get(NUMBER, ()):
+            if "label" in event:
+                there[event["label"]["name"]] = event["event"] == "labeled"
+        return {name for name, is_set in there.items() if is_set}
+
     def ours(self) -> list[str]:
         """What the account of the token has written."""
         return [comment["body"] for comment in self.said.values() if comment["user"]["login"] == BOT]
@@ -80,7 +109,17 @@ class Hub(GitHub):
             refused = Answer(403, {"message": "Resource not accessible by integration"})
             return refused if self.login is None else Answer(200, {"login": self.login, "type": "User"})
         rest = re.sub(rf"^/repos/({REPOSITORY}|{FORK})/", "", path)
+        if rest.startswith(f"issues/{NUMBER}/labels/"):
+            return self._without_label(rest.rpartition("/")[2])
+        if rest == f"issues/{NUMBER}/events":
+            return Answer(200, _page(self.events.get(NUMBER, []), query))
         return self._about(method, rest, query, body)
+
+    def _without_label(self, name: str) -> Answer:
+        if name not in self.labels:
+            return NOT_FOUND
+        self.set_label(BOT, 1_000, "unlabeled", name=name)
+        return Answer(200, [])
 
     def _about(self, method: str, rest: str, query: str, body: Any) -> Answer:
         kind, _, name = rest.rpartition("/")
@@ -101,9 +140,8 @@ class Hub(GitHub):
         if name == "comments" and method == "POST":
             return Answer(201, self.said[self.say(BOT, body["body"], 1_000, int(kind.split("/")[1]))])
         if name == "comments":
-            page = int(re.search(r"\bpage=(\d+)", query)[1]) if "&page=" in query else 1  # type: ignore[index]
             there = [comment for comment in self.said.values() if comment["issue_url"].endswith(f"/{kind}")]
-            return Answer(200, there[(page - 1) * 100 : page * 100])
+            return Answer(200, _page(there, query))
         return NOT_FOUND
 
     def _pull(self, number: int) -> dict[str, Any]:
@@ -121,6 +159,11 @@ class Hub(GitHub):
         return Answer(
             200, [{"after": commit, "timestamp": f"{at:%Y-%m-%dT%H:%M:%SZ}"} for commit, at in pushes]
         )
+
+
+def _page(entries: list[Any], query: str) -> list[Any]:
+    page = int(re.search(r"\bpage=(\d+)", query)[1]) if "&page=" in query else 1  # type: ignore[index]
+    return entries[(page - 1) * 100 : page * 100]
 
 
 def read_outputs(path: Path) -> dict[str, str]:

@@ -186,6 +186,89 @@ def test_when_github_does_not_say_nothing_is_tried(hub: Hub, follow: Follow, out
     assert (read_outputs(outputs), hub.ours()) == ({}, [])
 
 
+# --- the label
+
+
+@pytest.fixture
+def follow_label(plan: Path, outputs: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[str], int]:
+    def follow_label(head: str) -> int:
+        words = ["runner", "pull-request", "word", "--plan", str(plan), "--pull", PULL]
+        return main([*words, "--labelled", head])
+
+    return follow_label
+
+
+def test_the_head_when_the_label_was_set_is_tried_and_the_label_is_taken_away(
+    hub: Hub, follow_label: Callable[[str], int], outputs: Path
+) -> None:
+    hub.push(FIRST, 0)
+    for number in range(100):
+        hub.set_label("visitor", 1, name=f"label {number}")
+    hub.set_label("ann", 5)
+    assert follow_label(FIRST) == 0
+    assert (read_outputs(outputs)["commit"], read_outputs(outputs)["profile"]) == (FIRST, "smoke")
+    assert "asked for by ann" in hub.ours()[0]
+    assert "tidemark-try" not in hub.labels
+    assert follow_label(FIRST) == 2, "the word has been followed"
+    hub.set_label("root", 2_000)
+    assert follow_label(FIRST) == 0
+
+
+@pytest.mark.parametrize(
+    ("actor", "kind"), [("visitor", "User"), ("stranger", "User"), ("ann", "Bot"), ("nobody", "User")]
+)
+def test_the_label_of_a_stranger_does_nothing_and_is_taken_away(
+    actor: str, kind: str, hub: Hub, follow_label: Callable[[str], int], outputs: Path
+) -> None:
+    """Also where somebody who may write has set it before."""
+    hub.push(FIRST, 0)
+    hub.set_label("ann", 5)
+    hub.set_label("ann", 6, "unlabeled")
+    hub.set_label(actor, 7, kind=kind)
+    assert follow_label(FIRST) == 2
+    assert (read_outputs(outputs), hub.statuses, hub.ours(), hub.labels) == ({}, [], [], set())
+
+
+@pytest.mark.parametrize(
+    ("head", "minute", "told"),
+    [
+        (FIRST, 6, "the head is no longer 111111111111, as when the label was set"),
+        (SECOND, 6, "the head was pushed after the word"),
+        (SECOND, 5, "the head was pushed after the word"),
+        (FIRST, 4, "the head is no longer 111111111111, as when the label was set"),
+    ],
+)
+def test_a_commit_that_was_not_the_head_when_the_label_was_set_is_refused(
+    head: str, minute: float, told: str, hub: Hub, follow_label: Callable[[str], int], outputs: Path
+) -> None:
+    hub.push(FIRST, 0)
+    hub.set_label("ann", 5)
+    hub.push(SECOND, minute)
+    assert follow_label(head) == 1
+    assert (read_outputs(outputs), hub.statuses, hub.labels) == ({}, [], set())
+    assert told in hub.ours()[0]
+    assert "set the label tidemark-try again" in hub.ours()[0].replace("\\", "")
+
+
+def test_a_label_where_pushes_cannot_be_seen_needs_a_comment(
+    hub: Hub, follow_label: Callable[[str], int], outputs: Path
+) -> None:
+    hub.push(FIRST, 0)
+    hub.set_label("ann", 5)
+    hub.hides_activity = True
+    assert (follow_label(FIRST), read_outputs(outputs)) == (1, {})
+    assert "/tidemark try COMMIT" in hub.ours()[0].replace("\\", "")
+
+
+def test_what_is_no_commit_is_not_asked_for(hub: Hub, plan: Path, outputs: Path) -> None:
+    hub.push(FIRST, 0)
+    hub.set_label("ann", 5)
+    words = ["runner", "pull-request", "word", "--plan", str(plan), "--pull", PULL]
+    for more in ([], ["--labelled", FIRST[:12]], ["--labelled", FIRST, "--comment", "1"]):
+        assert main([*words, *more]) == 2
+    assert (read_outputs(outputs), hub.labels) == ({}, {"tidemark-try"})
+
+
 # --- the answer
 
 ANSWER = "## Try: {commit}\n\n**Slower: update-index -{percent} %.**\n\n| step |\n"
