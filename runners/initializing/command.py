@@ -18,7 +18,9 @@ from runners.initializing.left import LeftStep, left_steps
 from runners.initializing.needs import Need, NeedState, needs
 from runners.initializing.plan_text import plan_text
 from runners.initializing.reach import reach
+from runners.installing.arguments import PLAN
 from runners.installing.machine import TargetMachine
+from runners.installing.units import Installed, installed_units
 from runners.nightly.plan import PlanError, find_box, load_plan
 
 OPTIONS = (
@@ -35,12 +37,15 @@ def init(arguments: argparse.Namespace) -> int:
 
     Raises InitError when answers are missing or a plan is there, and PlanError.
     """
-    path = Path(arguments.plan).absolute()
-    home = Home(Path(arguments.home or os.environ.get("TIDEMARK_HOME") or SHARED_HOME).absolute())
+    machine = TargetMachine()
+    installed = installed_units(machine) if arguments.check else Installed()
+    path = Path(arguments.plan or installed.plan or PLAN).absolute()
+    homes = (arguments.home, os.environ.get("TIDEMARK_HOME"), installed.variables.get("TIDEMARK_HOME"))
+    home = Home(Path(next(filter(None, homes), SHARED_HOME)).absolute())
     place = next(folder for folder in (home.path, *home.path.parents) if folder.is_dir())
     given = _given(arguments)
     if arguments.check:
-        chosen = arguments.box
+        chosen = arguments.box or installed.variables.get("TIDEMARK_BOX")
     else:
         _require_writable(path, force=arguments.force)
         asked = Interview(given, arguments.yes, _ask if sys.stdin.isatty() else None)
@@ -55,7 +60,7 @@ def init(arguments: argparse.Namespace) -> int:
     for need in chain(needs(plan, path, box, home, place), people):
         found.append(need)
         print(_shown(need), flush=True)
-    _say_left(list(left_steps(plan, path, box, home.path, found, TargetMachine())))
+    _say_left(list(left_steps(plan, path, box, home.path, found, machine)))
     wrong = [need.name for need in found if need.state is NeedState.WRONG]
     if wrong:
         print(f"\nTo be corrected before the first night: {', '.join(wrong)}.")
@@ -118,7 +123,12 @@ def _shown(need: Need) -> str:
     head = f"{need.state:<5}  {need.name:<18}  "
     indent = " " * len(head)
     lines = textwrap.wrap(
-        need.text, WIDTH, initial_indent=head, subsequent_indent=indent, break_long_words=False
+        need.text,
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,  # not within paths
     )
     if need.to_do:
         lines.append(f"{indent}to do: {need.to_do}")  # never wrapped, so that it can be copied

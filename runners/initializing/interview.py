@@ -13,7 +13,7 @@ NONE = "none"
 """What is answered where nothing is wanted."""
 
 INTRODUCTION = (
-    f"Return takes the answer in brackets. Put a space between several; {NONE} stands for nothing.\n"
+    f"Return takes the answer in brackets. Put a space between several, and write {NONE} for nothing.\n"
 )
 
 

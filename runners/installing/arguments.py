@@ -66,18 +66,19 @@ def _init(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     init = what.add_parser("init", help="write the plan of a box, and check all that its nights need")
     init.description = (
         "Ask for what a plan has to say, with what is found on this machine as defaults; write the plan; "
-        "check machine, disk, programs, git, releases, tracker and routes; print the commands that are left. "
-        "Without a terminal, what no option says is named at once, unless --yes takes the defaults."
+        "check machine, disk, memory, programs, git, releases, tracker and routes; print the commands that "
+        "are left. Without a terminal, what no option says is named at once, unless --yes takes the defaults."
     )
     init.epilog = (
         "exit codes: 0 a night can begin when the printed commands are done; 1 something has to be corrected "
         "before; 2 no plan was written, or trouble"
     )
     init.add_argument("--yes", action="store_true", help="ask nothing: take the default of what is not given")
-    file = "where the plan is written (default: %(default)s)"
-    init.add_argument("--plan", default=PLAN, metavar="FILE", help=file)
+    file = f"where the plan is written (default: {PLAN})"
+    init.add_argument("--plan", metavar="FILE", help=file)
     init.add_argument("--force", action="store_true", help="replace a plan that is there")
-    init.add_argument("--check", action="store_true", help="write nothing, and check the plan that is there")
+    check = "write nothing, and check the plan that is there; default: that of the installed units"
+    init.add_argument("--check", action="store_true", help=check)
     init.add_argument("--home", metavar="FOLDER", help="default: $TIDEMARK_HOME, else /var/lib/tidemark")
     answers = init.add_argument_group("answers")
     answers.add_argument("--box", metavar="NAME", help="name of this box (default: its host name)")

@@ -9,12 +9,13 @@ import pytest
 
 from build.home import ROOT, blocked_folder
 from runners.cli import main
-from runners.initializing import needs, space
+from runners.initializing import command, needs, space
 from runners.initializing.left import left_steps
 from runners.initializing.packages import missing_packages
 from runners.installing.files import files
 from runners.installing.machine import TargetMachine
 from runners.installing.site import site
+from runners.installing.units import installed_units
 from runners.nightly.plan import load_plan
 from suites.sizing import this_machine
 from tests.runners.alerting.github import REPOSITORY, TOKEN
@@ -201,6 +202,14 @@ def test_what_is_installed_is_not_left(
     machine = TargetMachine(root)
     steps = left_steps(load_plan(around.plan), around.plan, "db1", found.home, [], machine)
     assert [step.command for step in steps] == ["sudo systemctl start tidemark-nightly"]
+    # Without options, what is checked is the plan, the box and the home of the units.
+    installed = installed_units(machine)
+    monkeypatch.setattr(command, "installed_units", lambda machine: installed)
+    capsys.readouterr()
+    assert main(["runner", "init", "--check"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"plan {around.plan}, checkout {ROOT}, home {found.home}" in said
+    assert "--box db1" in said
     monkeypatch.setattr(TargetMachine, "has_systemd", False)
     (step,) = left_steps(load_plan(around.plan), around.plan, "db1", found.home, [], machine)
     assert step.command.startswith(f"TIDEMARK_HOME={found.home} ")
