@@ -3,7 +3,7 @@
 A server of 1 GB has pages of 2 GB, whose rows one client reads by their keys, each as likely as any other.
 What it reads from the disk then follows from the pages that are neither in its buffers nor in the page cache
 of its group. `$TIDEMARK_BENCH_PARTS` selects parts: memory, ready, and only when named equal, which records
-hours of blocks once, and throttled.
+hours of blocks once, planted, and throttled.
 """
 
 import os
@@ -16,6 +16,7 @@ from pathlib import Path
 import psycopg
 
 from benchmarks.io.cached_pages import PAGE, uncached_share
+from benchmarks.io.planted import planted_figures
 from benchmarks.io.recorded_blocks import equal_figures
 from benchmarks.io.throttled import throttled_figures
 from benchmarks.output.figures import Figure, report
@@ -129,6 +130,7 @@ def _ready_figures(home: Home) -> Iterator[Figure]:
 PARTS: dict[str, Callable[[Home], Iterator[Figure]]] = {"memory": _memory_figures, "ready": _ready_figures}
 ON_REQUEST: dict[str, Callable[[Home], Iterator[Figure]]] = {
     "equal": equal_figures,
+    "planted": planted_figures,
     "throttled": throttled_figures,
 }
 """The parts that only run when named: they take hours, or need a core of their own for another load."""

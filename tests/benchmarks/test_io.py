@@ -4,15 +4,22 @@ import os
 import random
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.io.cached_pages import PAGE, resident_pages, segments
+from benchmarks.io.planted import BASE, Operations, bytes_figure, compared_step, throughput_figure
 from benchmarks.io.recorded_blocks import BLOCKS, SIDES, STEPS, RecordedStep, drawn_figures
 from benchmarks.io.throttled import busy, other_cores
 from build.errors import TidemarkError
+from history.open import open_store
+from history.store.records import SessionStatus
+from runners.measuring.request import Request
 from suites.control_groups.page_cache import forget
+from suites.definition import load_suite
+from tests.history.handmade import run_record, session_start
 
 
 def test_pages_that_were_read_are_resident_and_those_that_were_dropped_are_not() -> None:
@@ -67,3 +74,54 @@ def test_the_other_load_ends_with_its_session(tmp_path: Path) -> None:
             time.sleep(0.1)
         assert file.stat().st_size
     assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("log", "written", "speed", "expected"),
+    [
+        (1.10, 1.05, 1.00, (1, 0)),
+        (1.00, 1.20, 1.00, (1, 0)),
+        (0.90, 0.80, 1.00, (0, 0)),
+        (1.00, 1.00, 0.95, (0, 1)),
+        (1.00, 1.00, 1.05, (0, 0)),
+    ],
+)
+def test_bytes_are_found_by_bytes_and_throughput_by_its_verdict(
+    log: float, written: float, speed: float, expected: tuple[int, int], tmp_path: Path
+) -> None:
+    noise = random.Random(7)
+    suite = load_suite("write-heavy")
+    versions = (BASE, replace(BASE, variant="planted"))
+    request = Request(versions, suite, "io", suite.select(("update-index",)), 12)
+    with open_store(tmp_path / "history.db") as store:
+        session = store.start_session(replace(session_start("planted", 12), profile="io"))
+        for block in range(1, 13):
+            for place, version in enumerate(versions):
+                values = {
+                    "qps": 1000 * (speed if place else 1) * noise.lognormvariate(0, 0.002),
+                    "wal_bytes_per_op": 21_000 * (log if place else 1) * noise.lognormvariate(0, 0.002),
+                    "server_written_kb_per_op": 43
+                    * (written if place else 1)
+                    * noise.lognormvariate(0, 0.002),
+                }
+                record = run_record(
+                    values,
+                    version=str(version),
+                    key=str(version),
+                    step="update-index",
+                    repetition=block,
+                    position=place + 1,
+                )
+                store.record_run(session, record)
+        store.finish_session(session, SessionStatus.FINISHED)
+        step = compared_step(store, "planted", request)
+    figures = bytes_figure(step, "2202 bytes a commit"), throughput_figure(step, "105263 ns an update")
+    assert tuple(figure.value for figure in figures) == expected
+    assert tuple(figure.met for figure in figures) == tuple(map(bool, expected))
+
+
+def test_what_is_planted_is_a_share_of_an_operation() -> None:
+    operations = Operations(seconds=0.002, written_bytes=44_032)
+    assert operations.planted_bytes == 2202
+    # 500 operations a second of each client become 475.
+    assert 1 / (operations.seconds + operations.burnt_nanoseconds / 1e9) == pytest.approx(475, abs=0.01)
