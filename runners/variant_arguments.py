@@ -7,6 +7,7 @@ from build.version import Engine
 from runners.values import disk, memory
 from suites.additions.names import CompanionName
 from suites.layers.choice import VALUES, LayerName
+from suites.postgres.initdb_options import OPTIONS
 
 
 def add_variants(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +42,11 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
         f"{'; '.join(f'{name}: {VALUES[name].described}' for name in LayerName)}; can be repeated"
     )
     add("--layer", action="append", default=[], metavar="[VARIANT:]LAYER=VALUE", help=layer)
+    initdb = (
+        "what the initdb of Postgres is told for every version, or only for engine@ref#VARIANT: "
+        f"{'; '.join(f'{name}: {option.described}' for name, option in OPTIONS.items())}; can be repeated"
+    )
+    add("--initdb", action="append", default=[], metavar="[VARIANT:]OPTION=VALUE", help=initdb)
     add("--patch", action="append", default=[], metavar="VARIANT=FILE", help=patch)
     add_declared(parser)
 

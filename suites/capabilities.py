@@ -56,6 +56,9 @@ class EngineCapabilities:
     auth: Mapping[str, SupportedVersions] = field(default_factory=dict)
     """The same of ways of authentication."""
 
+    initdb: Mapping[str, SupportedVersions] = field(default_factory=dict)
+    """The same of options of initdb, and of `option=value` where only a value is new."""
+
 
 def _only_of_mysql(instead: str) -> SupportedVersions:
     """A setting of MySQL that no version of MariaDB has."""
@@ -72,6 +75,15 @@ CAPABILITIES = EngineRegistry(
             isolation=lambda level: ("default_transaction_isolation", level.replace("-", " ")),
             settings={
                 "io_method": SupportedVersions(since=(18,), instead="reads are always synchronous before 18"),
+            },
+            initdb={
+                "locale-provider": SupportedVersions(since=(15,)),
+                # Releases before 16 are compiled without ICU.
+                "locale-provider=icu": SupportedVersions(since=(16,)),
+                "icu-locale": SupportedVersions(since=(16,)),
+                "locale-provider=builtin": SupportedVersions(since=(17,)),
+                "builtin-locale": SupportedVersions(since=(17,)),
+                "no-data-checksums": SupportedVersions(since=(18,)),
             },
         ),
         Engine.MYSQL: EngineCapabilities(
@@ -154,6 +166,12 @@ def require_setting(build: Build, name: str) -> None:
     if not knows_setting(build, name):
         instead = CAPABILITIES[build.version.engine].settings[name].instead
         raise SettingError(f"{build.version} has no setting {name}", hint=instead)
+
+
+def knows_initdb_option(build: Build, name: str) -> bool:
+    """Return whether the initdb of a build has an option, or `option=value`."""
+    supported = CAPABILITIES[build.version.engine].initdb.get(name)
+    return supported is None or supported.includes(build.numbers)
 
 
 def require_auth(build: Build, method: str) -> None:

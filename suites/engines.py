@@ -26,8 +26,9 @@ MEMORY_OF_MYSQL = 512 * 1024**2
 class ServedEngine:
     """How servers of one engine are created."""
 
-    make: Callable[[Build, Sizes, Durability, Path, Mapping[str, str], Layers], Server]
-    """Creates a server object for a build, in a folder, with the settings of the session and layers."""
+    make: Callable[..., Server]
+    """Creates a server object for a build, in a folder, with the settings of the session and layers, and the
+    options of initdb if it has one."""
 
     socket: str
     """The name of the server's socket in that folder."""
@@ -40,6 +41,9 @@ class ServedEngine:
 
     writes_directly: Callable[[Mapping[str, str]], bool]
     """Whether a server with such settings writes its data past the page cache."""
+
+    has_initdb: bool = False
+    """Whether `make` takes the options of an initdb after the layers."""
 
     memory_beside_buffers: int = MEMORY_BESIDE_BUFFERS
     """The bytes of memory without which, beside its buffer cache, a server does not start or work."""
@@ -55,6 +59,7 @@ SERVERS = EngineRegistry(
             postgres_configuration.render,
             postgres_configuration.check,
             postgres_configuration.writes_directly,
+            has_initdb=True,
         ),
         Engine.MYSQL: ServedEngine(
             MysqlServer,
@@ -62,7 +67,7 @@ SERVERS = EngineRegistry(
             MysqlServer.render,
             MysqlServer.check,
             innodb_configuration.writes_directly,
-            MEMORY_OF_MYSQL,
+            memory_beside_buffers=MEMORY_OF_MYSQL,
         ),
         Engine.MARIADB: ServedEngine(
             MariadbServer,
@@ -82,12 +87,16 @@ def make_server(
     folder: Path,
     settings: Mapping[str, str],
     layers: Layers = NONE,
+    initdb: Mapping[str, str] | None = None,
 ) -> Server:
     """Return a server of `build` in `folder`, without creating any file yet.
 
-    Raises CapabilityError if the version is too old or does not have one of the `settings`.
+    `initdb` are the options of its initdb by name, of an engine that has one. Raises CapabilityError if the
+    version is too old or does not have one of the `settings`, or of these options.
     """
-    return SERVERS[build.version.engine].make(build, sizes, durability, folder, settings, layers)
+    served = SERVERS[build.version.engine]
+    options = (initdb or {},) if served.has_initdb else ()
+    return served.make(build, sizes, durability, folder, settings, layers, *options)
 
 
 def require_settings(

@@ -42,7 +42,7 @@ _DIGITS = 12
 COUNTED_ALONE = (ONLY, "driven")
 """The values of `when` in sessions that only counted."""
 
-_EVERY = ("settings", "build", "indexes", "companions", "extensions", "layers")
+_EVERY = ("settings", "build", "indexes", "companions", "extensions", "layers", "initdb")
 """The options of a session with what every version got."""
 
 

@@ -82,7 +82,7 @@ def configuration_name(session: Mapping[str, Any]) -> str:
         parts.append(f"{options['seconds']:g}s")
     parts += [f"{name}={value}" for name, value in Declared.of(options).options.items()]
     parts += [f"{name}={value}" for name, value in sorted(options.get("settings", {}).items())]
-    for kind, key in (("build", "build"), ("layer", "layers")):
+    for kind, key in (("build", "build"), ("layer", "layers"), ("initdb", "initdb")):
         parts += [f"{kind} {name}={value}" for name, value in sorted(options.get(key, {}).items())]
     return " ".join(parts)
 

@@ -48,11 +48,13 @@ def option_words(name: str, definition: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
     of = f"{name}:" if name else ""
     settings, build, patches = (definition.get(key) for key in ("settings", "build", "patches"))
-    layers = definition.get("layers")
-    if isinstance(settings, dict):
-        words += [word for key, value in settings.items() for word in ("--set", f"{of}{key}={value}")]
-    if isinstance(layers, dict):
-        words += [word for key, value in layers.items() for word in ("--layer", f"{of}{key}={value}")]
+    for option, named in (
+        ("--set", settings),
+        ("--layer", definition.get("layers")),
+        ("--initdb", definition.get("initdb")),
+    ):
+        if isinstance(named, dict):
+            words += [word for key, value in named.items() for word in (option, f"{of}{key}={value}")]
     if isinstance(build, dict):
         for key, value in build.items():
             for choice in value if isinstance(value, list) else [value]:
@@ -87,6 +89,9 @@ def described(definition: Mapping[str, Any]) -> str:
     layers = definition.get("layers")
     if isinstance(layers, dict) and layers:
         parts.append(f"clients with {', '.join(f'{name}={value}' for name, value in layers.items())}")
+    initdb = definition.get("initdb")
+    if isinstance(initdb, dict) and initdb:
+        parts.append(f"initdb with {', '.join(f'{name}={value}' for name, value in initdb.items())}")
     for key, text in (("indexes", "with indexes on"), ("companions", "beside")):
         listed = definition.get(key)
         if isinstance(listed, list) and listed:

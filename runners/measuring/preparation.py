@@ -40,6 +40,7 @@ from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
 from suites.layers.support import most_listeners, require_layers
 from suites.memory.registry import OWN_ROUNDS
+from suites.postgres.initdb_options import require_initdb
 from suites.processes import require_reachable, require_readable, tool
 from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling
@@ -90,6 +91,8 @@ def check_request(request: Request, home: Home) -> Sizes:
             require_readable(prefix_of(version, home), FOLDERS)
     needed = sizes(request.suite, request.profile, this_machine(), request.steps)
     needed = replace(needed, listeners=most_listeners(layers))
+    for version in request.versions:
+        require_initdb(request.initdb_of(version), version.engine, needed.wal_limit_bytes)
     chosen = {version: request.settings_of(version) for version in request.versions}
     require_clients(needed, chosen, this_machine())
     require_declared(request, needed, this_machine(), home)
@@ -158,7 +161,13 @@ def _same(request: Request, builds: Sequence[Build]) -> Iterator[tuple[Version, 
         for other in builds[place + 1 :]:
             same = build.key == other.key and build.version.plain == other.version.plain
             given = [
-                (request.settings_of(compared), definition.companions, definition.indexes, definition.layers)
+                (
+                    request.settings_of(compared),
+                    definition.companions,
+                    definition.indexes,
+                    definition.layers,
+                    definition.initdb,
+                )
                 for compared in (build.version, other.version)
                 for definition in (definition_of(compared, request.variants),)
             ]
@@ -296,6 +305,7 @@ def server_factory(request: Request, needed: Sizes) -> Serve:
         if build.version not in accepted:
             require_settings(build, needed, request.durability, settings, layers)
             accepted.add(build.version)
-        return make_server(build, needed, request.durability, folder, settings, layers)
+        initdb = request.initdb_of(build.version)
+        return make_server(build, needed, request.durability, folder, settings, layers, initdb)
 
     return serve

@@ -218,6 +218,10 @@ class Request:
         """Return how clients reach the server of `version`: as the suite says, and as its variant does."""
         return layers_of({**self.suite.layers, **definition_of(version, self.variants).layers})
 
+    def initdb_of(self, version: Version) -> Mapping[str, str]:
+        """Return what the initdb of `version` is told, by name; empty for what every one is told."""
+        return definition_of(version, self.variants).initdb
+
     def choices_of(self, version: Version) -> BuildChoices:
         """Return how `version` is compiled differently.
 

@@ -106,6 +106,9 @@ class RoundMeasurement:
         auth = request.layers_of(version.build.version).auth
         if auth:
             parts["auth"] = auth  # passwords are in the data
+        initdb = request.initdb_of(version.build.version)
+        if initdb:
+            parts["initdb"] = repr(sorted(initdb.items()))
         return CopyKey(version.name, request.suite.name, request.profile_name, parts)
 
     def from_loaded_data(self, number: int, step: Step, versions: Sequence[MeasuredVersion]) -> MeasuredRound:

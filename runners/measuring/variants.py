@@ -24,6 +24,7 @@ from history.series.variants import TWIN
 from suites.additions.indexes import parse_index
 from suites.additions.registry import require_companions
 from suites.layers.choice import layers_of, require_value
+from suites.postgres.initdb_options import require_option
 
 
 class VariantError(TidemarkError):
@@ -53,6 +54,8 @@ class Variant:
     """The extensions of Postgres that are compiled for it and created in its database, in order."""
     layers: Mapping[str, str] = field(default_factory=dict)
     """How clients reach its server, by the names of suites.layers.choice."""
+    initdb: Mapping[str, str] = field(default_factory=dict)
+    """What its initdb is told, by the names of suites.postgres.initdb_options."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the definition as a session records it: patches by the names of their files."""
@@ -64,6 +67,7 @@ class Variant:
             "companions": list(self.companions),
             "extensions": [extension.to_json() for extension in self.extensions],
             "layers": dict(self.layers),
+            "initdb": dict(self.initdb),
         }
         return {key: value for key, value in values.items() if value}
 
@@ -86,12 +90,14 @@ def read_variants(
     companions: Sequence[str] = (),
     extensions: Sequence[str] = (),
     layers: Sequence[str] = (),
+    initdb: Sequence[str] = (),
 ) -> Variants:
     """Return the variants that the words of the options `--set`, `--build`, `--patch` and so on define.
 
-    `--set`, `--build`, `--extension` and `--layer` take `KEY=VALUE` for every version and `NAME:KEY=VALUE`
-    for a variant, `--index` and `--companion` a single word in the same way, `--patch` takes `NAME=FILE`.
-    Raises VariantError, ChoiceError, ExtraIndexError, ExtensionError, LayerError or GitError.
+    `--set`, `--build`, `--extension`, `--layer` and `--initdb` take `KEY=VALUE` for every version and
+    `NAME:KEY=VALUE` for a variant, `--index` and `--companion` a single word in the same way, `--patch` takes
+    `NAME=FILE`. Raises VariantError, ChoiceError, ExtraIndexError, ExtensionError, LayerError, InitdbError or
+    GitError.
     """
     found: dict[str, Variant] = {}
     for text in settings:
@@ -126,13 +132,18 @@ def read_variants(
         require_value(key, value)
         known = found.get(name, UNCHANGED)
         found[name] = replace(known, layers={**known.layers, key: value})
+    for text in initdb:
+        name, key, value = _named(text, "--initdb")
+        require_option(key, value)
+        known = found.get(name, UNCHANGED)
+        found[name] = replace(known, initdb={**known.initdb, key: value})
     return found
 
 
 def variants_of(arguments: argparse.Namespace) -> Variants:
     """Return the variants that a command line defines; the options are in runners.variant_arguments."""
     words = (arguments.set, arguments.build, arguments.patch, arguments.index, arguments.companion)
-    return read_variants(*words, arguments.extension, arguments.layer)
+    return read_variants(*words, arguments.extension, arguments.layer, arguments.initdb)
 
 
 def with_commits(variants: Variants, home: Home, progress: Progress) -> Variants:
@@ -159,6 +170,7 @@ def definition_of(version: Version, variants: Variants) -> Variant:
         (*every.companions, *own.companions),
         (*(other for other in every.extensions if other.name not in replaced), *own.extensions),
         {**every.layers, **own.layers},
+        {**every.initdb, **own.initdb},
     )
 
 
@@ -270,6 +282,7 @@ def _option_of(variant: Variant) -> str:
         "--companion": variant.companions,
         "--extension": variant.extensions,
         "--layer": variant.layers,
+        "--initdb": variant.initdb,
         "--patch": variant.patches,
     }
     return next((option for option, values in given.items() if values), "--set")

@@ -15,6 +15,7 @@ from runners.measuring.variants import Variant, Variants
 from suites.additions.indexes import parse_index
 from suites.additions.names import CompanionName
 from suites.layers.choice import layers_of
+from suites.postgres.initdb_options import require_option
 
 
 class VariantPlan(BaseModel):
@@ -43,12 +44,16 @@ class VariantPlan(BaseModel):
     layers: dict[str, str] = {}
     """How clients reach the server, as `--layer` takes them."""
 
+    initdb: dict[str, str] = {}
+    """What the initdb of Postgres is told, as `--initdb` takes it."""
+
     @model_validator(mode="after")
     def _well_formed(self) -> "VariantPlan":
-        additions = (self.indexes, self.companions, self.extensions, self.layers)
+        additions = (self.indexes, self.companions, self.extensions, self.layers, self.initdb)
         if not any((self.settings, self.build, self.patches, *additions)):
             raise ValueError(
-                "it has neither settings nor build, patches, indexes, companions, extensions or layers"
+                "it has neither settings nor build, patches, indexes, companions, extensions, layers or "
+                "initdb"
             )
         if len(self.extensions) > 1:
             raise ValueError("extensions: a variant follows one of them; define another variant")
@@ -80,9 +85,21 @@ class VariantPlan(BaseModel):
             layers_of(self.layers)
         except TidemarkError as error:
             raise ValueError(f"layers: {error.what}") from error
+        try:
+            for name, value in self.initdb.items():
+                require_option(name, value)
+        except TidemarkError as error:
+            raise ValueError(f"initdb: {error.what}") from error
         patches = tuple(ROOT / patch for patch in self.patches)
         return Variant(
-            self.settings, choices, patches, self.indexes, self.companions, extensions, self.layers
+            self.settings,
+            choices,
+            patches,
+            self.indexes,
+            self.companions,
+            extensions,
+            self.layers,
+            self.initdb,
         )
 
 

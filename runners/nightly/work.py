@@ -217,6 +217,7 @@ def environment_of(request: Request, box: str) -> Environment:
                 "seconds": request.profile.seconds,
                 "settings": dict(request.every.settings),
                 "layers": {**request.suite.layers, **request.every.layers},
+                "initdb": dict(request.every.initdb),
                 **request.profile.declared.options,
             }
         ),

@@ -23,6 +23,7 @@ from suites.postgres import log_volume, reset, shared_memory
 from suites.postgres.activities import activity_reader, checkpoint_ended, deadlocks
 from suites.postgres.configuration import PORT, port_of, render
 from suites.postgres.connecting import Connection, connect
+from suites.postgres.initdb import initdb_words
 from suites.postgres.waits import states_reader
 from suites.processes import (
     as_server_user,
@@ -87,13 +88,15 @@ class PostgresServer(LocalServer):
         folder: Path,
         overrides: Mapping[str, str] | None = None,
         layers: Layers = NONE,
+        initdb: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(build, sizes, folder, _address(folder, layers), overrides or {})
         self._layers = layers
+        self._initdb_words = initdb_words(build, initdb or {})
         self._configuration = render(build, sizes, durability, folder, self.chosen, layers)
 
     def create(self, data: Path | None = None) -> None:
-        """Run initdb with data checksums, the C locale and the authentication; write the configuration.
+        """Run initdb with the options that were chosen and the authentication; write the configuration.
 
         Instead of initdb, `data` are copied if they are given.
         """
@@ -112,7 +115,7 @@ class PostgresServer(LocalServer):
 
     def _initdb(self) -> None:
         initdb: list[str | Path] = [self.build.program("initdb"), "--pgdata", self.data, "--username", NAME]
-        options = ["--data-checksums", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        options = [*self._initdb_words, "--encoding=UTF8", "--no-sync"]
         # initdb stores the password as its method needs it, and writes a pg_hba.conf for all connections.
         options.append(f"--auth={self._layers.auth or TRUST}")
         if self.address.password:

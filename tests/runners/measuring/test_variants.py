@@ -26,6 +26,7 @@ from runners.measuring.variants import (
 )
 from suites.additions.companion import CompanionError
 from suites.layers.choice import LayerError
+from suites.postgres.initdb_options import InitdbError
 
 PLAIN, FAST, TWIN = (parse_version(f"postgres@18.6{variant}") for variant in ("", "#fast", "#twin"))
 
@@ -145,6 +146,22 @@ def test_a_twin_needs_no_definition_and_may_be_the_same() -> None:
 def test_versions_and_variants_belong_together(settings: list[str], versions: list, said: str) -> None:  # type: ignore[type-arg]
     with pytest.raises(VariantError, match=said):
         require_defined(versions, read_variants(settings, [], []))
+
+
+def test_a_variant_has_options_of_initdb() -> None:
+    given = ["wal-segsize=64", "fast:checksums=off"]
+    variants = read_variants([], [], [], initdb=given)
+    assert definition_of(PLAIN, variants).initdb == {"wal-segsize": "64"}
+    assert definition_of(FAST, variants).initdb == {"wal-segsize": "64", "checksums": "off"}
+    definition = variants["fast"].to_json()
+    assert definition == {"initdb": {"checksums": "off"}}
+    assert described(definition) == "initdb with checksums=off"
+    assert option_words("fast", definition) == ["--initdb", "fast:checksums=off"]
+    require_defined([PLAIN, FAST], variants)
+    with pytest.raises(InitdbError, match="did you mean wal-segsize"):
+        read_variants([], [], [], initdb=["fast:wal-segsiz=64"])
+    with pytest.raises(InitdbError, match="a power of 2"):
+        read_variants([], [], [], initdb=["wal-segsize=65"])
 
 
 def test_the_same_definition_of_two_versions_is_no_mistake() -> None:
