@@ -30,8 +30,9 @@ def report(figures: Sequence[Figure]) -> int:
         bounds += [f"<= {figure.at_most:g}"] if figure.at_most is not None else []
         verdict = ("met" if figure.met else "MISSED") if bounds else "shown"
         value = f"{figure.value:10.4f} {figure.unit}"
+        note = " ".join(figure.note.split())  # an error has lines of its own for where it is and what to do
         print(
-            f"{figure.name:<{width}}  {value:<22} target {' and '.join(bounds):<8} {verdict}  {figure.note}",
+            f"{figure.name:<{width}}  {value:<22} target {' and '.join(bounds):<8} {verdict}  {note}",
             flush=True,
         )
     return 0 if all(figure.met for figure in figures) else 1

@@ -13,6 +13,7 @@ from benchmarks.io.cached_pages import PAGE, resident_pages, segments
 from benchmarks.io.planted import BASE, Operations, bytes_figure, compared_step, throughput_figure
 from benchmarks.io.recorded_blocks import BLOCKS, SIDES, STEPS, RecordedStep, drawn_figures
 from benchmarks.io.throttled import busy, other_cores
+from benchmarks.output.figures import Figure, report
 from build.errors import TidemarkError
 from history.open import open_store
 from history.store.records import SessionStatus
@@ -125,3 +126,9 @@ def test_what_is_planted_is_a_share_of_an_operation() -> None:
     assert operations.planted_bytes == 2202
     # 500 operations a second of each client become 475.
     assert 1 / (operations.seconds + operations.burnt_nanoseconds / 1e9) == pytest.approx(475, abs=0.01)
+
+
+def test_a_figure_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    note = "it does not start\n  where: server.log\n  to do: look there"
+    assert report([Figure("failures", 1, "", at_most=0, note=note)]) == 1
+    assert capsys.readouterr().out.endswith("MISSED  it does not start where: server.log to do: look there\n")
