@@ -34,6 +34,9 @@ from runners.nightly.work import PlannedSession
 from runners.reporting.bisects import read_bisects
 from runners.reporting.commits import commits_in
 
+_SEE_ABOVE = "see above"
+"""Why alerts wait, where another problem says it."""
+
 
 @dataclass
 class NightReport:
@@ -65,6 +68,11 @@ class NightReport:
 
     problems: list[str] = field(default_factory=list)
     """Of delivery and copying; what was measured is safe all the same."""
+
+    @property
+    def causes(self) -> list[str]:
+        """The problems without what only follows from another one."""
+        return [problem for problem in self.problems if not problem.endswith(f": {_SEE_ABOVE}")]
 
 
 def report(plan: Plan, home: Home, store: Store) -> NightReport:
@@ -141,7 +149,7 @@ def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delive
         _check(tracker, home, problems)
     if result.waiting:
         paused = result.paused_until
-        why = f"the tracker wants no request before {paused:%H:%M:%S} UTC" if paused else "see above"
+        why = f"the tracker wants no request before {paused:%H:%M:%S} UTC" if paused else _SEE_ABOVE
         problems.append(_waiting(result.waiting, why))
     return result
 

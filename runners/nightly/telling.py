@@ -41,7 +41,7 @@ def tell_of_night(
         name = night.box if night is not None else platform.node()
         advice = f"read its summary, {home.summaries}/{store.now():%Y-%m-%d}.md"
         what = f"the report on {name}"
-        troubles.append(Trouble(report_trouble(name), what, report.problems, advice, reported_by=name))
+        troubles.append(Trouble(report_trouble(name), what, report.causes, advice, reported_by=name))
     return _told(store, _telling(plan, nights=nights), troubles, sends=report is not None)
 
 
