@@ -21,6 +21,7 @@ BENCHES = (
     "overhead",
     "own",
     "robustness",
+    "service",
     "site",
     "sweep",
     "verdicts",
