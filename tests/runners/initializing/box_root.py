@@ -31,6 +31,8 @@ mount -t overlay overlay -o "lowerdir=/,upperdir=$BOX/upper,workdir=$BOX/work" "
 mount -t proc proc "$BOX/root/proc"
 for folder in dev sys; do mount --rbind "/$folder" "$BOX/root/$folder"; done
 mount -t tmpfs tmpfs "$BOX/root/tmp"
+# Its servers see no others, and would take the segments of those for leftovers.
+mount -t tmpfs tmpfs "$BOX/root/dev/shm"
 chmod 1777 "$BOX/root/tmp"
 exec chroot "$BOX/root" "$@"
 """
