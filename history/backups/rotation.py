@@ -41,6 +41,16 @@ def renew_copies(target: Path | str, folder: Path, keep: int) -> list[str]:
     return [*problems, *_lost(held, latest, target)]
 
 
+def share_a_disk(target: Path | str, folder: Path) -> bool:
+    """Return whether a history in a file and the folder of its copies are on one file system."""
+    if isinstance(target, str):
+        return False
+    try:
+        return target.stat().st_dev == folder.stat().st_dev
+    except OSError:  # there is no history or no copy yet
+        return False
+
+
 def superseded(held: Held, latest: Path, keep: int) -> list[Path]:
     """Return the copies to delete so that about `keep` are left: the latest, and those with most sessions.
 

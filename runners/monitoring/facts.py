@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from build.cache.pruning import GIGABYTE
 from build.home import Home
+from history.backups.rotation import share_a_disk
 from history.errors import HistoryError
 from history.open import existing_history, open_reader
 from history.store.schema_status import newest
@@ -29,6 +30,8 @@ class PlannedLimits:
     builds_bytes: float
     logs_days: int
     backups: int
+    backups_beside: bool
+    """Whether the copies of a history in a file are on its own file system."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def box_facts(plan: Plan, box: str, home: Home, now: datetime, connection: Conne
     current = read_current(home, now)
     heard = heard_of(current.found, current.pause)
     history = None if connection is None else read_history(plan, box, connection, now, heard)
-    return _facts(home, box, _limits(plan, box), current, history, "")
+    return _facts(home, box, _limits(plan, box, home), current, history, "")
 
 
 def facts_with_history(plan: Plan | None, box: str, home: Home, now: datetime) -> ServiceFacts:
@@ -88,7 +91,7 @@ def facts_with_history(plan: Plan | None, box: str, home: Home, now: datetime) -
     except HistoryError as error:
         is_first = current.found.state is State.RUNNING
         problem = "" if is_first else f"whether results arrive is unknown: {error}"
-    return _facts(home, box, _limits(plan, box), current, history, problem)
+    return _facts(home, box, _limits(plan, box, home), current, history, problem)
 
 
 def renewed(facts: ServiceFacts, home: Home, now: datetime) -> ServiceFacts:
@@ -112,8 +115,12 @@ def _facts(
     return ServiceFacts(box, own_version(), newest(), limits, current, stored, history, runners, problems)
 
 
-def _limits(plan: Plan, box: str) -> PlannedLimits:
+def _limits(plan: Plan, box: str, home: Home) -> PlannedLimits:
     kept = plan.retention
     return PlannedLimits(
-        plan.boxes[box].budget_minutes * 60, kept.builds_gb * GIGABYTE, kept.logs_days, plan.backups
+        plan.boxes[box].budget_minutes * 60,
+        kept.builds_gb * GIGABYTE,
+        kept.logs_days,
+        plan.backups,
+        share_a_disk(plan_history(plan, home), home.backups),
     )

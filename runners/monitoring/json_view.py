@@ -36,6 +36,7 @@ def facts_json(facts: ServiceFacts) -> dict[str, Any]:
             "count": stored.backups,
             "limit": limits and limits.backups,
             "newest": _time(stored.newest_backup),
+            "on_file_system_of_history": limits and limits.backups_beside,
         },
         "journal": [
             {"history": waiting.address, "sessions": waiting.sessions, "rounds": waiting.rounds}

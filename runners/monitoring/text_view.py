@@ -39,7 +39,8 @@ def _besides(facts: ServiceFacts) -> Iterator[str]:
     if limits.backups:
         copies = f"{counted(facts.stored.backups, 'copy', 'copies')} of the history"
         last = f", the last {_ago(current.at, newest)}" if newest else ""
-        yield f"backups: {copies}{last}"
+        beside = "; on the same file system as the history" if limits.backups_beside else ""
+        yield f"backups: {copies}{last}{beside}"
     yield f"tidemark {facts.version}, schema {facts.schema}"
 
 

@@ -8,7 +8,7 @@ import pytest
 from build.home import Home
 from history.backups import rotation
 from history.backups.backup import back_up, sessions_of
-from history.backups.rotation import renew_copies, superseded
+from history.backups.rotation import renew_copies, share_a_disk, superseded
 from history.spool.opening import open_recorded
 from history.store.records import SessionStatus
 from tests.history.generated import Made, record
@@ -132,3 +132,13 @@ def test_the_copy_with_most_sessions_stands_in_for_a_server(
     with open_recorded(away, Home(tmp_path / "home"), backups=night.copies) as store:
         assert store.away
         assert store.latest_machine("box-beef") is not None
+
+
+def test_a_disk_is_shared_by_a_file_and_its_copies_alone(tmp_path: Path) -> None:
+    history, copies = tmp_path / "history.db", tmp_path / "backups"
+    assert not share_a_disk(history, copies), "nothing is there yet"
+    history.touch()
+    copies.mkdir()
+    assert share_a_disk(history, copies)
+    assert not share_a_disk(history, Path("/proc"))
+    assert not share_a_disk("postgresql://history.example.org/tidemark", copies)

@@ -25,7 +25,9 @@ def facts() -> ServiceFacts:
         box="db1",
         version="05126eda",
         schema=17,
-        limits=PlannedLimits(budget_seconds=28800.0, builds_bytes=5e10, logs_days=90, backups=14),
+        limits=PlannedLimits(
+            budget_seconds=28800.0, builds_bytes=5e10, logs_days=90, backups=14, backups_beside=True
+        ),
         current=_current(),
         stored=StoredFacts(
             {"builds": 19_800_000_000, "copies": 4_510_000_000, "logs": 120_000_000, "backups": 77_000_000},
