@@ -1,5 +1,6 @@
 """The hooks around a job of GitHub's runner: clean up after the last job, check the machine."""
 
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,11 +17,11 @@ from runners.measuring.machine_lock import BusyError, measuring_alone
 from runners.occupancy.pause import current_pause
 from runners.occupancy.waiting import machine_awaited
 
-WATCHED = ("load", "free disk", "temperature")
-"""The checks that the machine has to pass before a job."""
+WATCHED = ("load", "temperature")
+"""The checks that the machine has to pass before a job, which waits for them: they may pass by themselves."""
 
-PASSING = ("load", "temperature")
-"""Those that may pass by themselves after a while; the job waits for them."""
+REPORTS = "report"
+"""The id of the jobs of our workflows that measure nothing, and so need no fit machine."""
 
 PATIENCE_SECONDS = 600.0
 PAUSE_SECONDS = 15.0
@@ -38,13 +39,15 @@ def started(
     machine: Callable[[], CheckedMachine],
     say: Say,
     as_root: AsRoot,
+    needed_bytes: int,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Prepare the machine for a job; return 0 when the job may start, 1 when the machine is unfit.
 
-    What holds the machine for a short time, such as a report, is waited for. Nothing is done while something
-    measures for longer, or while the box is paused, which the job itself will notice.
+    `needed_bytes` are those of the largest session of the box's nights. What holds the machine for a short
+    time, such as a report, is waited for. Nothing is done while something measures for longer, or while the
+    box is paused, which the job itself will notice.
     """
     if _is_paused(home, say):
         return 0
@@ -56,17 +59,18 @@ def started(
         while True:
             with measuring_alone(home):
                 unfit = list(_unfit(machine()))
+                full = _full_disk(home, needed_bytes)
             names = {finding.check.name for finding in unfit}
-            if not names or not names <= set(PASSING) or clock() > deadline:
+            if not names or full or clock() > deadline:
                 break
             say(f"waiting for {', '.join(sorted(names))}: {unfit[0].reading.text}")
             sleep(PAUSE_SECONDS)
     except BusyError as error:
         say(f"nothing was changed: {error}")
         return 0
-    for finding in unfit:
-        say(f"{finding.check.name}: {finding.reading.text}")
-    return 1 if unfit else 0
+    for text in (*full, *(f"{finding.check.name}: {finding.reading.text}" for finding in unfit)):
+        say(text)
+    return 1 if unfit or full else 0
 
 
 def completed(home: Home, say: Say, as_root: AsRoot) -> int:
@@ -110,6 +114,17 @@ def _as_root(unit: str, say: Say, as_root: AsRoot) -> None:
     failure = as_root([SYSTEMCTL, "start", unit])
     if failure is not None:
         say(f"{unit} failed: {failure}; see journalctl -u {unit}")
+
+
+def _full_disk(home: Home, needed_bytes: int) -> list[str]:
+    usage = shutil.disk_usage(home.path)
+    if usage.free >= needed_bytes:
+        return []
+    free, total, needed = (number / 1e9 for number in (usage.free, usage.total, needed_bytes))
+    return [
+        f"free disk: {free:.1f} GB of {total:.1f} GB free at {home.path}; a session takes up to "
+        f"{needed:.1f} GB: ./tidemark build list shows what builds take, data list the copies of data"
+    ]
 
 
 def _unfit(machine: CheckedMachine) -> Iterator[CheckFinding]:

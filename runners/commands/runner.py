@@ -1,9 +1,11 @@
 """`./tidemark runner`: set up or remove a box; its units and hooks call the other subcommands."""
 
 import argparse
+import os
 import platform
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from build.home import locate_for_writing
@@ -16,12 +18,13 @@ from runners.alerting.tracker_registry import open_tracker
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.kernel import Kernel
 from runners.initializing.command import init
+from runners.initializing.space import night_bytes
 from runners.installing import agent, record, steps
 from runners.installing.escaping import InstallError
 from runners.installing.machine import TargetMachine
 from runners.installing.site import Site, require_reachable, site
 from runners.installing.steps import Steps
-from runners.installing.units import plan_in_use
+from runners.installing.units import installed_units, plan_in_use
 from runners.measuring.machine_lock import current_holder
 from runners.nightly.heartbeat import night_elsewhere, process_of, read
 from runners.nightly.plan import Alerts, find_box, load_plan
@@ -168,7 +171,13 @@ def hook(arguments: argparse.Namespace) -> int:
     home = locate_for_writing()
     if arguments.when == "completed":
         return jobs.completed(home, print, jobs.by_sudo)
-    return jobs.started(home, lambda: CheckedMachine(home.path, Kernel()), print, jobs.by_sudo)
+    if os.environ.get("GITHUB_JOB") == jobs.REPORTS:
+        return 0
+    installed, needed = installed_units(TargetMachine()), 0
+    if installed.plan is not None:
+        needed = night_bytes(load_plan(installed.plan), installed.variables["TIDEMARK_BOX"])
+    machine = partial(CheckedMachine, home.path, Kernel())
+    return jobs.started(home, machine, print, jobs.by_sudo, needed)
 
 
 def pull_request(arguments: argparse.Namespace) -> int:

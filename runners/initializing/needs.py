@@ -19,12 +19,12 @@ from runners.fitness.checks import examine
 from runners.fitness.finding import FIX, Level
 from runners.initializing.found import PROFILES
 from runners.initializing.packages import missing_packages
-from runners.initializing.space import fits_in_memory, session_bytes, suite_of
+from runners.initializing.space import fits_in_memory, most_versions, night_bytes, session_bytes, suite_of
 from runners.installing.escaping import InstallError
 from runners.installing.site import require_reachable, site
 from runners.measuring.machine_lock import measuring_alone
 from runners.nightly.keys.tracked import Tracked
-from runners.nightly.plan import Plan, Task
+from runners.nightly.plan import Plan
 from suites.definition import load_suite
 from suites.generators.registry import require_runnable
 from suites.sizing import this_machine
@@ -95,13 +95,7 @@ def _machine(place: Path) -> Iterator[Need]:
 def _space(plan: Plan, box: str, place: Path) -> Need:
     """Compare the free space with the largest session, and with what builds may take beside it."""
     usage = shutil.disk_usage(place)
-    needed = max(
-        (
-            session_bytes(suite_of(task), task.profile, _most_versions(plan, task))
-            for task in plan.tasks_of(box)
-        ),
-        default=0,
-    )
+    needed = night_bytes(plan, box)
     builds = plan.retention.builds_gb * 1e9
     text = f"{usage.free / 1e9:.1f} GB free at {place}; a session takes up to {needed / 1e9:.1f} GB"
     if usage.free < needed:
@@ -120,17 +114,11 @@ def _profiles(plan: Plan, box: str) -> Iterator[Need]:
     for task in plan.tasks_of(box):
         suite = suite_of(task)
         if task.profile == small and wanted in suite.profiles:
-            room = session_bytes(suite, wanted, _most_versions(plan, task)) / 1e9
+            room = session_bytes(suite, wanted, most_versions(plan, task)) / 1e9
             text = (
                 f"{suite.name} in {small} tells gross changes only; a session in {wanted} takes {room:.1f} GB"
             )
             yield Need("profile", NeedState.NOTE, text, f'profile = "{wanted}" in the plan, if there is room')
-
-
-def _most_versions(plan: Plan, task: Task) -> int:
-    """Return how many versions a session of a task has at most, the base included."""
-    engines = (plan.engines[engine] for engine in plan.engines_of(task))
-    return max((1 + len(tracked.releases) + len(tracked.moving) for tracked in engines), default=0)
 
 
 def _memory(plan: Plan, box: str) -> Need:

@@ -1,5 +1,6 @@
 """Around a job of GitHub's runner: strays, what root does, and a machine that is not fit for the job."""
 
+import argparse
 import fcntl
 import shutil
 import subprocess
@@ -11,8 +12,12 @@ import pytest
 
 from build.home import Home
 from runners import jobs
+from runners.commands import runner
 from runners.fitness.checked_machine import CheckedMachine
+from runners.initializing.space import night_bytes
+from runners.installing.units import PLAN, Installed
 from runners.measuring.cleanup import OWNER
+from runners.nightly.plan import load_plan
 from runners.occupancy.pause import begin
 from tests.runners.fitness.fake_kernel import FakeKernel
 
@@ -31,13 +36,22 @@ class Around:
         self.slept = 0.0
         self.on_sleep: Callable[[], None] = lambda: None
         self.refusal: str | None = None
+        self.needed_bytes = 10**6
 
     def started(self) -> int:
         def fresh() -> CheckedMachine:
             # What was sampled is kept in a CheckedMachine.
             return CheckedMachine(self.machine.home, self.kernel, self.machine.which, sample_seconds=0.001)
 
-        return jobs.started(self.home, fresh, self.said.append, self.as_root, self.sleep, lambda: self.slept)
+        return jobs.started(
+            self.home,
+            fresh,
+            self.said.append,
+            self.as_root,
+            self.needed_bytes,
+            self.sleep,
+            lambda: self.slept,
+        )
 
     def completed(self) -> int:
         return jobs.completed(self.home, self.said.append, self.as_root)
@@ -105,14 +119,42 @@ def test_heat_that_stays_fails_the_job(around: Around) -> None:
     assert around.said[-1].startswith("temperature: 90 °C")
 
 
-def test_a_full_disk_is_not_waited_for(around: Around, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_room_for_a_session_is_not_waited_for(
+    around: Around, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Full:
-        total, free = 10**12, 10**6
+        total, free = 10**12, 3 * 10**9
 
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Full)
+    around.needed_bytes = 3 * 10**9
+    assert around.started() == 0
+    around.needed_bytes = 4 * 10**9
     assert around.started() == 1
     assert around.slept == 0.0
-    assert around.said[0].startswith("free disk: 0.0 GB of 1000.0 GB free")
+    (said,) = around.said
+    assert said.startswith("free disk: 3.0 GB of 1000.0 GB free at ")
+    assert "; a session takes up to 4.0 GB: " in said
+
+
+def test_a_job_needs_what_the_plan_needs_and_a_report_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def started(*arguments: object) -> int:
+        asked.append(arguments[-1])
+        return 1
+
+    monkeypatch.setenv("TIDEMARK_HOME", str(home.path))
+    monkeypatch.setattr(jobs, "started", started)
+    monkeypatch.setattr(runner, "installed_units", lambda _: Installed({"TIDEMARK_BOX": "box1"}, PLAN))
+    before = argparse.Namespace(when="started")
+    monkeypatch.setenv("GITHUB_JOB", "measure")
+    assert runner.hook(before) == 1
+    assert asked == [night_bytes(load_plan(PLAN), "box1")]
+    monkeypatch.setenv("GITHUB_JOB", "report")
+    assert runner.hook(before) == 0
+    assert len(asked) == 1
 
 
 def test_while_something_measures_nothing_is_touched(around: Around, lock_of_its_own: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_clone_that_the_user_of_nights_cannot_enter(
 def test_too_little_space_and_missing_packages(
     around: NewBox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(needs, "session_bytes", lambda *_: 10**12)
+    monkeypatch.setattr(needs, "night_bytes", lambda *_: 10**12)
     monkeypatch.setattr(needs, "missing_packages", lambda: ["bison"])
     assert init(around, *around.words, *TOLD_NOBODY) == 1
     said = " ".join(capsys.readouterr().out.split())
