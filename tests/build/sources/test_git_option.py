@@ -50,7 +50,8 @@ def test_every_command_that_takes_commits_has_the_option_with_one_help() -> None
         name: action.help
         for name, found in parsers()
         for action in found._actions
-        if "--git" in action.option_strings
+        # `runner init` takes branches, of several engines: its --git says where these are.
+        if "--git" in action.option_strings and name != "runner init"
     }
     assert set(helps) == {
         "build",

@@ -31,6 +31,9 @@ mount -t overlay overlay -o "lowerdir=/,upperdir=$BOX/upper,workdir=$BOX/work" "
 mount -t proc proc "$BOX/root/proc"
 for folder in dev sys; do mount --rbind "/$folder" "$BOX/root/$folder"; done
 mount -t tmpfs tmpfs "$BOX/root/tmp"
+case "$CHECKOUT" in
+/tmp/*) mkdir -p "$BOX/root$CHECKOUT"; mount --bind "$CHECKOUT" "$BOX/root$CHECKOUT" ;;
+esac
 # Its servers see no others, and would take the segments of those for leftovers.
 mount -t tmpfs tmpfs "$BOX/root/dev/shm"
 chmod 1777 "$BOX/root/tmp"
@@ -62,7 +65,7 @@ class BoxRoot:
         """Run a command to its end; `typed` is its input, on a terminal or not."""
         names = ("PATH", "LANG", "HOME", "PIP_INDEX_URL", "PIP_CONFIG_FILE", "SSL_CERT_FILE", "http_proxy")
         environment = {name: os.environ[name] for name in (*names, "https_proxy") if name in os.environ}
-        environment |= {**self.variables, "BOX": str(self.folder)}
+        environment |= {**self.variables, "BOX": str(self.folder), "CHECKOUT": str(ROOT)}
         spaces = ("--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--ipc")
         enter = ["unshare", *spaces, "sh", "-c", ENTER, "enter"]
         reader, writer = pty.openpty() if terminal else os.pipe()
