@@ -1,7 +1,7 @@
 """What people decided about an alert in its issue, by a label or by closing it."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from history.store.alert_outbox import Alert, ClosedAs, IssueState
@@ -36,6 +36,10 @@ class PersonsAnswer:
     """The label with which it was decided; None for an issue that was closed."""
 
 
+CLOCK_ERROR = timedelta(seconds=2)
+"""How much later than it was a closing can seem by this machine's clock: trackers tell their clock in whole
+seconds, and the answer takes its time. Who undoes a decision has seen it, so that it came before."""
+
 NO_ANSWER = PersonsAnswer(AnswerKind.NONE)
 
 
@@ -65,8 +69,10 @@ def answer_of(alert: Alert, issue: Issue, repository: str) -> PersonsAnswer:
         return PersonsAnswer(AnswerKind.MUTED, f"label {label} of #{issue.number}", label=label)
     if not is_marked(alert, issue) or not _closed_by_person(alert, issue):
         return NO_ANSWER
-    if alert.unmuted_at is not None and (issue.closed_at is None or issue.closed_at <= alert.unmuted_at):
-        return NO_ANSWER
+    if alert.unmuted_at is not None:
+        latest = alert.unmuted_at + CLOCK_ERROR
+        if issue.closed_at is None or issue.closed_at <= latest:
+            return NO_ANSWER
     if issue.closed_as is ClosedAs.COMPLETED:
         return PersonsAnswer(
             AnswerKind.RESOLVED,

@@ -127,6 +127,20 @@ def test_what_a_person_mutes_is_acknowledged_by_them_and_can_be_withdrawn(
     ]
 
 
+@pytest.mark.parametrize(("seconds", "state"), [(1, "open"), (10, "closed")])
+def test_what_is_withdrawn_in_the_second_of_its_closing_came_after_it(
+    service: Service, seconds: int, state: str
+) -> None:
+    service.close(1, "not_planned")
+    service.report()
+    assert service.decide("--undo", "--reason", "by mistake") == 0
+    withdrawn = service.alert.unmuted_at
+    assert withdrawn is not None
+    service.issue()["closed_at"] = f"{withdrawn + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
+    service.report()
+    assert service.issue()["state"] == state
+
+
 def test_a_deleted_issue_is_opened_anew_when_that_is_withdrawn(service: Service) -> None:
     service.github.deleted.add(1)
     service.report()
