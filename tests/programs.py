@@ -233,7 +233,7 @@ def _compiled(program: GoProgram, go: str, home: Home) -> Path:
     return found
 
 
-def _run(program: GoProgram, words: list[str], variables: dict[str, str]) -> str:
+def _run(program: GoProgram | PythonProgram, words: list[str], variables: dict[str, str]) -> str:
     """What a command printed. Raises ProgramError."""
     done = subprocess.run(
         words,
@@ -245,8 +245,9 @@ def _run(program: GoProgram, words: list[str], variables: dict[str, str]) -> str
         check=False,
     )
     if done.returncode != 0:
-        said = "\n".join(done.stderr.rstrip().splitlines()[-LOG_LINES:])
-        raise ProgramError(f"{program.name} {program.version} could not be compiled", where=said)
+        said = "\n".join((done.stderr or done.stdout).rstrip().splitlines()[-LOG_LINES:])
+        what = "installed" if isinstance(program, PythonProgram) else "compiled"
+        raise ProgramError(f"{program.name} {program.version} could not be {what}", where=said)
     return done.stdout
 
 
@@ -257,21 +258,15 @@ def provide_python(program: PythonProgram, home: Home) -> Path:
         return found
     python = _working("python3", os.environ.get("PATH", ""), f"{program.package} needs Python")
     with held(home.tools / f"{program.package}.lock"):
-        return program.find(home) or _piped(program, python, home)
+        return program.find(home) or _in_environment(program, python, home)
 
 
-def _piped(program: PythonProgram, python: str, home: Home) -> Path:
+def _in_environment(program: PythonProgram, python: str, home: Home) -> Path:
     print(f"tidemark: installing {program.package} {program.version}", file=sys.stderr)
     folder = program.folder(home)
     pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    for words in (
-        [python, "-m", "venv", "--clear", str(folder)],
-        [*pip, f"{program.package}=={program.version}"],
-    ):
-        done = subprocess.run(words, capture_output=True, text=True, errors="replace", cwd="/", check=False)
-        if done.returncode != 0:
-            said = "\n".join((done.stderr or done.stdout).rstrip().splitlines()[-LOG_LINES:])
-            raise ProgramError(f"{program.package} {program.version} could not be installed", where=said)
+    _run(program, [python, "-m", "venv", "--clear", str(folder)], {})
+    _run(program, [*pip, f"{program.package}=={program.version}"], {})
     found = program.find(home)
     assert found is not None
     return found
