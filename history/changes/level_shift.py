@@ -211,9 +211,20 @@ def _add_shift(outcomes: list[ShiftOutcome], shift: Shift) -> None:
         if _is_counted(shift, earlier):
             return
         if earlier.gone is not None and _comes_back(shift, earlier.shift):
-            outcomes[number] = ShiftOutcome(earlier.shift)
+            back = _come_back(shift, outcomes[: number + 1])
+            outcomes[back] = ShiftOutcome(outcomes[back].shift)
             return
     outcomes.append(ShiftOutcome(shift))
+
+
+def _come_back(shift: Shift, outcomes: Sequence[ShiftOutcome]) -> int:
+    """Return the position of the shift that has come back: of those that can have, the nearest in level."""
+    gone = [
+        number
+        for number, outcome in enumerate(outcomes)
+        if outcome.gone is not None and _comes_back(shift, outcome.shift)
+    ]
+    return min(reversed(gone), key=lambda number: abs(math.log(shift.before / outcomes[number].shift.before)))
 
 
 def _add_return(outcomes: list[ShiftOutcome], back: LevelReturn) -> None:

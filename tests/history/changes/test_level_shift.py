@@ -106,6 +106,14 @@ def test_what_comes_back_is_the_same_shift_again() -> None:
     assert shift_outcomes([down, up, much_worse]) == (ShiftOutcome(down, night(30)), ShiftOutcome(much_worse))
 
 
+def test_what_comes_back_is_the_shift_that_began_at_its_level() -> None:
+    first, further = shift(5, 0.93), shift(20, 0.94, before=0.93)
+    fixed = shift(30, 1 / (0.93 * 0.94), before=0.93 * 0.94)
+    lasting = shift_outcomes([first, further, LevelReturn(1, night(4), night(30)), fixed, shift(50, 0.93)])
+    assert lasting[0] == ShiftOutcome(first)
+    assert lasting[1].gone is not None
+
+
 def test_what_earlier_judges_found_is_undone_too() -> None:
     down, up = shift(5, 0.9), shift(500, 1 / 0.9, before=0.9)
     undone = shift_outcomes([up], [ShiftOutcome(down)])
