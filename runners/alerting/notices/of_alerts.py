@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from history.changes import repository
 from history.changes.report import ChangeReport, report_changes
@@ -17,6 +17,7 @@ from history.rendering.commands import change_search
 from history.rendering.confirmations import counted_rounds, occasion
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, ClosedAs, IssueState
+from history.store.schema import series
 from report import addresses
 from runners.alerting.issues.box_names import box_prefix
 from runners.alerting.issues.change_issues import by_importance
@@ -81,7 +82,7 @@ def notices_of_alerts(
         if alert.desired.kind is AlertKind.CHANGE:
             yield from _of_changes(connection, alert, before, links)
         elif is_open != was_told:
-            yield _of_failure(alert, links, boxes)
+            yield _of_failure(connection, alert, links, boxes)
 
 
 def subject_of(alert: Alert) -> str:
@@ -92,7 +93,7 @@ def subject_of(alert: Alert) -> str:
 def about_of(connection: Connection, alert: Alert, boxes: Collection[str]) -> About:
     """Return what an alert is about; `boxes` are those of the plan."""
     if alert.desired.kind is not AlertKind.CHANGE:
-        return _about_failure(alert, boxes)
+        return _about_failure(connection, alert, boxes)
     group = _group(connection, alert)
     return _about(group) if group else About()  # they were pruned
 
@@ -136,20 +137,21 @@ def _of_changes(connection: Connection, alert: Alert, before: Notice | None, lin
     yield Found(Notice(subject_of(alert), kind, _line(kind, parts), told), _about(group), alert.created_at)
 
 
-def _of_failure(alert: Alert, links: Links, boxes: Sequence[str]) -> Found:
+def _of_failure(connection: Connection, alert: Alert, links: Links, boxes: Sequence[str]) -> Found:
     is_open = alert.desired.state is IssueState.OPEN
     kind = NoticeKind.TROUBLE if is_open else NoticeKind.OVER
     if is_open:
         parts = [alert.desired.title, _link(alert, (), links), f"to do: {_ADVICE[alert.desired.kind]}"]
     else:
         parts = [alert.desired.title, alert.desired.closing, "nothing to do"]
-    return Found(
-        Notice(subject_of(alert), kind, _line(kind, parts)), _about_failure(alert, boxes), alert.created_at
-    )
+    about = _about_failure(connection, alert, boxes)
+    return Found(Notice(subject_of(alert), kind, _line(kind, parts)), about, alert.created_at)
 
 
-def _about_failure(alert: Alert, boxes: Collection[str]) -> About:
-    return About(boxes=[box for box in boxes if alert.desired.fingerprint.startswith(box_prefix(box))])
+def _about_failure(connection: Connection, alert: Alert, boxes: Collection[str]) -> About:
+    # A box that was taken out of the plan is in the history still.
+    known = {*boxes, *connection.execute(select(series.c.box).distinct()).scalars()}
+    return About(boxes=[box for box in known if alert.desired.fingerprint.startswith(box_prefix(box))])
 
 
 # --- parts of a line

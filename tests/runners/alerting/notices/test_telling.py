@@ -107,9 +107,9 @@ def test_a_person_who_closed_an_issue_is_told_nothing(commits: tuple[Told, Commi
     assert [line.partition(":")[0] for line in hook.lines] == ["New"]
 
 
-def silence(told: Told, state: IssueState) -> None:
+def silence(told: Told, state: IssueState, box: str = "box") -> None:
     issue = DesiredIssue(
-        f"{box_prefix('box')}x", AlertKind.CRASH, "box db1: its night is missing", md(""), state, "it is well"
+        f"{box_prefix(box)}x", AlertKind.CRASH, "box db1: its night is missing", md(""), state, "it is well"
     )
     with told.store.database.writing() as connection:
         alert_outbox.set_desired(connection, [issue], told.when)
@@ -131,6 +131,18 @@ def test_the_silence_of_a_box_is_told_to_routes_about_it(told: Told, hook: Webho
     silence(told, IssueState.OPEN)
     told.tell(judges=False)
     assert hook.lines == []
+
+
+def test_a_box_that_left_the_plan_is_still_told_to_routes_about_it(
+    commits: tuple[Told, Commits], hook: Webhook
+) -> None:
+    told, _ = commits
+    for routed, lines in (("other", 0), ("db1", 2)):
+        told.routes = [Route(name="team", boxes=(routed,))]
+        for state in (IssueState.OPEN, IssueState.CLOSED):
+            silence(told, state, "db1")
+            told.tell(judges=False)
+        assert len(hook.lines) == lines
 
 
 def test_a_history_on_a_server_keeps_what_was_told(anywhere: Told, hook: Webhook) -> None:
