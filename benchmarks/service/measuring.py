@@ -27,6 +27,7 @@ from history.store.records import (
     VersionFailure,
 )
 from history.store.writer import Store
+from runners.measuring.preparation import verdicts_of
 from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome
 from runners.measuring.session_description import describe_session
@@ -46,8 +47,6 @@ ROUND_NOISE = 0.005
 
 DRIFT = 0.1
 """That of what both versions of a round have in common."""
-
-CONFIRMING_ROUNDS = 10
 
 BROKEN = "does not compile: server.c:7: error: expected expression\nmake failed"
 CRASH = "the server died: terminated by signal 11: Segmentation fault"
@@ -100,16 +99,19 @@ class MadeUpSessions:
 
     def _runs(self, request: Request, builds: Sequence[Build], draws: random.Random) -> Iterator[RunRecord]:
         places = {step.name: place for place, step in enumerate(request.suite.steps, start=1)}
-        rounds = CONFIRMING_ROUNDS if request.confirms else request.least_rounds
         began, position = self._clock.shown, 0
-        for step in request.steps:
-            for number in range(1, rounds + 1):
+        verdicts, open_steps = verdicts_of(request, builds, {}), request.steps
+        for number in range(1, request.most_rounds + 1):
+            for step in open_steps:
                 tonight = 1000 * draws.lognormvariate(0, DRIFT)
+                measured = {}
                 for build in builds:
                     position += 1
                     crashes = self._crashes(build.version)
                     speed = self._commits.speed(_commit(build.version), step.name)
                     values = _values(tonight, speed * draws.lognormvariate(0, ROUND_NOISE))
+                    if not crashes:
+                        measured[str(build.version)] = values[PRIMARY]
                     yield RunRecord(
                         build=build,
                         configuration={"shared_buffers": "1GB"},
@@ -123,6 +125,10 @@ class MadeUpSessions:
                         ended_at=began,
                         measurement=None if crashes else Measurement(values, ()),
                     )
+                verdicts.add(step.name, number, measured)
+            if request.until_decided and number >= request.least_rounds:
+                undecided = verdicts.open_steps([step.name for step in open_steps], number)
+                open_steps = tuple(step for step in open_steps if step.name in undecided)
 
     def _machine(self) -> Machine:
         return Machine(f"{self.box:0>16}", self.box, "EPYC 9454P", 2, 24 << 30, "6.12.0", "Debian 13", {})
