@@ -104,7 +104,9 @@ def judge(database: Database, clock: Callable[[], datetime] = now) -> DetectionR
         stored = repository.load(connection)
         shifts = [event for event in events if isinstance(event, Shift)]
         outcomes = shift_outcomes(events, _earlier_outcomes(stored, shifts))
-        of_nights = ((outcome.shift.branch, night) for outcome in outcomes for night in outcome.shift.range)
+        of_nights = (
+            (shift.branch, night) for outcome in outcomes for shift in outcome.shifts for night in shift.range
+        )
         clusters = group_shifts(outcomes, read_version_order(connection, of_nights))
         found = found_again(clusters, stored)
         kept = {again.change.id for again in found if again.change is not None}

@@ -30,7 +30,7 @@ def free_fingerprint(connection: Connection, cluster: Sequence[ShiftOutcome]) ->
     then begins where it seemed to. The series tell them apart.
     """
     taken = repository.load_fingerprints(connection)
-    name = fingerprint(cluster[0].shift)
+    name = fingerprint(cluster[0].origin)
     while name in taken:
         name = _digest(name, *sorted(str(outcome.shift.series_id) for outcome in cluster))
     return name
@@ -58,7 +58,7 @@ def found_again(clusters: Sequence[Sequence[ShiftOutcome]], stored: Sequence[Cha
     by_series: defaultdict[int, list[tuple[int, Shift]]] = defaultdict(list)
     for number, cluster in enumerate(clusters):
         for outcome in not_refuted(cluster):
-            by_series[outcome.shift.series_id].append((number, outcome.shift))
+            by_series[outcome.shift.series_id] += [(number, shift) for shift in outcome.shifts]
     common: list[tuple[int, bool, int, int]] = []
     having: list[Mapping[int, set[int]]] = []
     for place, change in enumerate(stored):
@@ -94,9 +94,9 @@ def not_refuted(cluster: Sequence[ShiftOutcome]) -> Sequence[ShiftOutcome]:
 
 def is_same(change: Change, cluster: Iterable[ShiftOutcome]) -> bool:
     """Return whether they have a series in common, with ranges of nights that overlap."""
-    shifts = {outcome.shift.series_id: outcome.shift for outcome in cluster}
+    shifts = {outcome.shift.series_id: outcome.shifts for outcome in cluster}
     return any(
-        member.series_id in shifts and _overlap(member, shifts[member.series_id]) for member in change.members
+        _overlap(member, shift) for member in change.members for shift in shifts.get(member.series_id, ())
     )
 
 

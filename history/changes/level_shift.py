@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
@@ -155,6 +155,19 @@ class ShiftOutcome:
     gone: Night | None = None
     """The first night that is certainly back at the old level; None while the shift persists."""
 
+    returns_of: tuple[Shift, ...] = ()
+    """The earlier shifts that have come back with this one, in order; empty for one that is new."""
+
+    @property
+    def origin(self) -> Shift:
+        """The first of the shifts that it is."""
+        return self.shifts[0]
+
+    @property
+    def shifts(self) -> tuple[Shift, ...]:
+        """The shifts that it is, in order; the last one is the present one."""
+        return *self.returns_of, self.shift
+
 
 class StoredChange(Protocol):
     """A stored change, as far as its shifts: what those that look for the next change need of it."""
@@ -185,9 +198,11 @@ def level_starts(changes: Iterable[StoredChange]) -> Mapping[int, tuple[datetime
 def shift_outcomes(
     events: Iterable[Shift | LevelReturn], earlier: Iterable[ShiftOutcome] = ()
 ) -> tuple[ShiftOutcome, ...]:
-    """Return every shift with its end; one that undoes an earlier shift, or is one come back, is not listed.
+    """Return every shift with its end; one that undoes an earlier shift is not listed.
 
-    The `events` of a series must be in the order of their nights; `earlier` are outcomes from before them.
+    One that has come back is listed once, with the nights between which it came back. What undoes an
+    improvement is listed too if one of both was confirmed. The `events` of a series must be in the order of
+    their nights; `earlier` are outcomes from before them.
     """
     by_series: defaultdict[int, list[ShiftOutcome]] = defaultdict(list)
     for course in earlier:
@@ -206,13 +221,15 @@ def _add_shift(outcomes: list[ShiftOutcome], shift: Shift) -> None:
         if _is_switch(shift, earlier.shift):
             return
         if earlier.gone is None and _undoes(shift, earlier.shift):
-            outcomes[number] = ShiftOutcome(earlier.shift, shift.first_after)
+            outcomes[number] = replace(earlier, gone=shift.first_after)
+            if _loses(shift, earlier.shift):
+                break
             return
         if _is_counted(shift, earlier):
             return
         if earlier.gone is not None and _comes_back(shift, earlier.shift):
-            back = _come_back(shift, outcomes[: number + 1])
-            outcomes[back] = ShiftOutcome(outcomes[back].shift)
+            back = outcomes.pop(_come_back(shift, outcomes[: number + 1]))
+            outcomes.append(ShiftOutcome(shift, returns_of=back.shifts))
             return
     outcomes.append(ShiftOutcome(shift))
 
@@ -232,7 +249,7 @@ def _add_return(outcomes: list[ShiftOutcome], back: LevelReturn) -> None:
         earlier = outcomes[number]
         in_between = earlier.shift.first_after.started_at < back.first_after.started_at
         if earlier.gone is None and in_between and _is_before(back.before, earlier.shift):
-            outcomes[number] = ShiftOutcome(earlier.shift, back.first_after)
+            outcomes[number] = replace(earlier, gone=back.first_after)
             return
 
 
@@ -251,6 +268,14 @@ def _undoes(later: Shift, earlier: Shift) -> bool:
     return later.log_size * earlier.log_size < 0 and abs(left) <= UNDONE * abs(earlier.log_size)
 
 
+def _loses(later: Shift, earlier: Shift) -> bool:
+    """Return whether what undoes an improvement is a change for the worse of its own, which has to be told.
+
+    One of both must have been confirmed: otherwise a false change and its end would be two.
+    """
+    return later.direction is Direction.WORSE and (later.confirmed or earlier.confirmed)
+
+
 def _is_counted(later: Shift, earlier: ShiftOutcome) -> bool:
     """Return whether a shift is already covered by the outcome of an earlier one.
 
@@ -263,7 +288,7 @@ def _is_counted(later: Shift, earlier: ShiftOutcome) -> bool:
     if later.first_after.started_at < earlier.gone.started_at:
         return same_levels or _undoes(later, earlier.shift)
     between = later.last_before.started_at <= earlier.gone.started_at
-    return between and _undoes(later, earlier.shift)
+    return between and _undoes(later, earlier.shift) and not _loses(later, earlier.shift)
 
 
 def _begins_alike(later: Shift, earlier: Shift) -> bool:
@@ -291,8 +316,9 @@ def group_shifts(
     """Return the shifts grouped into changes: one branch and suite, and overlapping ranges of versions.
 
     A change may span several boxes, steps and metrics, and has one shift of each series; the most certain of
-    all comes first. Groups are formed greedily from the most certain shift, so that a wide range which
-    overlaps two changes joins the more certain one instead of merging both.
+    all comes first; what has come back stays with what it was. Groups are formed greedily from the most
+    certain shift, so that a wide range which overlaps two changes joins the more certain one instead of
+    merging both.
     """
     groups: defaultdict[tuple[bool, Course, bool, str, str], list[ShiftOutcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -311,7 +337,7 @@ def _clusters(group: Sequence[ShiftOutcome], order: VersionOrder) -> list[tuple[
         seed = remaining[0]
         by_series: dict[int, ShiftOutcome] = {}
         for outcome in remaining:
-            if can_coincide(outcome.shift, seed.shift, order):
+            if can_coincide(outcome.origin, seed.origin, order):
                 by_series.setdefault(outcome.shift.series_id, outcome)
         clusters.append(tuple(by_series.values()))
         remaining = [

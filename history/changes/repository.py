@@ -28,6 +28,9 @@ _STORED = {
 
 _DIRECTIONS = {stored: direction for direction, stored in _STORED.items()}
 
+_Placed = tuple[datetime, Night]
+"""A night with its place in the order of versions."""
+
 
 @dataclass(frozen=True)
 class Member:
@@ -148,14 +151,26 @@ class Change:
 
     @property
     def _range(self) -> NightRange:
-        """The range that lies in those of all leading series or, without one, from the first to the last."""
-        ranges = [(member.last_before, member.first_after) for member in self.leading]
+        """The range that lies in those of all leading series or, without one, in those that persist.
+
+        Without either it is from the first to the last of them. A change that has come back on one box has
+        still the nights of the first time on others.
+        """
+        lasting = tuple(member for member in self.leading if member.gone is None)
+        placed = [self._placed(members) for members in (self.leading, lasting) if members]
+        for begins, ends in placed:
+            if max(begins, key=_in_order)[0] < min(ends, key=_in_order)[0]:
+                return max(begins, key=_in_order)[1], min(ends, key=_in_order)[1]
+        begins, ends = placed[0]
+        return min(begins, key=_in_order)[1], max(ends, key=_in_order)[1]
+
+    def _placed(self, members: Sequence[Member]) -> tuple[list[_Placed], list[_Placed]]:
+        """Return the nights before and those after the change in some members, each with its place."""
+        ranges = [(member.last_before, member.first_after) for member in members]
         places = self.order.places(self.branch, ranges)
         begins = [(begin, night) for (begin, _), (night, _) in zip(places, ranges, strict=True)]
         ends = [(end, night) for (_, end), (_, night) in zip(places, ranges, strict=True)]
-        agrees = max(begin for begin, _ in begins) < min(end for end, _ in ends)
-        last, first = (max, min) if agrees else (min, max)
-        return last(begins, key=_in_order)[1], first(ends, key=_in_order)[1]
+        return begins, ends
 
 
 def load(
@@ -343,7 +358,7 @@ def _nights(connection: Connection, row: RowMapping, key: SeriesKey) -> dict[str
     return {name: by_id[row[name]] for name in names if row[name] is not None}
 
 
-def _in_order(placed: tuple[datetime, Night]) -> tuple[datetime, datetime]:
+def _in_order(placed: _Placed) -> tuple[datetime, datetime]:
     """Return the sort key of a night with its place: nights of one version follow each other in time."""
     place, night = placed
     return place, night.started_at

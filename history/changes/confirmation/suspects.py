@@ -17,7 +17,7 @@ from history.changes.confirmation.decide import HALF
 from history.changes.confirmation.request import ConfirmationRequest
 from history.changes.confirmation.store import Confirmation
 from history.changes.detection import evidence, rule_of
-from history.changes.level_shift import Shift, StoredChange
+from history.changes.level_shift import Direction, Shift, StoredChange, direction_of
 from history.comparison.result import groups_of
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import Night, base_branch
@@ -251,11 +251,15 @@ def _last_before(ratios: BranchLogRatios, row: int, level: float, tonight: float
 
 
 def _returned(matrix: SeriesMatrix, changes: Sequence[StoredChange]) -> Iterator[ReturnedChange]:
-    """Iterate over open changes of which most series are closer tonight to the level before than after."""
+    """Iterate over open changes of which most series are closer tonight to the level before than after.
+
+    What takes an improvement back is no return, but a change for the worse between commits of its own.
+    """
     row = {series_id: number for number, (series_id, _, _) in enumerate(matrix.series)}
     tonight = matrix.nights[-1]
     for change in changes:
-        if change.status is not ChangeStatus.OPEN:
+        direction = direction_of(outcome.shift for outcome in change.outcomes)
+        if change.status is not ChangeStatus.OPEN or direction is Direction.BETTER:
             continue
         members = [
             outcome.shift

@@ -101,7 +101,7 @@ def test_another_series_undoes_nothing() -> None:
 
 def test_what_comes_back_is_the_same_shift_again() -> None:
     down, up, again = shift(5, 0.9), shift(30, 1 / 0.9, before=0.9), shift(50, 0.905)
-    assert shift_outcomes([down, up, again]) == (ShiftOutcome(down),)
+    assert shift_outcomes([down, up, again]) == (ShiftOutcome(again, returns_of=(down,)),)
     much_worse = shift(50, 0.7)
     assert shift_outcomes([down, up, much_worse]) == (ShiftOutcome(down, night(30)), ShiftOutcome(much_worse))
 
@@ -109,9 +109,29 @@ def test_what_comes_back_is_the_same_shift_again() -> None:
 def test_what_comes_back_is_the_shift_that_began_at_its_level() -> None:
     first, further = shift(5, 0.93), shift(20, 0.94, before=0.93)
     fixed = shift(30, 1 / (0.93 * 0.94), before=0.93 * 0.94)
-    lasting = shift_outcomes([first, further, LevelReturn(1, night(4), night(30)), fixed, shift(50, 0.93)])
-    assert lasting[0] == ShiftOutcome(first)
-    assert lasting[1].gone is not None
+    again = shift(50, 0.93)
+    lasting = shift_outcomes([first, further, LevelReturn(1, night(4), night(30)), fixed, again])
+    assert lasting[0].gone is not None
+    assert lasting[1] == ShiftOutcome(again, returns_of=(first,))
+
+
+def test_what_comes_back_on_one_box_stays_with_the_others() -> None:
+    both = [shift(5, 0.9), shift(5, 0.9, series=2, environment=THERE)]
+    fixed = [shift(30, 1 / 0.9, before=0.9, series=series) for series in (1, 2)]
+    ((first, second),) = grouped(shift_outcomes([*both, *fixed, shift(50, 0.9)]))
+    assert {first.shift.first_after, second.shift.first_after} == {night(5), night(50)}
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_what_undoes_a_confirmed_improvement_is_a_change_for_the_worse(which: int) -> None:
+    faster, slower = shift(5, 1 / 0.9), shift(30, 0.9, before=1 / 0.9)
+    assert shift_outcomes([faster, slower]) == (ShiftOutcome(faster, night(30)),)
+    events = [faster, slower]
+    events[which] = replace(events[which], confirmed=True)
+    lost = (ShiftOutcome(events[0], night(30)), ShiftOutcome(events[1]))
+    assert shift_outcomes(events) == lost
+    # The improvement is older than the window by now.
+    assert shift_outcomes(events[1:], lost[:1]) == lost
 
 
 def test_what_earlier_judges_found_is_undone_too() -> None:
@@ -238,7 +258,8 @@ def test_a_return_that_was_confirmed_ends_the_last_change_that_it_was_held_again
     )  # not surely before it
     assert shift_outcomes([change, LevelReturn(2, night(9), night(20))]) == (ShiftOutcome(change),)
     back = shift(30)
-    assert shift_outcomes([change, LevelReturn(1, night(9), night(20)), back]) == (ShiftOutcome(change),)
+    returned = shift_outcomes([change, LevelReturn(1, night(9), night(20)), back])
+    assert returned == (ShiftOutcome(back, returns_of=(change,)),)
     earlier = LevelReturn(1, night(5), night(8))
     assert shift_outcomes([earlier, change]) == (ShiftOutcome(change),)
     assert shift_outcomes([earlier], [ShiftOutcome(change)]) == (ShiftOutcome(change),)

@@ -148,13 +148,34 @@ def test_gone_the_same_night_and_back_again(commits: Commits) -> None:
     back = commits.judge()
     assert [reopened.fingerprint for reopened in back.reopened] == [change.fingerprint]
     assert not back.new
+    assert (back.open[0].last_before.version, back.open[0].first_after.version) == (commit(9), commit(10))
     again = commits.judge()
     assert (again.new, again.reopened, again.closed) == ((), (), ())
     assert [open_change.fingerprint for open_change in again.open] == [change.fingerprint]
     commits.more(1)
-    commits.confirm(old=3, rounds=12, question=ConfirmationRequest.GONE, change=change.fingerprint)
+    commits.confirm(old=9, rounds=12, question=ConfirmationRequest.GONE, change=change.fingerprint)
     assert [gone.fingerprint for gone in commits.judge().closed] == [change.fingerprint]
     assert len(every_change(commits.store)) == 1
+
+
+def test_an_improvement_that_is_lost_is_a_change_for_the_worse(commits: Commits) -> None:
+    faster = {"insert": 1.08}
+    commits.more(3)
+    commits.more(1, faster)
+    commits.confirm(faster)
+    (improvement,) = commits.judge().new
+    commits.more(2, faster)
+    commits.more(1)
+    commits.confirm({"insert": 1 / 1.08})
+    report = commits.judge()
+    assert [closed.fingerprint for closed in report.closed] == [improvement.fingerprint]
+    (lost,) = report.new
+    assert (lost.direction, lost.status) == (Direction.WORSE, ChangeStatus.OPEN)
+    assert (lost.last_before.version, lost.first_after.version) == (commit(6), commit(7))
+    commits.more(1)
+    again = commits.judge()
+    assert (again.new, again.reopened, again.closed) == ((), (), ())
+    assert [worse.fingerprint for worse in again.open] == [lost.fingerprint]
 
 
 @pytest.mark.parametrize(("left", "gone"), [(1.0, True), (0.98, True), (0.955, False), (0.93, False)])

@@ -68,6 +68,20 @@ def test_an_improvement_is_too(commits: Commits) -> None:
     assert suspected(commits) == {"insert"}
 
 
+def test_one_that_is_lost_is_suspected_of_a_slow_down(commits: Commits) -> None:
+    faster = {"insert": 1.08}
+    commits.more(4)
+    commits.more(1, faster)
+    commits.confirm(faster)
+    commits.judge()
+    commits.more(2, faster)
+    commits.more(1)
+    found = tonight(commits)
+    assert found is not None
+    assert found.returned == ()
+    assert ("insert", commit(7)) in {(suspect.step, suspect.before.version) for suspect in found.suspects}
+
+
 def test_what_is_less_than_half_of_what_matters_is_not(commits: Commits) -> None:
     commits.random.lognormvariate = lambda mu, sigma: 1.0  # type: ignore[method-assign]
     commits.more(4)
