@@ -245,12 +245,17 @@ def _come_back(shift: Shift, outcomes: Sequence[ShiftOutcome]) -> int:
 
 
 def _add_return(outcomes: list[ShiftOutcome], back: LevelReturn) -> None:
-    for number in reversed(range(len(outcomes))):
-        earlier = outcomes[number]
-        in_between = earlier.shift.first_after.started_at < back.first_after.started_at
-        if earlier.gone is None and in_between and _is_before(back.before, earlier.shift):
-            outcomes[number] = replace(earlier, gone=back.first_after)
-            return
+    """End the first shift since the night that it was held against; later ones have returns of their own."""
+    ended = [
+        outcome
+        for outcome in outcomes
+        if outcome.gone is None
+        and outcome.shift.first_after.started_at < back.first_after.started_at
+        and _is_before(back.before, outcome.shift)
+    ]
+    if ended:
+        first = min(ended, key=lambda outcome: outcome.shift.first_after.started_at)
+        outcomes[outcomes.index(first)] = replace(first, gone=back.first_after)
 
 
 def _is_before(night: Night, shift: Shift) -> bool:

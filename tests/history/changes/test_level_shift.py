@@ -108,9 +108,9 @@ def test_what_comes_back_is_the_same_shift_again() -> None:
 
 def test_what_comes_back_is_the_shift_that_began_at_its_level() -> None:
     first, further = shift(5, 0.93), shift(20, 0.94, before=0.93)
-    fixed = shift(30, 1 / (0.93 * 0.94), before=0.93 * 0.94)
+    fixed = [LevelReturn(1, night(before), night(30)) for before in (4, 19)]
     again = shift(50, 0.93)
-    lasting = shift_outcomes([first, further, LevelReturn(1, night(4), night(30)), fixed, again])
+    lasting = shift_outcomes([first, further, *fixed, again])
     assert lasting[0].gone is not None
     assert lasting[1] == ShiftOutcome(again, returns_of=(first,))
 
@@ -249,7 +249,7 @@ def test_a_remembered_course_says_what_lay_before_its_end() -> None:
     assert shift_outcomes(to_and_fro, [known]) == (known,)
 
 
-def test_a_return_that_was_confirmed_ends_the_last_change_that_it_was_held_against() -> None:
+def test_a_return_that_was_confirmed_ends_the_change_that_it_was_held_against() -> None:
     change = shift(10)
     assert shift_outcomes([change, LevelReturn(1, night(9), night(20))]) == (ShiftOutcome(change, night(20)),)
     assert shift_outcomes([change, LevelReturn(1, night(8), night(20))]) == (ShiftOutcome(change, night(20)),)
@@ -263,6 +263,14 @@ def test_a_return_that_was_confirmed_ends_the_last_change_that_it_was_held_again
     earlier = LevelReturn(1, night(5), night(8))
     assert shift_outcomes([earlier, change]) == (ShiftOutcome(change),)
     assert shift_outcomes([earlier], [ShiftOutcome(change)]) == (ShiftOutcome(change),)
+
+
+@pytest.mark.parametrize("later_first", [False, True])
+def test_two_changes_that_are_gone_the_same_night_end_both(later_first: bool) -> None:
+    changes = [shift(5, 0.93), shift(20, 0.94, before=0.93)]
+    returns = [LevelReturn(1, night(4), night(30)), LevelReturn(1, night(19), night(30))]
+    ended = shift_outcomes([*changes, *(reversed(returns) if later_first else returns)])
+    assert [outcome.gone for outcome in ended] == [night(30), night(30)]
 
 
 def test_the_watch_is_told_the_levels_of_what_was_confirmed() -> None:
