@@ -50,10 +50,14 @@ There stored changes are used, and confirmations are not."""
 
 
 COURSES = {
+    Course.STEP: "its series changed with the same commits",
     Course.DRIFT: "the series moves gradually",
     Course.ALTERNATION: "the series alternates between two levels",
 }
-"""What a person is told of a step that turned out to be part of more."""
+"""What a person is told of a change that turned out to be part of another."""
+
+PART_OF = "part of change "
+"""What the reason of such a change begins with."""
 
 
 @dataclass(frozen=True)
@@ -250,11 +254,15 @@ def _sized(
 
 
 def _earlier_outcomes(stored: Iterable[Change], shifts: Iterable[Shift]) -> list[ShiftOutcome]:
-    """Return the stored shifts that overlap none of `shifts`: most lie before the window."""
+    """Return the stored shifts that overlap none of `shifts`: most lie before the window.
+
+    Those of what is part of another change are its own.
+    """
     by_series: defaultdict[int, list[Shift]] = defaultdict(list)
     for shift in shifts:
         by_series[shift.series_id].append(shift)
-    earlier = [outcome for change in stored for outcome in change.outcomes]
+    own = [change for change in stored if not (change.reason or "").startswith(PART_OF)]
+    earlier = [outcome for change in own for outcome in change.outcomes]
     return [
         outcome
         for outcome in sorted(earlier, key=lambda outcome: outcome.shift.first_after.started_at)
@@ -309,16 +317,12 @@ def _close_parts(
     unmatched: Iterable[Change],
     when: datetime,
 ) -> None:
-    """Close the steps that were stored before their series were seen to drift or alternate."""
-    joined = {
-        outcome.shift.series_id: outcome.shift
-        for outcome in cluster
-        if outcome.shift.course is not Course.STEP
-    }
-    for change in unmatched if joined else ():
+    """Close what was stored apart, and is part of a change now: dated otherwise, or not seen to drift."""
+    joined = {outcome.shift.series_id for outcome in cluster}
+    for change in unmatched:
         members = {member.series_id for member in change.members}
-        if change.status is ChangeStatus.OPEN and members <= joined.keys() and is_same(change, cluster):
-            reason = f"part of change {whole.fingerprint}: {COURSES[cluster[0].shift.course]}"
+        if change.status is ChangeStatus.OPEN and members <= joined and is_same(change, cluster):
+            reason = f"{PART_OF}{whole.fingerprint}: {COURSES[cluster[0].shift.course]}"
             repository.update_change(
                 connection, change.id, change.direction, ChangeStatus.CLOSED, reason, when
             )

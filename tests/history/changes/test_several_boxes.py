@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, insert, select, update
 
 from history.changes.repository import Change
 from history.store.schema import change_series, changes
@@ -70,6 +70,25 @@ def test_a_series_that_belongs_to_another_change_leaves_the_one_it_was_in(commit
     kept = every_change(commits.store)
     assert [change.fingerprint for change in kept] == [first.fingerprint, second.fingerprint]
     assert [members(change) for change in kept] == [on_all("delete"), on_all("insert")]
+
+
+def test_what_was_stored_apart_is_closed_as_part_of_the_change_that_has_its_series(commits: Commits) -> None:
+    first, second = regress_twice(commits)
+    with commits.store.database.writing() as connection:
+        row = dict(connection.execute(select(changes).where(changes.c.id == second.id)).mappings().one())
+        del row["id"]
+        apart = insert(changes).values(row | {"fingerprint": "stored-apart"}).returning(changes.c.id)
+        apart_id = connection.execute(apart).scalar_one()
+        of_second = select(change_series.c.series_id).where(change_series.c.change_id == second.id).limit(1)
+        moving = (change_series.c.change_id == second.id) & (change_series.c.series_id.in_(of_second))
+        connection.execute(update(change_series).where(moving).values(change_id=apart_id))
+    report = commits.judge()
+    assert [(change.fingerprint, change.reason) for change in report.closed] == [
+        ("stored-apart", f"part of change {second.fingerprint}: its series changed with the same commits")
+    ]
+    assert [change.fingerprint for change in report.open] == [first.fingerprint, second.fingerprint]
+    assert [members(change) for change in report.open] == [on_all("delete"), on_all("insert")]
+    assert not commits.judge().closed
 
 
 def test_a_change_that_comes_apart_stays_where_most_of_its_series_are(commits: Commits) -> None:
