@@ -13,7 +13,7 @@ from history.errors import HistoryError
 from history.store.database import Database, connect, sqlite_file
 from history.store.reader import Reader
 from history.store.schema_status import is_ready, lacks_nights, newest, outdated_metrics, update_metrics
-from history.store.sqlite.read_only import connect_readonly, copied_in_memory
+from history.store.sqlite.read_only import connect_readonly, copied_in_memory, is_compressed
 from history.timestamps import now
 
 if TYPE_CHECKING:
@@ -150,6 +150,12 @@ def _stored_schema(target: Path | str) -> int | None:
     file = sqlite_file(target)
     if file is None:
         return None
+    if is_compressed(file):
+        raise HistoryError(
+            "a compressed history can only be read",
+            where=str(file),
+            hint="decompress it by gunzip, or import from it: ./tidemark history merge",
+        )
     database = connect_readonly(file)
     try:
         return schema_number(database, supported=newest())

@@ -3,13 +3,16 @@
 A history has a write-ahead log. To read one, SQLite needs a file for locks beside it (`-shm`), and a reader
 makes it if it is missing (sqlite.org/wal.html#read_only_databases). Where that fails, or where the file would
 belong to somebody who does not own the history, and would keep its owner from writing, the history is read
-without locks. A log without that file is read from a copy of both.
+without locks. A log without that file is read from a copy of both. A file compressed by gzip is read from
+memory.
 """
 
+import gzip
 import os
 import shutil
 import sqlite3
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from enum import Enum
@@ -27,7 +30,9 @@ SIDE_FILES = ("-wal", "-shm", "-journal")
 """What SQLite adds to the name of a file: for its write-ahead log, locks of readers, a rollback journal."""
 
 _MAGIC = b"SQLite format 3\0"
-_JOURNAL_AT, _LOGGED = 18, b"\x02"  # sqlite.org/fileformat.html#the_database_header
+_COMPRESSED = b"\x1f\x8b"  # RFC 1952
+# sqlite.org/fileformat.html#the_database_header: a database in memory has no log
+_JOURNAL_AT, _LOGGED, _UNLOGGED = 18, b"\x02", b"\x01\x01"
 _ATTEMPTS = 2
 """How often a file is tried: its log may be made or removed meanwhile."""
 
@@ -48,6 +53,8 @@ class _Way(Enum):
     """Without locks, which nobody may notice: the log is not read."""
     COPIED = "mode=rw"
     """With its log, from a folder in which files can be made."""
+    DECOMPRESSED = "mode=memory"
+    """As it was when it was compressed, from memory."""
 
 
 class UnlockedDatabase(Database):
@@ -109,7 +116,7 @@ def connect_readonly(path: Path) -> Database:
     """
     with ExitStack() as stack:
         way, source = _first(path, stack)
-        if way is _Way.COPIED:
+        if way in (_Way.COPIED, _Way.DECOMPRESSED):
             stack.enter_context(_explained(path))
             return CopiedDatabase(source, str(path))
     engine = _engine(_name(path, way))
@@ -137,6 +144,12 @@ def readonly_connection(path: Path) -> Iterator[sqlite3.Connection]:
             raise _written(path)
 
 
+def is_compressed(path: Path) -> bool:
+    """Whether a file is compressed by gzip."""
+    with path.open("rb") as file:
+        return file.read(len(_COMPRESSED)) == _COMPRESSED
+
+
 def _first(path: Path, stack: ExitStack) -> tuple[_Way, sqlite3.Connection]:
     """Return the first way of reading that works here, and a connection for as long as the stack lasts."""
     with _explained(path):
@@ -154,6 +167,9 @@ def _first(path: Path, stack: ExitStack) -> tuple[_Way, sqlite3.Connection]:
 
 def _ways(path: Path) -> Iterator[_Way]:
     """Yield the ways in which a file may be read, the best first. Raises HistoryError if it is not SQLite."""
+    if is_compressed(path):
+        yield _Way.DECOMPRESSED
+        return
     log, locks, journal = (path.with_name(path.name + ending) for ending in SIDE_FILES)
     makes_files = os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
     if makes_files or not _is_logged(path) or (log.exists() and locks.exists()):
@@ -167,11 +183,7 @@ def _is_logged(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(_JOURNAL_AT + 1)
     if not head.startswith(_MAGIC):
-        raise HistoryError(
-            "the file is not a SQLite database",
-            where=str(path),
-            hint="name another history, or move the file aside",
-        )
+        raise _no_database(path)
     return head[_JOURNAL_AT:] == _LOGGED
 
 
@@ -179,8 +191,28 @@ def _is_logged(path: Path) -> bool:
 def _connected(path: Path, way: _Way) -> Iterator[sqlite3.Connection]:
     """Open a file, and see that it can be read."""
     with ExitStack() as stack:
+        if way is _Way.DECOMPRESSED:
+            yield stack.enter_context(_decompressed(path))
+            return
         file = stack.enter_context(_copied_with_log(path)) if way is _Way.COPIED else path
         connection = stack.enter_context(closing(_connect(_name(file, way))))
+        connection.execute("PRAGMA schema_version")
+        yield connection
+
+
+@contextmanager
+def _decompressed(path: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        content = gzip.decompress(path.read_bytes())
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise HistoryError(
+            f"the compressed file is damaged: {error}", where=str(path), hint="take another copy of it"
+        ) from error
+    if not content.startswith(_MAGIC):
+        raise _no_database(path)
+    head, rest = content[:_JOURNAL_AT], content[_JOURNAL_AT + len(_UNLOGGED) :]
+    with closing(_connect(":memory:")) as connection:
+        connection.deserialize(head + _UNLOGGED + rest)
         connection.execute("PRAGMA schema_version")
         yield connection
 
@@ -234,6 +266,14 @@ def _state(path: Path) -> tuple[int, int, int]:
 
 def _written(path: Path) -> HistoryError:
     return HistoryError("the history was written to while it was read", where=str(path), hint="try again")
+
+
+def _no_database(path: Path) -> HistoryError:
+    return HistoryError(
+        "the file is not a SQLite database",
+        where=str(path),
+        hint="name another history, or move the file aside",
+    )
 
 
 @contextmanager

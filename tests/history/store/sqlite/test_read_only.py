@@ -1,5 +1,6 @@
 """A history is read where nothing can be written: without rights, on a read-only mount, on a full disk."""
 
+import gzip
 import os
 import shutil
 import sqlite3
@@ -272,3 +273,40 @@ def test_reading_creates_no_history(tmp_path: Path, target: str) -> None:
     with pytest.raises(HistoryError, match="no such history"):
         open_reader(target.format(folder=tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+def compressed(path: Path) -> Path:
+    target = path.with_name(f"{path.name}.gz")
+    target.write_bytes(gzip.compress(path.read_bytes()))
+    return target
+
+
+def test_a_compressed_history_is_read_and_never_written(history: Path, tmp_path: Path) -> None:
+    target = compressed(history)
+    before = target.read_bytes()
+    for words in COMMANDS[1:]:
+        site = str(tmp_path / "site")
+        shown = python((*(word.format(site=site) for word in words), "--history", str(target)), tmp_path)
+        assert not shown.returncode, shown.stderr
+    with pytest.raises(HistoryError, match="a compressed history can only be read"):
+        open_store(target)
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-20], lambda _: gzip.compress(b"no database")])
+def test_a_compressed_history_that_is_damaged_is_refused(
+    history: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    target = compressed(history)
+    target.write_bytes(damage(target.read_bytes()))
+    with pytest.raises(HistoryError, match=r"damaged|not a SQLite database"):
+        open_reader(target)
+
+
+def test_a_compressed_history_of_an_older_schema_is_read(tmp_path: Path) -> None:
+    target = compressed(RELEASED[6].write(tmp_path / "older.db"))
+    with open_reader(target) as reader, reader.database.reading() as connection:
+        assert (
+            connection.exec_driver_sql("SELECT uid FROM sessions ORDER BY id").scalars().all()
+            == OLDER_SESSIONS
+        )
