@@ -21,10 +21,14 @@ _SIGNS = {"failed": "✖", "worse": "▾", "open": "?", "same": "="}
 
 
 def news_sentence(overview: Overview, catalog: Catalog) -> h.Node:
-    """Return the sentence: the night, changes for the worse, boxes, undecided steps, and what is missing."""
+    """Return the sentence: the night, changes for the worse, boxes, undecided steps, and what is missing.
+
+    Without a night nobody can say what one would have found: then it is about the sessions that are there.
+    """
     tone = _tone(overview)
     clauses = [
         _blind(overview, catalog),
+        _without_night(overview, catalog),
         _changes(overview),
         _reported(overview, catalog),
         _undecided(overview),
@@ -94,8 +98,18 @@ def _names(boxes: Sequence[BoxState], catalog: Catalog) -> list[h.Node]:
     return [*named, h.a(href=f"#{BOXES}")[f"{more} more"]] if more > 0 else named
 
 
+def _without_night(overview: Overview, catalog: Catalog) -> h.Node:
+    if overview.nightly or _single(catalog):
+        return None
+    sessions = list(catalog.sessions.values())
+    last = max((entry.started_at for entry in sessions), default=None)
+    return f"{counted(len(sessions), 'session')}{f', the last of {day(last)}' if last else ''}"
+
+
 def _changes(overview: Overview) -> h.Node:
     new, all_open = overview.open_worse
+    if not overview.nightly and not overview.verdicts and not all_open:
+        return None
     known = all_open - new
     if overview.verdicts and not overview.worse:
         return _verdicts(overview)
@@ -138,6 +152,8 @@ def _not_measured(overview: Overview, catalog: Catalog) -> h.Node:
     """Return what boxes that reported and measured something did not measure."""
     seen = [box for box in overview.nightly if not box.is_blind and not box.is_missing]
     lacks = [(box, lack) for box in seen for lack in box.lacks]
+    if not overview.nightly and not overview.verdicts:
+        return None
     if not lacks:
         return "nothing else is missing" if overview.blind or overview.missing else "everything was measured"
     more = len(lacks) - MAX_NAMED

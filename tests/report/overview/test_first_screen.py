@@ -144,6 +144,21 @@ def test_a_known_change_is_told_from_a_new_one(tmp_path: Path) -> None:
     assert "known since 2026-06-07" in words(cards(site)[0][1])
 
 
+def test_without_a_night_it_says_which_sessions_are_there_and_nothing_of_changes(tmp_path: Path) -> None:
+    with open_store(tmp_path / "h.db") as store:
+        for month in (7, 8):
+            version = f"postgres@git:{month:012x}"
+            told = {
+                "branches": {version: "postgres@master"},
+                "stands_at": {version: f"2025-{month:02}-07T00:00:00.000Z"},
+            }
+            start = replace(session_start(f"past-{month}"), options={"threads": 8, **told})
+            record_steps(store, start, {"insert": {"postgres@18.6": [100.0] * 3, version: [99.0] * 3}})
+    tone, text = news(site_of(tmp_path / "h.db"))
+    assert tone == "open"
+    assert re.fullmatch(r"\? No night yet: 2 sessions, the last of 20\d\d-\d\d-\d\d\.", text), text
+
+
 def test_five_nights_of_failures_are_red_by_box(tmp_path: Path) -> None:
     record_failing(tmp_path / "h.db")
     site = site_of(tmp_path / "h.db")
