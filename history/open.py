@@ -31,7 +31,11 @@ def existing_history(chosen: str | None) -> Path | str:
     if path.exists() and not path.is_file():
         raise HistoryError("this is not a file, so it cannot be a history", where=str(path))
     if not path.is_file():
-        raise HistoryError("there is no history yet", where=str(path), hint="the first night of a box or ./tidemark demo creates one")
+        raise HistoryError(
+            "there is no history yet",
+            where=str(path),
+            hint="the first night of a box or ./tidemark demo creates one",
+        )
     return path
 
 
