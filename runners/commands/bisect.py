@@ -113,7 +113,7 @@ def search(arguments: argparse.Namespace) -> int:
 def _open(state: BisectState, seconds: float, words: Sequence[str]) -> str:
     """Return what comes next of a search without an answer, whose last session took so many `seconds`.
 
-    The same command goes on with it, unless it has used up its rounds: another one searches what is left.
+    The same command goes on with it, unless that has ended: another one searches what is left.
     """
     verdict = state.verdict
     if verdict is not None:
@@ -122,7 +122,7 @@ def _open(state: BisectState, seconds: float, words: Sequence[str]) -> str:
             words = with_option(words, option, state.point(place).short)
         if ends == {"--good": 0, "--bad": state.log.span.length}:
             words = [*words, "--again"]
-        return f"undecided, its rounds are used up; another search: {command(['./tidemark', *words])}"
+        return f"undecided, and the search has ended; another search: {command(['./tidemark', *words])}"
     left = seconds_left(state, seconds)
     if left is None:
         return f"undecided, not known yet how much longer: {command(['./tidemark', *words])}"

@@ -43,6 +43,18 @@ NEGLIGIBLE = 1e-6
 SHARE_OF_DOUBT = 0.5
 """They also influence it when they exceed this share of the remaining uncertainty."""
 
+NO_PROMISE = 0.01
+"""The share of the doubt about what holds below which what rounds are expected to tell is nothing."""
+
+
+@dataclass(frozen=True)
+class BestProbe:
+    """The measurement with the most information per cost."""
+
+    measure: Measure
+    promise: float
+    """The most information, in nats, that all rounds that are left are expected to give at one position."""
+
 
 @dataclass(frozen=True)
 class ProbeCandidate:
@@ -63,18 +75,21 @@ def widest(belief: Belief, unusable: Set[int]) -> int | None:
     return max(((width, at) for width, at in middles if at is not None), default=(0, None))[1]
 
 
-def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cost: "Costs") -> Measure:
+def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cost: "Costs") -> BestProbe:
     """Return the position with the most information per cost, and how many rounds it should get."""
     return best_of(_places(belief, unusable, cost.compiled), levels, belief.scale, rules, cost)
 
 
 def best_of(
     places: Iterable[ProbeCandidate], levels: Levels, scale: float, rules: Rules, cost: "Costs"
-) -> Measure:
+) -> BestProbe:
     """Return the place with the most information per cost, and how many rounds; `scale` is that of noise."""
     best: tuple[float, ProbeCandidate] | None = None
+    promise, left = 0.0, np.array([max(rules.most_rounds - levels.total, 1.0)])
     for place in places:
-        gains = _information(place, levels.rounds(place.position), BATCHES, scale, rules.wobble)
+        known = levels.rounds(place.position)
+        promise = max(promise, float(_information(place, known, left, scale, rules.wobble)[0]))
+        gains = _information(place, known, BATCHES, scale, rules.wobble)
         rate = float(np.max(gains / (cost.build(place.position) + BATCHES)))
         if best is None or rate > best[0]:
             best = rate, place
@@ -84,7 +99,20 @@ def best_of(
     at_once = np.arange(1.0, MAX_AT_ONCE + 1)
     gains = _information(place, levels.rounds(place.position), at_once, scale, rules.wobble)
     enough = min(MAX_INFORMATION, SHARE_AT_ONCE * place.entropy)
-    return Measure((place.position,), int(max(at_once[gains <= enough], default=1)))
+    measure = Measure((place.position,), int(max(at_once[gains <= enough], default=1)))
+    return BestProbe(measure, promise)
+
+
+def is_exhausted(belief: Belief, probe: BestProbe) -> bool:
+    """Return whether rounds of no position tell more of what holds, so that levels that vary remain likely.
+
+    Steps predict the level of a position that has no rounds yet, and levels that vary do not.
+    """
+    likeliest = max(belief.answers.values(), default=0.0)
+    if belief.varying <= SHARE_OF_DOUBT * (1 - likeliest):
+        return False
+    kinds = [*belief.answers.values(), belief.none, belief.slope, belief.varying]
+    return probe.promise < NO_PROMISE * entropy(np.array(kinds))
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def _once_more(belief: Belief, levels: Levels, cell: int) -> Measure:
 
 
 def give_up(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:
-    """Return the verdict when the rounds are used up."""
+    """Return the verdict when the rounds are used up, or no further ones help."""
     if belief.several >= rules.confidence:
         answer = next(cells for cells in belief.answers if len(cells) > 1)
         return _several(belief, levels, rules, answer)

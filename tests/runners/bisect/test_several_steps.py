@@ -1,6 +1,7 @@
 """Searches of ranges with several steps: those that make bad differ are named, no others."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from benchmarks.simulation.bisects import varying_ranges
 from benchmarks.simulation.bisects.bisect_ranges import normal, search
 from benchmarks.simulation.bisects.stepped_ranges import CASES, SteppedCase, named, stepped_figure
-from runners.bisect.domain.rules import SearchVerdict
+from runners.bisect.domain.rules import Measure, Observation, SearchVerdict
 from runners.bisect.inference.explanations import net_steps
+from runners.bisect.inference.search import Search
+from tests.runners.bisect.stand import a_question
 
 DIP = (0.85, 1 / 0.85, 0.95)
 THRESHOLD = math.log(1.02)
@@ -58,6 +61,47 @@ def test_three_culprits_are_several_steps() -> None:
     assert right
     assert verdict.kind == "several-steps"
     assert tuple(step.high for step in verdict.steps) == culprits
+
+
+def counted(length: int) -> tuple[Search, Callable[[int], None]]:
+    """A search by exact counts that has located three close steps, and what counts a position once more."""
+    levels = np.zeros(length + 1)
+    for place, size in ((40, 0.986), (42, 0.928), (44, 1.025)):
+        levels[place:] += math.log(size)
+    question = a_question("good", "bad", metric="instructions_per_op", direction="either")
+    search_ = Search(length, question.rules())
+
+    def count(position: int) -> None:
+        search_.observe(Observation(position, float(levels[position])))
+
+    for position in (length, length, 39, 40, 41, 42, 43, 44):
+        count(position)
+    return search_, count
+
+
+@pytest.mark.parametrize("length", [60, 250])
+def test_a_count_that_tells_nothing_more_is_not_repeated(length: int) -> None:
+    """Located steps and levels that vary both explain these counts; a count elsewhere tells them apart."""
+    search_, count = counted(length)
+    assert search_.alternatives["varying"] > 0.025
+    passes = 0
+    while isinstance(wanted := search_.next(), Measure):
+        for position in wanted.positions * wanted.rounds:
+            count(position)
+            passes += 1
+        assert passes <= 12
+    assert [step.high for step in wanted.steps] == [42, 44]
+    assert search_.alternatives["varying"] < 0.025
+
+
+def test_where_nothing_else_can_be_measured_it_ends() -> None:
+    search_, _ = counted(60)
+    for position in {*range(1, 39), *range(45, 60)}:
+        search_.exclude(position)
+    found = search_.next()
+    assert isinstance(found, SearchVerdict)
+    assert [step.high for step in found.steps] == [42, 44]
+    assert 0.95 < found.confidence < 0.975, "it would not be named while anything could be measured"
 
 
 @pytest.mark.parametrize(

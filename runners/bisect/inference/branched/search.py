@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from runners.bisect.domain.ancestry import Ancestry
 from runners.bisect.domain.rules import Measure, Rules, SearchVerdict
 from runners.bisect.inference.branched.belief import BranchedBelief, BranchedEvidence
-from runners.bisect.inference.branched.probes import likely, places
+from runners.bisect.inference.branched.probes import likely, places, widest
 from runners.bisect.inference.branched.stopping import Stopping
-from runners.bisect.inference.next_probe import Costs, best_of
+from runners.bisect.inference.next_probe import Costs, best_of, is_exhausted
 from runners.bisect.inference.search import Search
 
 
@@ -47,7 +47,11 @@ class BranchedSearch(Search):
             return stopping.give_up()
         costs = Costs(self._build_cost_rounds, self._built)
         asked = places(belief, self._excluded, self._built)
-        return best_of(asked, self._levels, belief.scale, self.rules, costs)
+        probe = best_of(asked, self._levels, belief.scale, self.rules, costs)
+        if not is_exhausted(belief, probe):
+            return probe.measure
+        more = widest(belief.cells, self._excluded)
+        return stopping.give_up() if more is None else Measure((more,))
 
     def _branched(self) -> BranchedBelief:
         belief = self._believed()

@@ -52,7 +52,7 @@ class Stopping:
         return self._anywhere() if belief.varying > LIKELY_ALTERNATIVES else None
 
     def give_up(self) -> SearchVerdict:
-        """Return the verdict when the rounds are used up."""
+        """Return the verdict when the rounds are used up, or no further ones help."""
         belief = self.belief
         if belief.several >= self.rules.confidence:
             return self._several(next(cells for cells in belief.answers if len(cells) > 1))

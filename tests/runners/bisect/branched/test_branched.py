@@ -15,6 +15,7 @@ from runners.bisect.domain.ancestry import ancestry_of
 from runners.bisect.domain.rules import Measure, Observation, Rules, SearchVerdict
 from runners.bisect.inference.branched.search import BranchedSearch
 from runners.bisect.inference.search import Search
+from tests.runners.bisect.stand import a_question
 
 Parents = tuple[tuple[int, ...], ...]
 
@@ -179,6 +180,27 @@ def test_two_culprits_on_branches_beside_each_other() -> None:
     parents = ((0,), (1,), (0,), (3,), (2, 4))
     verdict = searched(branched(parents), parents, [1, 4], 0.005, Random(3))
     assert (verdict.kind, [step.suspects for step in verdict.steps]) == ("two-steps", [(1,), (4,)])
+
+
+def test_a_count_that_tells_nothing_more_is_not_repeated() -> None:
+    """57 commits, two branches and their merge; the counts of three close steps are exact."""
+    ancestry = ancestry_of([*((place - 1,) for place in range(1, 59)), (57,), (58, 59)])
+    assert ancestry is not None
+    levels = np.zeros(61)
+    for place, size in ((10, 0.928), (12, 0.97), (14, 1.025)):
+        levels[place:] += math.log(size)
+    question = a_question("good", "bad", metric="instructions_per_op", direction="either")
+    search = BranchedSearch(ancestry, question.rules())
+    for place in (60, 60, 9, 10, 11, 12, 13, 14):
+        search.observe(Observation(place, float(levels[place])))
+    passes = 0
+    while isinstance(wanted := search.next(), Measure):
+        for place in wanted.positions * wanted.rounds:
+            search.observe(Observation(place, float(levels[place])))
+            passes += 1
+        assert passes <= 12
+    assert wanted.kind == "culprit"
+    assert wanted.suspects == (10,)
 
 
 def test_a_commit_that_does_not_compile_leaves_a_range_of_its_branch() -> None:
