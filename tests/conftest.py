@@ -7,11 +7,16 @@ while it was there may be left without an owner. Builds come from the build cach
 
 import contextlib
 import itertools
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+
+# As the program does (runners/__main__.py), before NumPy is imported: where a core is busy, threads that wait
+# for each other take many times the processor time of one.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import psutil
 import pytest
