@@ -69,6 +69,9 @@ class GuidedOutcome:
     builds: int
     """The builds, including good and bad."""
 
+    foreseen: int
+    """The builds that were likely to come next while a pass before them was counted."""
+
     @property
     def duration(self) -> float:
         """Machine time, in rounds."""
@@ -108,11 +111,13 @@ def guided_search(
     rules = None if counts is None else COUNTED_RULES
     search = GuidedSearch(commits.length, TIMED_RULES, BUILD_ROUNDS, rules)
     timed, counted = normal(rng, noise), normal(rng, COUNTED.typical)
-    rounds = passes = 0
-    tried = {0, commits.length}
+    rounds = passes = foreseen = 0
+    tried, likely = {0, commits.length}, None
     while not isinstance(probe := search.next(), SearchVerdict):
         (position,) = probe.positions
+        foreseen += position == likely and position not in tried
         tried.add(position)
+        likely = search.foreseen(probe) if probe.counted else None
         for _ in range(probe.rounds):
             if counts is not None and probe.counted:
                 level = counts.levels[position] + counted[passes]
@@ -121,7 +126,7 @@ def guided_search(
                 level = commits.levels[position] + timed[rounds]
                 rounds += 1
             search.observe(Observation(position, float(level), probe.counted))
-    return GuidedOutcome(commits.right(probe), rounds, passes, len(tried))
+    return GuidedOutcome(commits.right(probe), rounds, passes, len(tried), foreseen)
 
 
 def outcomes_of(case: GuidedCase, number: int, trials: int) -> Mapping[bool, list[GuidedOutcome]]:
@@ -151,13 +156,14 @@ def guided_figures(trials: int = TRIALS) -> Iterator[Figure]:
         )  # fmt: skip
         rounds = [mean([outcome.rounds for outcome in outcomes]) for outcomes in (guided, alone)]
         time = [mean([outcome.duration for outcome in outcomes]) for outcomes in (guided, alone)]
-        passes, builds = (
+        passes, builds, foreseen = (
             mean([outcome.passes for outcome in guided]),
             mean([outcome.builds for outcome in guided]),
+            mean([outcome.foreseen for outcome in guided]),
         )
         note = (
-            f"{rounds[0]:.0f} of {rounds[1]:.0f} rounds, {passes:.1f} passes, {builds:.1f} builds; "
-            f"machine time {time[0] / time[1]:.2f}"
+            f"{rounds[0]:.0f} of {rounds[1]:.0f} rounds, {passes:.1f} passes, {builds:.1f} builds, of which "
+            f"{foreseen:.1f} were foreseen; machine time {time[0] / time[1]:.2f}"
         )
         yield Figure(
             f"guided, {case.name}: rounds / without", rounds[0] / rounds[1], "", at_most=case.most_rounds,

@@ -6,6 +6,7 @@ not named before its rounds, and those of the commit before it, have confirmed i
 the search goes on among all commits, as it does without counts. Deterministic, no I/O.
 """
 
+import copy
 import math
 from dataclasses import replace
 
@@ -50,7 +51,7 @@ class GuidedSearch:
 
         self.timed = search(rules)
         self.counts = None if counted_rules is None else search(counted_rules)
-        self.length, self.rules = length, rules
+        self.length, self.rules, self._ancestry = length, rules, ancestry
         self.is_counting = self.counts is not None
         """Whether anything can be counted; what was counted before still says where to measure."""
 
@@ -97,6 +98,25 @@ class GuidedSearch:
     def likely_next(self, count: int) -> tuple[int, ...]:
         """Return at most `count` positions that are worth compiling ahead, likeliest first."""
         return self.timed.likely_next(count)
+
+    def foreseen(self, wanted: Measure) -> int | None:
+        """Return the position that is likely to come after a measurement, and is not compiled; None without.
+
+        The position is supposed to have the level of good or that of bad, whichever is likelier.
+        """
+        position, search = wanted.positions[0], self.counts if wanted.counted else self.timed
+        if search is None or not search.rounds(self.length):
+            return None
+        ancestors = slice(position) if self._ancestry is None else self._ancestry.contains[position]
+        has_change = float(search.posterior[1:][ancestors].sum()) >= 0.5
+        level = math.log(search.level(self.length)[0]) if has_change else 0.0
+        supposed = copy.deepcopy(self)
+        for _ in range(wanted.rounds):
+            supposed.observe(Observation(position, level, wanted.counted))
+        after = supposed.next()
+        if not isinstance(after, Measure) or self.timed.is_built(after.positions[0]):
+            return None
+        return after.positions[0]
 
     def next(self) -> Measure | SearchVerdict:
         """Return what to measure or count next, or the verdict."""

@@ -105,6 +105,14 @@ class Search:
             "varying": belief.varying,
         }
 
+    def rounds(self, position: int) -> int:
+        """Return the number of rounds of a position."""
+        return self._levels.rounds(position)
+
+    def is_built(self, position: int) -> bool:
+        """Return whether a position is known to be compiled."""
+        return position in self._built
+
     def level(self, position: int) -> tuple[float, float, float]:
         """Return the ratio of a measured position to good: median and interval, by the rules.
 

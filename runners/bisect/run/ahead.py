@@ -32,16 +32,18 @@ class CompilingAhead:
     def __init__(self) -> None:
         self._process: ForkProcess | None = None
 
-    def start(self, compile_next: Callable[[], object]) -> None:
+    def start(self, compile_next: Callable[[], object]) -> bool:
         """Have `compile_next` called, unless a compile is still going on, or there is one core only.
 
-        What it raises is not told: whoever needs its result does the work again, and tells it then.
+        Return whether it is. What it raises is not told: whoever needs its result does the work again, and
+        tells it then.
         """
         if len(usable_cores()) < 2 or (self._process is not None and self._process.is_alive()):
-            return
+            return False
         fork = multiprocessing.get_context("fork")
         self._process = fork.Process(target=_work, args=(compile_next,), daemon=True)
         self._process.start()
+        return True
 
     def end(self) -> None:
         """End the compile that is going on, if there is one, with all its programs."""

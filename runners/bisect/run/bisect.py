@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from build.build import Build
 from build.errors import TidemarkError
 from build.extensions.extension import Extension
 from build.home import Home
-from build.progress import Progress
+from build.progress import Progress, Silent
 from build.version import Version, parse_version
 from history.store import bisects
 from history.store.bisects import Bisect, EventKind
@@ -93,6 +94,8 @@ class Dependencies:
     """The functions that touch the machine and the clock; tests replace them."""
 
     provide: Provide
+    provide_silently: Provide | None = None
+    """The same without telling anything, in another process; None to compile nothing ahead."""
     callgrind: Callable[[Request, Progress], object | None] = callgrind_of
     run: Callable[..., object] = run_session
     machine: Callable[[Home], Machine] = lambda home: describe(home.path)
@@ -220,6 +223,7 @@ class BisectRun:
             lambda place: self._build(span, place),
             deadline,
             self.dependencies.monotonic,
+            compile_ahead=self._ahead_of(span),
         )
         self.dependencies.run(request, self.home, self.store, self.progress, given=ends, driver=conductor)
 
@@ -244,6 +248,12 @@ class BisectRun:
         return build_of(
             span.points[position].parsed, self.request.address, self.home, self.dependencies.provide
         )
+
+    def _ahead_of(self, span: CandidateRange) -> Callable[[int], Callable[[], object]] | None:
+        provide = self.dependencies.provide_silently
+        if provide is None:
+            return None
+        return lambda place: partial(provide, span.points[place].parsed, self.request.address)
 
     def _build_ahead(self, bisect: Bisect, recorder: EventRecorder) -> None:
         """Record once what is compiled already, and compile likely positions while nothing is measured."""
@@ -328,7 +338,10 @@ def real_dependencies(
     as `variant` says, at the commits of the `extension` that is searched, if any. Raises SuiteError.
     """
     programs = build_programs_of(load_suite(suite))
-    return Dependencies(provide=provider(home, progress, programs, variant, searched=extension))
+    provide, silently = (
+        provider(home, shown, programs, variant, searched=extension) for shown in (progress, Silent())
+    )
+    return Dependencies(provide=provide, provide_silently=silently)
 
 
 def _other_machine(bisect: Bisect, machine: Machine) -> OtherMachineError:

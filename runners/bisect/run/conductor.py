@@ -15,12 +15,14 @@ from build.progress import Progress, ProgressTask
 from history.store.bisects import EventKind
 from runners.bisect.domain.question import Question
 from runners.bisect.domain.rules import Measure
+from runners.bisect.run.ahead import CompilingAhead
 from runners.bisect.run.builds import Unusable, require_disk_free, require_own_failure, shorten_reason
 from runners.bisect.run.recorder import EventRecorder
 from runners.measuring.session import ActiveSession
 from runners.measuring.session_versions import MeasuredVersion
 from suites.capabilities import CapabilityError
 from suites.keys.step import Step
+from suites.metrics import METRICS
 from suites.sizing import DiskSpaceError, require_disk
 
 
@@ -46,6 +48,13 @@ class Conductor:
     """The moment, by `monotonic`, after which no further round begins."""
 
     monotonic: Callable[[], float] = time.monotonic
+    compile_ahead: Callable[[int], Callable[[], object]] | None = None
+    """Returns what compiles a position without telling anything, for while passes are counted."""
+
+    _ahead: CompilingAhead = field(default_factory=CompilingAhead)
+    _foreseen: int | None = None
+    """The position that is compiled ahead."""
+
     _versions: dict[int, MeasuredVersion] = field(default_factory=dict)
     """The loaded versions by position, ordered by their last use."""
 
@@ -66,6 +75,7 @@ class Conductor:
                     self._load(session, position, build, task)
                 self._measure(session, task)
         finally:
+            self._ahead.end()
             for version in self._versions.values():
                 version.server.destroy()
 
@@ -88,6 +98,7 @@ class Conductor:
             if self.monotonic() > self.deadline:
                 return
             self._number += 1
+            self._look_ahead(decision)
             kind = "pass" if decision.counted else "round"
             task.rename(f"{kind} {self._number}: good and {names}")
             carry_out = self._pass if decision.counted else self._round
@@ -95,6 +106,15 @@ class Conductor:
                 return
         shown = self.recorder.progress(decision.positions, counted=decision.counted)
         self.progress.note(f"{names}: {shown}")
+
+    def _look_ahead(self, decision: Measure) -> None:
+        """Have the commit that is likely to come next compiled if this is counted; otherwise nothing is."""
+        if not (decision.counted or METRICS[self.question.metric].is_counted) or self.compile_ahead is None:
+            self._ahead.end()
+            return
+        foreseen = self.recorder.search.foreseen(decision)
+        if foreseen is not None and self._ahead.start(self.compile_ahead(foreseen)):
+            self._foreseen = foreseen
 
     def _pass(self, session: ActiveSession, positions: Sequence[int]) -> bool:
         """Count one pass of good and these positions; whether all of them were counted.
@@ -141,6 +161,8 @@ class Conductor:
             return True
         point = self.recorder.span.points[position]
         task.rename(f"compiling {point.version}")
+        if position != self._foreseen:
+            self._ahead.end()
         build = self.build(position)
         if isinstance(build, Unusable):
             self._exclude(position, build.reason)

@@ -3,7 +3,9 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from benchmarks.simulation.bisects.bisect_ranges import (
     search,
     wobbling,
 )
+from build.build import Build
+from build.version import Version
 from history.store.bisects import EventKind
 from runners.bisect.domain.rules import Measure, Observation, SearchVerdict
 from runners.bisect.inference.commit_prior import suggested, uniform
@@ -24,8 +28,10 @@ from runners.bisect.inference.search import Search
 from runners.bisect.report.render import markdown, text
 from runners.bisect.report.replay import read_file, replay
 from runners.bisect.report.state import BisectState, export
+from runners.bisect.run.ahead import CompilingAhead
+from runners.bisect.run.bisect import BisectRequest, BisectRun
 from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
-from tests.runners.bisect.stand import Fuse, KilledError, Stand, a_question, total_rounds
+from tests.runners.bisect.stand import FakeRounds, Fuse, KilledError, Stand, a_question, total_rounds
 
 Made = Callable[..., Stand]
 
@@ -161,6 +167,24 @@ def test_a_suggested_prior_is_a_prior() -> None:
     assert even.share(2, 5, 8) == 0.5
 
 
+def test_what_comes_next_is_foreseen_where_the_outcome_is_the_likelier_one() -> None:
+    """A compile takes as long as many passes, so that a third of them saved is worth the wrong ones."""
+    commits, search_ = stepped(200, 30, 0.05), GuidedSearch(200, COUNTED, BUILD_ROUNDS)
+    right = guesses = 0
+    foreseen = None
+    while isinstance(wanted := search_.next(), Measure):
+        (position,) = wanted.positions
+        if foreseen is not None:
+            guesses += 1
+            right += foreseen == position
+        foreseen = search_.foreseen(wanted)
+        for _ in range(wanted.rounds):
+            search_.observe(Observation(position, float(commits.levels[position])))
+    assert guesses >= 4
+    assert right >= guesses / 3
+    assert search_.foreseen(Measure((30,))) is None, "nothing comes after the answer"
+
+
 # --- on a made-up machine
 
 
@@ -232,3 +256,40 @@ def test_a_valgrind_that_is_gone_stops_the_counting(stand: Made, line: Line) -> 
     log = machine.bisect(asked(line))
     assert machine.counted == before
     assert verdict_of(log).high == 11
+
+
+def test_the_next_commit_compiles_beside_passes_and_never_beside_rounds(
+    stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = stand((11, SLOWER), counts=counts_of(line, (11, 1.05)))
+    ahead: list[str] = []
+    compiling: list[bool] = [False]
+    timed = FakeRounds.measure_round
+
+    def provided(version: Version, git: str | None) -> Build:
+        ahead.append(str(version))
+        build = machine.provide(version, git)
+        machine.built.pop()  # in another process
+        return build
+
+    def start(_: CompilingAhead, compile_next: Callable[[], object]) -> bool:
+        compile_next()
+        compiling[0] = True
+        return True
+
+    def end(_: CompilingAhead) -> None:
+        compiling[0] = False
+
+    def measured(*given: Any) -> None:
+        assert not compiling[0]
+        timed(*given)
+
+    monkeypatch.setattr(CompilingAhead, "start", start)
+    monkeypatch.setattr(CompilingAhead, "end", end)
+    monkeypatch.setattr(FakeRounds, "measure_round", measured)
+    known = replace(machine.dependencies, provide_silently=provided)
+    asked_ = BisectRequest(asked(line), machine.address)
+    log = BisectRun(asked_, machine.home, machine.store, machine.progress, known).run()
+    assert verdict_of(log).high == 11
+    assert set(ahead) & set(machine.built), "some guesses are right"
+    assert not compiling[0]
