@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, func, select
 
-from history.store.bisects import EventKind
+from history.store.bisects import GOES_ON, EventKind
 from history.store.records import ChangeStatus
 from history.store.schema import (
     bisect_events,
@@ -26,7 +26,7 @@ CURRENT = timedelta(days=30)
 def needed_builds(connection: Connection, commits: int) -> dict[str, str]:
     """Return build key -> why the build is needed, for people.
 
-    Needed are those before and after open changes, those of bisects without a verdict, bases, and of each
+    Needed are those before and after open changes, those of bisects that go on, bases, and of each
     branch that is followed the last `commits` that were measured.
     """
     needed: dict[str, str] = {}
@@ -53,7 +53,10 @@ def _of_changes(connection: Connection) -> Iterator[tuple[str, str]]:
 
 
 def _of_bisects(connection: Connection) -> Iterator[tuple[str, str]]:
-    decided = select(bisect_events.c.bisect_id).where(bisect_events.c.kind == EventKind.VERDICT.value)
+    is_last = ~bisect_events.c.detail.contains(f'"{GOES_ON}"')
+    decided = select(bisect_events.c.bisect_id).where(
+        bisect_events.c.kind == EventKind.VERDICT.value, is_last
+    )
     query = (
         select(builds.c.key, bisects.c.uid)
         .select_from(bisects)

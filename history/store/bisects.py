@@ -18,6 +18,9 @@ from history.store.session_reads import machine_of
 from history.store.session_writes import intern, json_text, machine_row
 from history.timestamps import from_text, to_text
 
+GOES_ON = "goes_on"
+"""The key in the detail of a verdict after which the search goes on with the rest of the range."""
+
 
 class EventKind(StrEnum):
     """The kind of an event in the log of a bisect."""
@@ -71,6 +74,11 @@ class Bisect:
         """The detail of the last verdict; None while there is none."""
         verdicts = [event.detail for event in self.events if event.kind is EventKind.VERDICT]
         return verdicts[-1] if verdicts else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is no verdict yet, or the search goes on after the last one."""
+        return self.verdict is None or bool(self.verdict.get(GOES_ON))
 
     @property
     def sessions(self) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ def bisect_page(
             )
         ),
         bullets(values.hints),
+        _steps(values),
         posterior_section(values, "", clearance),
         _functions(values),
         _counted(values),
@@ -161,6 +162,17 @@ def _functions(values: BisectPage) -> h.Node:
     return section(
         "CPU time per query, culprit against its parent", table(heads, rows, caption="CPU time by function")
     )
+
+
+def _steps(values: BisectPage) -> h.Node:
+    if not values.steps:
+        return None
+    rows = (
+        h.tr[h.th(scope="row")[h.code[commit]], h.td[subject], numeric(typeset(change))]
+        for commit, subject, change in values.steps
+    )
+    heads = ("commit", "subject", "change")
+    return section("What makes up the difference", table(heads, rows, caption="Changes multiply"))
 
 
 def _counted(values: BisectPage) -> h.Node:

@@ -81,6 +81,10 @@ class BisectPage:
     """Time, kind and session of its events."""
 
     hints: tuple[str, ...]
+    steps: tuple[tuple[str, str, str], ...]
+    """Commit, subject and change of the steps that make up the difference, and the sum; empty if the search
+    ended with its first answer."""
+
     commands: tuple[str, ...]
     """How to measure the change again."""
 

@@ -13,7 +13,8 @@ from suites.metric_names import PRIMARY
 EXIT_CODES = (
     "exit codes: 0 there is an answer: a commit, a range, two or more steps, a slope, that levels vary from "
     "commit to commit, or that good and bad do not differ; 1 undecided: the budget or the rounds are used "
-    "up, and the last line has the command that goes on; 2 trouble"
+    "up, no further round would help, or with --all a part of the range is not searched yet, and the last "
+    "line has the command that goes on; 2 trouble"
 )
 
 
@@ -86,6 +87,11 @@ def _how(parser: argparse.ArgumentParser) -> None:
     add("--keep-disturbed", action="store_true", help=disturbed)
     exact = "do not count instructions first, which one client executes at any level; see docs/bisect.md"
     add("--no-exact", action="store_true", help=exact)
+    rest = (
+        "after the first answer, search the rest of the range until the commits that were found make up the "
+        "whole difference; default: where the metric is counted, not where it is timed"
+    )
+    add("--all", action=argparse.BooleanOptionalAction, default=None, help=rest)
     add("--perf", action="store_true", help="profile the culprit and its parent at the end")
     add(
         "--change",

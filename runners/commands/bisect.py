@@ -116,6 +116,8 @@ def _open(state: BisectState, seconds: float, words: Sequence[str]) -> str:
     The same command goes on with it, unless that has ended: another one searches what is left.
     """
     verdict = state.verdict
+    if verdict is not None and state.log.bisect.is_open:
+        return f"the rest of the range is not searched yet: {command(['./tidemark', *words])}"
     if verdict is not None:
         ends = {"--good": verdict.low, "--bad": verdict.high}
         for option, place in ends.items():
@@ -149,6 +151,8 @@ def code(state: BisectState) -> int:
     verdict = state.verdict
     if verdict is None or verdict.kind == "undecided":
         return UNDECIDED
+    if state.log.bisect.is_open:
+        return UNDECIDED  # the rest of the range is still to be searched
     return 0 if verdict.kind in ANSWERS else TROUBLE
 
 
@@ -277,6 +281,8 @@ def _request(
         change=arguments.change,
         variant=variant,
         counts=not arguments.no_exact,
+        # Passes hardly scatter, so that the rest of a range takes few more of them.
+        whole=metric.is_counted if arguments.all is None else arguments.all,
         # A workflow names the box: what it asks for may come from somebody who must not run code there.
         is_published=arguments.box is not None,
     )

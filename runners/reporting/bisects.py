@@ -8,7 +8,14 @@ from history.store.bisects import EventKind, load_all
 from history.store.reader import Reader
 from report.values.bisect_page import BisectPage, BisectPosition, BisectRound
 from runners.bisect.report.state import BisectState, load_state
-from runners.bisect.report.wording import headline, merge_hint, reproduce, smaller_step_hint
+from runners.bisect.report.wording import (
+    headline,
+    merge_hint,
+    reproduce,
+    smaller_step_hint,
+    steps_of,
+    whole_hint,
+)
 from runners.bisect.run.event_log import read_log
 
 FUNCTIONS = 15
@@ -68,7 +75,8 @@ def bisect_values(state: BisectState) -> BisectPage:
             (dropped["commit"], dropped["subject"], dropped["reason"]) for dropped in log.span.collapsed
         ),
         log=tuple((event.happened_at, EVENTS[event.kind], event.session or "") for event in bisect.events),
-        hints=tuple(hint for hint in (merge_hint(state), smaller_step_hint(state)) if hint),
+        hints=tuple(filter(None, (merge_hint(state), smaller_step_hint(state), whole_hint(state)))),
+        steps=tuple(steps_of(state)),
         commands=tuple(reproduce(state)),
         functions=tuple(_functions(state)),
     )

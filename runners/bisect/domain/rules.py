@@ -145,6 +145,35 @@ class LevelStep:
 
 
 @dataclass(frozen=True)
+class WholeDifference:
+    """How steps make up the whole difference between good and bad: ratios multiply."""
+
+    size: float
+    """The ratio of bad to good, by the rounds of bad; posterior median."""
+
+    interval: tuple[float, float]
+    """The interval of `size`, with the confidence of the rules."""
+
+    explained: float
+    """The product of the steps; 1 without any."""
+
+    explained_interval: tuple[float, float]
+    """The interval of `explained`, with the confidence of the rules."""
+
+    unexplained: float
+    """`size` divided by `explained`."""
+
+    unexplained_interval: tuple[float, float]
+    """The interval of `unexplained`, with the confidence of the rules."""
+
+    parts: tuple[LevelStep, ...] = ()
+    """The parts of the range whose ends differ, and of which no step is named."""
+
+    is_searched: bool = True
+    """Whether all of the range was searched; False while the search goes on."""
+
+
+@dataclass(frozen=True)
 class SearchVerdict:
     """The result of a search. Ratios are of the raw metric: 0.9 is a tenth less than good."""
 
@@ -193,6 +222,9 @@ class SearchVerdict:
     """For `culprit`, `range` and `undecided`, if candidates are no single line: the positions of which one is
     it, ascending."""
 
+    whole: WholeDifference | None = None
+    """How `steps` make up the whole difference, when the search went on after its first answer."""
+
     @property
     def suspects(self) -> Sequence[int]:
         """The positions of which one is it, ascending, for a verdict with positions."""
@@ -204,5 +236,5 @@ class SearchVerdict:
 
 
 def _without_empty(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a dictionary; what candidates in a line never have is left out, as in older histories."""
-    return {name: value for name, value in pairs if name != "among" or value}
+    """Return a dictionary; what most verdicts do not have is left out, as in older histories."""
+    return {name: value for name, value in pairs if name not in ("among", "whole") or value}

@@ -8,6 +8,7 @@ the search goes on among all commits, as it does without counts. Deterministic, 
 
 import copy
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -57,10 +58,15 @@ class GuidedSearch:
 
     def observe(self, observation: Observation) -> None:
         """Add one round, or one counted pass, of one position. Raises ValueError as Search does."""
-        if not observation.counted:
-            self.timed.observe(observation)
-        elif self.counts is not None:
-            self.counts.observe(observation)
+        self.observe_all((observation,))
+
+    def observe_all(self, observations: Iterable[Observation]) -> None:
+        """Add several rounds or passes in order. Raises ValueError as Search does."""
+        for observation in observations:
+            if not observation.counted:
+                self.timed.observe(observation)
+            elif self.counts is not None:
+                self.counts.observe(observation)
         self.timed.expect(self._suggestion())
 
     def exclude(self, position: int) -> None:

@@ -7,7 +7,15 @@ from history.escaping.markdown import Markdown, code_block, columns, indented, j
 from history.rendering.profiles import shortened
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.report.state import BisectState, MeasuredPosition
-from runners.bisect.report.wording import headline, merge_hint, reproduce, smaller_step_hint, undone_hint
+from runners.bisect.report.wording import (
+    headline,
+    merge_hint,
+    reproduce,
+    smaller_step_hint,
+    steps_of,
+    undone_hint,
+    whole_hint,
+)
 
 MAX_ROWS = 12
 """The most rows of the table of probabilities."""
@@ -74,8 +82,11 @@ def result(state: BisectState) -> Markdown:
     lines: list[str] = [md("**Bisected** ({}): {}.", state.log.bisect.uid, headline(state)), ""]
     for point in state.blamed():
         lines += [*(md("- {}", line) for line in _about(state, point)), ""]
-    for hint in (undone_hint(state), smaller_step_hint(state)):
+    for hint in (undone_hint(state), smaller_step_hint(state), whole_hint(state)):
         lines += [hint, ""] if hint else []
+    if steps := _steps(state):
+        heads, rows = steps
+        lines += [columns(heads, _LEFT), *map(row, rows), ""]
     return joined(lines)
 
 
@@ -84,7 +95,8 @@ def result(state: BisectState) -> Markdown:
 
 def _hints(state: BisectState) -> Iterator[str]:
     """Yield what else is to be said of the answer."""
-    yield from filter(None, (merge_hint(state), undone_hint(state), smaller_step_hint(state)))
+    hints = merge_hint(state), undone_hint(state), smaller_step_hint(state), whole_hint(state)
+    yield from filter(None, hints)
 
 
 def _head(state: BisectState) -> str:
@@ -111,6 +123,8 @@ def _about(state: BisectState, point: BisectPoint) -> Iterator[str]:
 
 
 def _tables(state: BisectState) -> Iterator[tuple[str, Table]]:
+    if steps := _steps(state):
+        yield "What makes up the difference (changes multiply)", steps
     if state.counts:
         yield "Where the change is", _posterior(state)
         yield "Measured positions, as ratios to good", _points(state)
@@ -121,6 +135,11 @@ def _tables(state: BisectState) -> Iterator[tuple[str, Table]]:
 
 
 _LEFT = ("commit", "", "subject", "function")
+
+
+def _steps(state: BisectState) -> Table | None:
+    rows = [(name, change, _short(subject)) for name, subject, change in steps_of(state)]
+    return (("commit", "change", "subject"), rows) if rows else None
 
 
 def _posterior(state: BisectState) -> Table:

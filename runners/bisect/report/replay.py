@@ -8,11 +8,11 @@ from typing import Any
 
 from build.errors import TidemarkError
 from build.files import json_value
-from history.store.bisects import Bisect, BisectEvent, EventKind
+from history.store.bisects import GOES_ON, Bisect, BisectEvent, EventKind
 from history.store.records import Machine
 from runners.bisect.domain.question import CandidateRange, Question, rules_of
 from runners.bisect.domain.rules import Measure
-from runners.bisect.inference.guided_search import GuidedSearch
+from runners.bisect.inference.whole.search import WholeSearch
 from runners.bisect.report.state import FORMAT
 from runners.bisect.run.event_log import Log, Round, apply_entry, new_search, rounds_of_observations
 
@@ -97,7 +97,7 @@ def _round_line(entry: Round, span: CandidateRange) -> str:
     return f"{kind} {entry.number} of session {entry.session}: {ratios}"
 
 
-def _known(search: GuidedSearch, span: CandidateRange) -> str:
+def _known(search: WholeSearch, span: CandidateRange) -> str:
     posterior = search.posterior
     place = int(posterior[1:].argmax()) + 1
     others = ", ".join(f"{name} {100 * share:.1f} %" for name, share in search.alternatives.items())
@@ -124,4 +124,5 @@ def _event_line(entry: BisectEvent, span: CandidateRange) -> str:
         case EventKind.PROFILED:
             return f"session {entry.session} profiled culprit and parent"
         case EventKind.VERDICT:
-            return f"verdict: {detail['verdict']['kind']}"
+            more = "; the rest of the range is searched" if detail.get(GOES_ON) else ""
+            return f"verdict: {detail['verdict']['kind']}{more}"

@@ -10,8 +10,8 @@ from build.version import Version
 from history.store.bisects import EventKind
 from history.store.reader import Reader
 from runners.bisect.domain.question import BisectPoint
-from runners.bisect.domain.rules import LevelStep, SearchVerdict
-from runners.bisect.inference.guided_search import GuidedSearch
+from runners.bisect.domain.rules import LevelStep, SearchVerdict, WholeDifference
+from runners.bisect.inference.whole.search import WholeSearch
 from runners.bisect.run.event_log import Log, observations, search_after
 from suites.metric import Metric
 from suites.metrics import METRICS
@@ -51,7 +51,7 @@ class BisectState:
     """The profile of the culprit against its parent, when they were profiled."""
 
     @cached_property
-    def search(self) -> GuidedSearch:
+    def search(self) -> WholeSearch:
         """The search at the end of the log."""
         return search_after(self.log)
 
@@ -184,6 +184,7 @@ def verdict_of(kept: Mapping[str, Any]) -> SearchVerdict:
         "rest": None if rest is None else _step_of(rest),
         "undone": tuple(map(_step_of, kept.get("undone", ()))),
         "among": tuple(kept.get("among", ())),
+        "whole": None if kept.get("whole") is None else _whole_of(kept["whole"]),
     }
     return SearchVerdict(**{**kept, **read})
 
@@ -191,6 +192,16 @@ def verdict_of(kept: Mapping[str, Any]) -> SearchVerdict:
 def _step_of(kept: Mapping[str, Any]) -> LevelStep:
     read = {"interval": tuple(kept["interval"]), "among": tuple(kept.get("among", ()))}
     return LevelStep(**{**kept, **read})
+
+
+def _whole_of(kept: Mapping[str, Any]) -> WholeDifference:
+    read = {
+        "interval": tuple(kept["interval"]),
+        "explained_interval": tuple(kept["explained_interval"]),
+        "unexplained_interval": tuple(kept["unexplained_interval"]),
+        "parts": tuple(map(_step_of, kept["parts"])),
+    }
+    return WholeDifference(**{**kept, **read})
 
 
 def _differential(store: Reader, log: Log) -> "Differential | None":

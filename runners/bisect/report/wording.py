@@ -7,8 +7,11 @@ from history.counts import counted
 from history.numbers import change_text, percent
 from history.rendering.commands import COUNTED, DECIDED, patch_notes, quoted
 from history.series.variants import option_words
-from runners.bisect.domain.rules import LevelStep, SearchVerdict
+from runners.bisect.domain.rules import LevelStep, SearchVerdict, WholeDifference
 from runners.bisect.report.state import BisectState
+
+MAX_IN_HEADLINE = 3
+"""The most steps that a headline lists; where there are more, a table has them."""
 
 
 def headline(state: BisectState) -> str:
@@ -16,7 +19,7 @@ def headline(state: BisectState) -> str:
     verdict = state.verdict
     if verdict is None:
         return "there is no verdict yet"
-    return {
+    told = {
         "culprit": _culprit,
         "range": _range,
         "none": _none,
@@ -27,6 +30,7 @@ def headline(state: BisectState) -> str:
         "undecided": _undecided,
         "swapped": _swapped,
     }[verdict.kind](state, verdict)
+    return told if verdict.whole is None else f"{told}; {_sum(verdict.whole)}"
 
 
 def changed(size: float, interval: tuple[float, float]) -> str:
@@ -67,6 +71,45 @@ def merge_hint(state: BisectState) -> str:
         return ""
     names = ", ".join(state.log.span.named(place) for place in merged)
     return f"It is a merge of {names}: none of them has the change, which comes from merging them"
+
+
+def _sum(whole: WholeDifference) -> str:
+    """Return the whole difference, and what of it the steps leave unexplained."""
+    left = changed(whole.unexplained, whole.unexplained_interval)
+    return f"bad differs from good by {changed(whole.size, whole.interval)}, of which {left} is not explained"
+
+
+def whole_hint(state: BisectState) -> str:
+    """Return which parts of the range differ without a commit that is named, and how to go on; or empty."""
+    if state.verdict is None:
+        return ""
+    whole, hints = state.verdict.whole, list[str]()
+    if whole is not None and whole.parts:
+        parts = ", and ".join(
+            f"by {changed(part.size, part.interval)} {_where(state, part)}" for part in whole.parts
+        )
+        hints.append(f"In addition, {_what(state)} changes {parts}, where no single commit could be named")
+    if state.log.bisect.is_open:
+        hints.append("The rest of the range is not searched yet: the same command with --all goes on")
+    return ". ".join(hints)
+
+
+def steps_of(state: BisectState) -> Sequence[tuple[str, str, str]]:
+    """Return commit, subject and change of each step, with what is not explained and the sum at the end.
+
+    Empty unless the search went on until its steps made up the difference.
+    """
+    verdict = state.verdict
+    if verdict is None or verdict.whole is None:
+        return ()
+    whole, rows = verdict.whole, list[tuple[str, str, str]]()
+    for step in verdict.steps:
+        suspects, last = step.suspects, state.point(step.suspects[-1])
+        name = last.short if len(suspects) == 1 else f"one of {len(suspects)} up to {last.short}"
+        rows.append((name, last.subject, changed(step.size, step.interval)))
+    together = ("together", "", changed(whole.explained, whole.explained_interval))
+    left = ("not explained", "", changed(whole.unexplained, whole.unexplained_interval))
+    return [*rows, together, left, ("whole difference", "", changed(whole.size, whole.interval))]
 
 
 def smaller_step_hint(state: BisectState) -> str:
@@ -136,6 +179,9 @@ def _none(state: BisectState, verdict: SearchVerdict) -> str:
 
 
 def _several_steps(state: BisectState, verdict: SearchVerdict) -> str:
+    if verdict.whole is not None and len(verdict.steps) > MAX_IN_HEADLINE:
+        together = changed(verdict.whole.explained, verdict.whole.explained_interval)
+        return f"{len(verdict.steps)} steps: together they change {_what(state)} by {together}"
     steps = ", and ".join(
         f"{_where(state, step)} by {changed(step.size, step.interval)}" for step in verdict.steps
     )

@@ -84,6 +84,9 @@ class BisectRequest:
     is_published: bool = False
     """Whether a branch or tag of the git source has to lead to good and bad."""
 
+    whole: bool = False
+    """Whether the search goes on after its first answer, until steps make up the whole difference."""
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -130,7 +133,7 @@ class BisectRun:
             span = self._span()
             bisect = self.bisect = self._find_or_begin(span)
             recorder = EventRecorder(self.store, bisect, self.dependencies.now)
-            if bisect.verdict is None:
+            if bisect.verdict is None or (self.request.whole and recorder.search.has_more):
                 self._search(bisect, recorder, suite, began + self.request.budget_seconds)
             self.seconds = self.dependencies.monotonic() - began
             if self.request.perf:
@@ -163,7 +166,7 @@ class BisectRun:
         same = [] if self.request.again else list(self._same_question(span))
         here = [bisect for bisect in same if bisect.machine.fingerprint == machine.fingerprint]
         if here:
-            known = "it has a verdict" if here[0].verdict else "resumed"
+            known = "resumed" if here[0].is_open else "it has a verdict"
             self.progress.note(
                 f"bisect {here[0].uid}, begun on {here[0].began_at:%Y-%m-%d %H:%M} UTC: {known}"
             )
@@ -200,9 +203,10 @@ class BisectRun:
     # --- the search
 
     def _search(self, bisect: Bisect, recorder: EventRecorder, suite: Suite, deadline: float) -> None:
-        if not isinstance(recorder.search.next(), SearchVerdict):
+        whole = self.request.whole
+        if not isinstance(recorder.wanted(whole=whole), SearchVerdict):
             self._measure(bisect, recorder, suite, deadline)
-        decision = recorder.search.next()
+        decision = recorder.wanted(whole=whole)
         if isinstance(decision, SearchVerdict):
             recorder.conclude(decision)
 
@@ -223,6 +227,7 @@ class BisectRun:
             lambda place: self._build(span, place),
             deadline,
             self.dependencies.monotonic,
+            whole=self.request.whole,
             compile_ahead=self._ahead_of(span),
         )
         self.dependencies.run(request, self.home, self.store, self.progress, given=ends, driver=conductor)

@@ -48,6 +48,9 @@ class Conductor:
     """The moment, by `monotonic`, after which no further round begins."""
 
     monotonic: Callable[[], float] = time.monotonic
+    whole: bool = False
+    """Whether the search goes on after its first answer, until steps make up the whole difference."""
+
     compile_ahead: Callable[[int], Callable[[], object]] | None = None
     """Returns what compiles a position without telling anything, for while passes are counted."""
 
@@ -80,7 +83,7 @@ class Conductor:
                 version.server.destroy()
 
     def _measure(self, session: ActiveSession, task: ProgressTask) -> None:
-        while isinstance(decision := self.recorder.search.next(), Measure):
+        while isinstance(decision := self.recorder.wanted(whole=self.whole), Measure):
             if self.monotonic() > self.deadline:
                 self.progress.note("time budget exhausted; the same command resumes from here")
                 return

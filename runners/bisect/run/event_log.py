@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from math import isfinite, log
 from typing import Any
 
-from history.store.bisects import Bisect, BisectEvent, EventKind
+from history.store.bisects import GOES_ON, Bisect, BisectEvent, EventKind
 from history.store.reader import Reader
 from history.store.records import Run, RunStatus
 from runners.bisect.domain.ancestry import ancestry_of
 from runners.bisect.domain.question import CandidateRange, Question, counted_rules_of, rules_of
 from runners.bisect.domain.rules import Observation
-from runners.bisect.inference.guided_search import GuidedSearch
+from runners.bisect.inference.whole.search import WholeSearch
 from suites.metrics import METRICS
 
 
@@ -84,23 +84,36 @@ class Log:
 
 
 def read_log(store: Reader, bisect: Bisect) -> Log:
-    """Read the log of a bisect; with a verdict its rounds are those that the verdict is based on."""
-    if bisect.verdict is not None:
+    """Read the log of a bisect; with a verdict its rounds are those that the verdict is based on.
+
+    If the search goes on after that, the rounds since are those of its sessions.
+    """
+    known = kept_rounds(bisect)
+    if not bisect.is_open:
         return answered(bisect)
     span, question = CandidateRange.of_json(bisect.span), Question.of_json(bisect.question)
     rounds = {}
     for uid in bisect.sessions:
         session = store.latest_session((), uid=uid)
         runs = () if session is None else store.runs(session.id, (), question.metrics)
-        rounds[uid] = rounds_of_runs(uid, runs, span, question)
+        # Runs of a session before a verdict may have been pruned since.
+        stored = {_in_order(entry): entry for entry in rounds_of_runs(uid, runs, span, question)}
+        stored |= {_in_order(entry): entry for entry in known.get(uid, ())}
+        rounds[uid] = [stored[place] for place in sorted(stored)]
     return Log(bisect, rounds)
 
 
 def answered(bisect: Bisect) -> Log:
     """Return the log of a bisect with a verdict from the observations that are stored with it."""
-    assert bisect.verdict is not None
+    return Log(bisect, kept_rounds(bisect))
+
+
+def kept_rounds(bisect: Bisect) -> dict[str, list[Round]]:
+    """Return the rounds that the last verdict was stored with, by session; none without one."""
     kept = bisect.verdict
-    return Log(bisect, rounds_of_observations(kept["observations"], kept.get("counted_observations", ())))
+    if kept is None:
+        return {}
+    return rounds_of_observations(kept["observations"], kept.get("counted_observations", ()))
 
 
 def rounds_of_runs(uid: str, runs: Sequence[Run], span: CandidateRange, question: Question) -> list[Round]:
@@ -169,17 +182,17 @@ def rounds_of_observations(
 # --- the search
 
 
-def new_search(bisect: Bisect) -> GuidedSearch:
+def new_search(bisect: Bisect) -> WholeSearch:
     """Return the search of a bisect before its first entry."""
     kept = bisect.question
     span = CandidateRange.of_json(bisect.span)
     ancestry = ancestry_of(span.parents)
-    return GuidedSearch(
+    return WholeSearch(
         span.length, rules_of(kept), kept["build_cost_rounds"], counted_rules_of(kept), ancestry
     )
 
 
-def apply_entry(search: GuidedSearch, entry: Entry) -> None:
+def apply_entry(search: WholeSearch, entry: Entry) -> None:
     """Apply one entry of the log to the search."""
     if isinstance(entry, Round):
         for position, ratio in entry.log_ratios.items():
@@ -191,9 +204,11 @@ def apply_entry(search: GuidedSearch, entry: Entry) -> None:
         # A pass that failed says nothing of rounds.
         leave = search.leave_uncounted if entry.detail.get("counted") else search.exclude
         leave(entry.detail["position"])
+    elif entry.kind is EventKind.VERDICT and entry.detail.get(GOES_ON):
+        search.go_on()
 
 
-def search_after(whole: Log) -> GuidedSearch:
+def search_after(whole: Log) -> WholeSearch:
     """Return the search at the end of a log."""
     search = new_search(whole.bisect)
     for entry in whole.entries():

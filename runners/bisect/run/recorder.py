@@ -6,11 +6,11 @@ from typing import Any
 
 from build.errors import TidemarkError
 from history.store import bisects
-from history.store.bisects import Bisect, BisectEvent, EventKind
+from history.store.bisects import GOES_ON, Bisect, BisectEvent, EventKind
 from history.store.records import Run, RunStatus
 from history.store.writer import Store
-from runners.bisect.domain.rules import SearchVerdict
-from runners.bisect.inference.guided_search import GuidedSearch
+from runners.bisect.domain.rules import Measure, SearchVerdict
+from runners.bisect.inference.whole.search import WholeSearch
 from runners.bisect.run.event_log import (
     Log,
     Round,
@@ -48,7 +48,7 @@ class EventRecorder:
         self._store, self._bisect, self._now = store, bisect, now
         whole = read_log(store, bisect)
         self.question, self.span = whole.question, whole.span
-        self.search: GuidedSearch = search_after(whole)
+        self.search: WholeSearch = search_after(whole)
         self._session, self._rounds = "", 0
 
     @property
@@ -99,16 +99,29 @@ class EventRecorder:
         assert session is not None
         return self._store.runs(session.id, (), metrics)
 
-    def conclude(self, verdict: SearchVerdict) -> None:
-        """Record the verdict with the observations that it is based on."""
+    def wanted(self, *, whole: bool) -> Measure | SearchVerdict:
+        """Return what to measure next, or the verdict that ends the search.
+
+        With `whole`, one that leaves something to be searched is recorded, and the search goes on.
+        """
+        while isinstance(decision := self.search.next(), SearchVerdict):
+            if not (whole and self.search.has_more):
+                return decision
+            self.conclude(decision, goes_on=True)
+        return decision
+
+    def conclude(self, verdict: SearchVerdict, *, goes_on: bool = False) -> None:
+        """Record the verdict with the observations that it is based on, and whether the search goes on."""
         log = self.log
         kept, counted = observations(log.all_rounds()), observations(log.passes())
-        self._session = ""
+        if not goes_on:
+            self._session = ""
         detail = {
             "verdict": verdict.to_json(),
             "observations": kept,
             **({"counted_observations": counted} if counted else {}),
             "alternatives": self.search.alternatives,
+            **({GOES_ON: True} if goes_on else {}),
         }
         self.write(EventKind.VERDICT, detail)
 
@@ -133,6 +146,8 @@ class EventRecorder:
             levels = ", ".join(
                 "{:.3f} ({:.3f}–{:.3f})".format(*self.search.level(place)) for place in positions
             )
+        if not self.search.is_first:
+            return f"{levels} times good"
         posterior = self.search.posterior
         likeliest = int(posterior[1:].argmax()) + 1
         return (
