@@ -104,6 +104,9 @@ class Stand:
     counts: Mapping[str, float] | None = None
     """Version -> instructions per query without scatter; None where nothing can be counted."""
 
+    counts_alone: bool = False
+    """Whether rounds count and time nothing, as those of a counted metric do."""
+
     uncountable: Sequence[str] = ()
     """Versions whose counted pass fails."""
 
@@ -241,8 +244,7 @@ class FakeRounds:
         for place, version in enumerate(versions):
             if version.name in self.stand.uncountable:
                 continue
-            count = counts[version.name] * (1 + self._noise(version, SCATTER))
-            records.append(self._finished(number, step, version, place, {"instructions_per_op": count}))
+            records.append(self._finished(number, step, version, place, self._counted(version, counts)))
         self.stand.store.record_runs(self.session, records)
         self.stand.counted += 1
         self.stand.fuse.pass_()
@@ -251,7 +253,12 @@ class FakeRounds:
         seed = f"{total_rounds(self.stand.store)} {version.name}"
         return random.Random(seed).gauss(0.0, deviation)
 
+    def _counted(self, version: MeasuredVersion, counts: Mapping[str, float]) -> Mapping[str, float]:
+        return {"instructions_per_op": counts[version.name] * (1 + self._noise(version, SCATTER))}
+
     def _record(self, number: int, step: Step, version: MeasuredVersion, place: int) -> RunRecord:
+        if self.stand.counts is not None and self.stand.counts_alone:
+            return self._finished(number, step, version, place, self._counted(version, self.stand.counts))
         qps = self.stand.rates[version.name] * (1 + self._noise(version, NOISE))
         values = {"qps": qps, "server_cpu_us_per_op": 1e6 / qps, **self.stand.metrics}
         return self._finished(number, step, version, place, values)

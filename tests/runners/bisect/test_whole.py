@@ -1,5 +1,6 @@
 """A search that goes on until its steps make up the whole difference: steps, sizes, and what is reused."""
 
+import contextlib
 import json
 import math
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from benchmarks.simulation.bisects.bisect_ranges import SimulatedRange, normal, 
 from history.store import bisects
 from history.store.bisects import EventKind
 from runners.bisect.domain.ancestry import ancestry_of
+from runners.bisect.domain.question import Question
 from runners.bisect.domain.rules import Measure, Observation, Rules, SearchVerdict
 from runners.bisect.inference.whole.halving import is_exact
 from runners.bisect.inference.whole.search import LOCATED, WholeSearch
@@ -307,3 +309,50 @@ def test_an_exhausted_budget_is_no_answer_about_the_rest(stand: Made, line: Line
     assert "--all goes on" in text(state)
     with machine.store.database.reading() as connection:
         assert next(bisects.load_all(connection)).verdict is not None
+
+
+DENSE = {2: 1.03, 4: 0.96, 5: 1.05, 8: 0.9, 9: 1.02, 13: 1.15, 16: 0.985}
+"""What commits make of the instructions: most of what was counted before one of them differs after it."""
+
+
+def counting(stand: Made, line: Line, **changes: object) -> Stand:
+    return stand(counts=line.rates(*DENSE.items()), counts_alone=True, **changes)
+
+
+def by_counts(line: Line) -> Question:
+    return asked(line, metric="instructions_per_op", direction="either")
+
+
+def test_by_counts_it_is_a_list_of_all_commits_even_when_killed(
+    stand: Made, line: Line, tmp_path: Path
+) -> None:
+    machine = counting(stand, line)
+    for left in range(5, 400, 15):
+        machine.fuse = Fuse(left=left)
+        with contextlib.suppress(KilledError):
+            machine.bisect(by_counts(line), whole=True)
+            break
+    machine.fuse = Fuse()
+    log = machine.bisect(by_counts(line), whole=True)
+    verdict, state = verdict_of(log), BisectState(log)
+    assert {step.high: round(step.size, 2) for step in verdict.steps} == pytest.approx(DENSE, abs=0.006)
+    assert adds_up(verdict)
+    assert state.rounds == total_rounds(machine.store)
+    assert code(state) == 0
+    assert headline(state).startswith("7 steps: together they change")
+    table = text(state).partition("What makes up the difference")[2].splitlines()[2:12]
+    assert [row.split()[0] for row in table] == [
+        *(state.point(place).short for place in DENSE), "together", "not", "whole",
+    ]  # fmt: skip
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(export(state)), encoding="utf-8")
+    assert list(replay(read_file(file))) == list(replay(log))
+
+
+def test_by_counts_a_commit_that_does_not_compile_makes_a_range(stand: Made, line: Line) -> None:
+    broken = line.version(8)
+    machine = counting(stand, line, uncompilable={broken: "error: no"})
+    verdict = verdict_of(machine.bisect(by_counts(line), whole=True))
+    assert [(step.low, step.high) for step in verdict.steps][3] == (7, 9)
+    assert len(verdict.steps) == len(DENSE) - 1
+    assert adds_up(verdict)
