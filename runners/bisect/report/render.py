@@ -126,12 +126,19 @@ def _tables(state: BisectState) -> Iterator[tuple[str, Table]]:
     if steps := _steps(state):
         yield "What makes up the difference (changes multiply)", steps
     if state.counts:
-        yield "Where the change is", _posterior(state)
+        if not _lists_several(state):
+            yield "Where the change is", _posterior(state)
         yield "Measured positions, as ratios to good", _points(state)
     if state.passes:
         yield "Instructions per query, as ratios to good", _counted(state)
     if state.differential is not None:
         yield "CPU time per query, culprit against its parent", _functions(state)
+
+
+def _lists_several(state: BisectState) -> bool:
+    """Return whether several steps make up the difference: probabilities are those of a single place."""
+    verdict = state.verdict
+    return verdict is not None and verdict.whole is not None and len(verdict.steps) > 1
 
 
 _LEFT = ("commit", "", "subject", "function")

@@ -98,15 +98,17 @@ def _round_line(entry: Round, span: CandidateRange) -> str:
 
 
 def _known(search: WholeSearch, span: CandidateRange) -> str:
-    posterior = search.posterior
-    place = int(posterior[1:].argmax()) + 1
-    others = ", ".join(f"{name} {100 * share:.1f} %" for name, share in search.alternatives.items())
     wanted = search.next()
     if isinstance(wanted, Measure):
         names = ", ".join(map(str, wanted.positions))
         then = f"next: {'count ' if wanted.counted else ''}{wanted.rounds} x {names}"
     else:
         then = f"verdict: {wanted.kind}, {wanted.low} to {wanted.high}, {100 * wanted.confidence:.1f} %"
+    if not search.is_first:
+        return then  # probabilities are those of the first answer
+    posterior = search.posterior
+    place = int(posterior[1:].argmax()) + 1
+    others = ", ".join(f"{name} {100 * share:.1f} %" for name, share in search.alternatives.items())
     return f"likeliest {place} ({span.named(place)}) {100 * posterior[place]:.1f} %; {others}; {then}"
 
 

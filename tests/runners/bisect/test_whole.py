@@ -344,9 +344,12 @@ def test_by_counts_it_is_a_list_of_all_commits_even_when_killed(
     assert [row.split()[0] for row in table] == [
         *(state.point(place).short for place in DENSE), "together", "not", "whole",
     ]  # fmt: skip
+    assert "Where the change is" not in text(state), "there is no one place"
     file = tmp_path / "log.json"
     file.write_text(json.dumps(export(state)), encoding="utf-8")
-    assert list(replay(read_file(file))) == list(replay(log))
+    told = list(replay(read_file(file)))
+    assert told == list(replay(log))
+    assert "likeliest" not in "".join(told).partition("the rest of the range is searched")[2]
 
 
 def test_by_counts_a_commit_that_does_not_compile_makes_a_range(stand: Made, line: Line) -> None:
