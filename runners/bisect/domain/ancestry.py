@@ -41,6 +41,20 @@ class Ancestry:
         """Return the first parent of a position."""
         return next(iter(self.parents[position - 1]), 0)
 
+    def trunk(self) -> tuple[int, ...]:
+        """Return a line of positions to bad, without good: of parents, it has those with most candidates."""
+        line = [self.length]
+        while line[-1]:
+            line.append(max(self.parents[line[-1] - 1], key=self._count, default=0))
+        return tuple(reversed(line[:-1]))
+
+    def new_in(self, position: int, before: int) -> tuple[int, ...]:
+        """Return the candidates that a position has among its ancestors, or is, and `before` has not."""
+        return tuple(map(int, np.flatnonzero(self.contains[position] & ~self.contains[before]) + 1))
+
+    def _count(self, position: int) -> int:
+        return int(self.contains[position].sum())
+
 
 @lru_cache(maxsize=4)
 def _shared(parents: tuple[tuple[int, ...], ...]) -> Ancestry:

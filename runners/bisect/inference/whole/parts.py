@@ -84,16 +84,13 @@ def parts_between(
             continue
         if ancestry is None:
             yield RangePart(base, tuple(range(base + 1, end + 1)))
-        elif (part := _branched(base, end, ancestry)) is not None:
+        elif (part := branched_part(base, end, ancestry)) is not None:
             yield part
 
 
-def _branched(base: int, end: int, ancestry: Ancestry) -> RangePart | None:
+def branched_part(base: int, end: int, ancestry: Ancestry) -> RangePart | None:
     """Return the candidates that `end` has and `base` has not; None unless all of them have `base`."""
-    has = ancestry.contains
-    places = tuple(
-        place for place in range(1, ancestry.length + 1) if has[end, place - 1] and not has[base, place - 1]
-    )
+    has, places = ancestry.contains, ancestry.new_in(end, base)
     if not places or (base and not all(has[place, base - 1] for place in places)):
         return None
     inner = {place: number for number, place in enumerate(places, 1)}

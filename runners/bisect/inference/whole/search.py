@@ -3,7 +3,8 @@
 The first answer names what most of the difference is. What it leaves of the range, before the first step,
 between steps and behind the last, are parts whose ends differ or not; each is searched like a range of its
 own, in either direction, and a part with a step leaves parts again. It ends when no part's ends differ.
-A line whose levels single rounds all but show is halved instead, whatever the first answer is: halving.py.
+Where single rounds all but show levels, a line from good to bad is halved instead, whatever the first answer
+is: see halving.py. Then only branches that it meets are such parts.
 Deterministic, no I/O.
 """
 
@@ -24,6 +25,7 @@ from runners.bisect.inference.whole.parts import (
     PartSearch,
     RangePart,
     RelativeLevel,
+    branched_part,
     level_of,
     parts_between,
 )
@@ -75,7 +77,7 @@ class WholeSearch:
         self._unnamed: list[LevelStep] = []
         self._searching: PartSearch | Halving | None = None
         self._is_exact = is_exact(rules)
-        self._more_after = DIFFERING if self._is_exact and ancestry is None else LOCATED
+        self._more_after = DIFFERING if self._is_exact else LOCATED
 
     # --- what is known
 
@@ -210,12 +212,12 @@ class WholeSearch:
             raise ValueError("there is no verdict yet after which the search could go on")
         self._posterior, self._alternatives = self._first.posterior, self._first.alternatives
         self._answer = answer
-        whole = RangePart(0, tuple(range(1, self.length + 1)))
-        if self._is_exact and self._ancestry is None:
-            self._todo = [whole]
+        whole = tuple(range(1, self.length + 1))
+        if self._is_exact:
+            self._todo = [RangePart(0, whole if self._ancestry is None else self._ancestry.trunk())]
             return
         self._undone += answer.undone
-        self._leave(whole, answer.steps)
+        self._leave(RangePart(0, whole), answer.steps)
 
     def _end_part(self) -> None:
         search = self._current()
@@ -239,8 +241,38 @@ class WholeSearch:
         search = self._current() if self._todo else None
         if not isinstance(search, Halving) or search.next() is not None:
             return FoundSteps(self._steps, self._unnamed, self._todo)
-        steps = sorted((*self._steps, *search.steps()), key=_place)
-        return FoundSteps(steps, [*self._unnamed, *search.unnamed()], self._todo[1:])
+        found, inside = self._of_line(search.steps())
+        steps = sorted((*self._steps, *found), key=_place)
+        return FoundSteps(steps, [*self._unnamed, *search.unnamed()], [*inside, *self._todo[1:]])
+
+    def _of_line(self, steps: tuple[LevelStep, ...]) -> tuple[list[LevelStep], list[RangePart]]:
+        """Return the steps of a line, and the branches that were merged where it steps, to be searched.
+
+        A branch that does not begin where the line was before its merge is a step at one of its commits: at
+        that of the first answer, if that one makes up the change.
+        """
+        ancestry = self._ancestry
+        if ancestry is None:
+            return list(steps), []
+        found, inside = list[LevelStep](), list[RangePart]()
+        for step in steps:
+            new = ancestry.new_in(step.high, step.low)
+            part = branched_part(step.low, step.high, ancestry)
+            if set(new) == set(step.suspects):
+                found.append(step)
+            elif part is None:
+                found.append(self._answered(step, new) or replace(step, among=new))
+            else:
+                inside.append(part)
+        return found, inside
+
+    def _answered(self, step: LevelStep, new: tuple[int, ...]) -> LevelStep | None:
+        """Return the step of the first answer that is in a branch and is what its merge changes, or None."""
+        assert self._answer is not None
+        inside = [known for known in self._answer.steps if set(known.suspects) <= set(new)]
+        if len(inside) != 1 or abs(math.log(inside[0].size / step.size)) >= math.log1p(self.rules.threshold):
+            return None
+        return inside[0]
 
     def _leave(self, part: RangePart, steps: tuple[LevelStep, ...]) -> None:
         """Take in the steps of a part, and what they leave of it, largest difference first."""

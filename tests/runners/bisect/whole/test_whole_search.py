@@ -1,83 +1,19 @@
 """A search that goes on until its steps make up the whole difference: steps, sizes, and what is reused."""
 
-import contextlib
-import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.simulation.bisects.bisect_ranges import SimulatedRange, normal, wobbling
-from history.store import bisects
-from history.store.bisects import EventKind
+from benchmarks.simulation.bisects.bisect_ranges import SimulatedRange, wobbling
 from runners.bisect.domain.ancestry import ancestry_of
-from runners.bisect.domain.question import Question
 from runners.bisect.domain.rules import Measure, Observation, Rules, SearchVerdict
 from runners.bisect.inference.whole.halving import is_exact
 from runners.bisect.inference.whole.search import LOCATED, WholeSearch
-from runners.bisect.report.render import markdown, result, text
-from runners.bisect.report.replay import read_file, replay
-from runners.bisect.report.state import BisectState, export
-from runners.bisect.report.wording import headline
-from runners.commands.bisect import UNDECIDED, code
-from tests.runners.bisect.conftest import Line, asked, verdict_of
-from tests.runners.bisect.stand import Fuse, KilledError, Stand, a_question, total_rounds
-
-Made = Callable[..., Stand]
-
-COUNTED = a_question("good", "bad", metric="instructions_per_op", direction="either").rules()
-EXACT = 0.0002
-"""How much passes of one commit differ: hardly."""
-
-
-def stepped(length: int, *steps: tuple[int, float]) -> SimulatedRange:
-    """From each position on the metric is so many times what it was before."""
-    levels = np.zeros(length + 1)
-    for place, size in steps:
-        levels[place:] += math.log(size)
-    return SimulatedRange(levels, tuple(place for place, _ in steps))
-
-
-def whole_search(
-    commits: SimulatedRange,
-    rules: Rules,
-    seed: int,
-    noise: float,
-    search: WholeSearch | None = None,
-    *,
-    is_whole: bool = True,
-) -> tuple[SearchVerdict, dict[int, int]]:
-    """Search until nothing is left: the verdict, and the rounds of each position."""
-    running = search or WholeSearch(commits.length, rules, 2.5)
-    rounds: dict[int, int] = {}
-    drawn = iter(normal(np.random.default_rng((61, seed)), noise))
-    while True:
-        wanted = running.next()
-        if isinstance(wanted, Measure):
-            for place in wanted.positions:
-                if place in commits.broken:
-                    running.exclude(place)
-                    continue
-                for _ in range(wanted.rounds):
-                    running.observe(Observation(place, float(commits.levels[place] + next(drawn))))
-                    rounds[place] = rounds.get(place, 0) + 1
-        elif is_whole and running.has_more:
-            running.go_on()
-        else:
-            return wanted, rounds
-
-
-def adds_up(verdict: SearchVerdict) -> bool:
-    """Whether the ratios of the steps and of what is not explained multiply to the whole difference."""
-    assert verdict.whole is not None
-    product = math.prod(step.size for step in verdict.steps) * verdict.whole.unexplained
-    return math.isclose(product, verdict.whole.size, rel_tol=1e-9)
-
+from tests.runners.bisect.whole.stepped import COUNTED, EXACT, adds_up, stepped, whole_search
 
 RESOLVED = 1.5 * math.log1p(COUNTED.threshold)
 """How far apart levels are that counts can tell from each other."""
@@ -252,110 +188,44 @@ def test_of_merged_branches_the_line_behind_and_before_a_culprit_is_searched() -
     assert adds_up(verdict)
 
 
-# --- the whole command
-
-SMALL, LARGE = 0.965, 0.75
-"""What two commits leave of the throughput; the first is too small for the first answer."""
-
-
-def test_it_goes_on_and_reuses_its_rounds(stand: Made, line: Line, tmp_path: Path) -> None:
-    machine = stand((4, SMALL), (11, LARGE))
-    first = machine.bisect(asked(line))
-    assert (verdict_of(first).kind, verdict_of(first).whole) == ("culprit", None)
-    before = total_rounds(machine.store)
-    log = machine.bisect(asked(line), whole=True)
-    assert log.bisect.uid == first.bisect.uid
-    verdict, state = verdict_of(log), BisectState(log)
-    assert [step.high for step in verdict.steps] == [4, 11]
+def test_of_merged_branches_the_line_is_halved_where_the_first_answer_names_nothing() -> None:
+    """1 to 6 is a line; 7 to 9 is a branch of 6 and 10 one of 3, both merged: by 11 and 12; then 13 to 20."""
+    parents = [(place - 1,) for place in range(1, 10)] + [(3,), (6, 9), (11, 10)]
+    parents += [(place - 1,) for place in range(13, 21)]
+    ancestry = ancestry_of(parents)
+    assert ancestry is not None
+    assert ancestry.trunk() == (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
+    sizes = {2: 1.03, 4: 0.96, 5: 1.05, 8: 0.9, 10: 1.02, 13: 1.15, 14: 0.95, 16: 0.985, 18: 1.04, 20: 1.03}
+    levels = np.zeros(21)
+    for culprit, size in sizes.items():
+        for place in range(1, 21):
+            levels[place] += math.log(size) if ancestry.contains[place, culprit - 1] else 0.0
+    search = WholeSearch(20, COUNTED, 2.5, None, ancestry)
+    commits = SimulatedRange(levels, tuple(sizes))
+    first, _ = whole_search(commits, COUNTED, 6, EXACT, search, is_whole=False)
+    assert first.kind not in LOCATED
+    verdict, _ = whole_search(commits, COUNTED, 6, EXACT, search)
+    # 10 does not descend from 11, so that its change may also be that of its merge.
+    suspects = [(10, 12) if place == 10 else (place,) for place in sizes]
+    assert sorted(tuple(step.suspects) for step in verdict.steps) == suspects
     assert adds_up(verdict)
-    assert state.rounds == total_rounds(machine.store)
-    assert [event.kind for event in log.bisect.events].count(EventKind.VERDICT) >= 3
-    told = text(state)
-    assert "two steps" in headline(state)
-    assert "is not explained" in headline(state)
-    for shown in (told, markdown(state), result(state)):
-        assert "not explained" in shown
-        assert "whole difference" in shown
-    file = tmp_path / "log.json"
-    file.write_text(json.dumps(export(state)), encoding="utf-8")
-    assert list(replay(read_file(file))) == list(replay(log))
-    machine.bisect(asked(line), whole=True)
-    assert total_rounds(machine.store) == state.rounds > before
+    assert verdict.whole is not None
+    assert verdict.whole.unexplained == pytest.approx(1, abs=0.003)
 
 
-def test_killed_while_it_goes_on_it_measures_nothing_twice(stand: Made, line: Line) -> None:
-    machine = stand((4, SMALL), (11, LARGE))
-    machine.bisect(asked(line))
-    for left in range(3, 40, 4):
-        machine.fuse = Fuse(left=left)
-        try:
-            machine.bisect(asked(line), whole=True)
-        except KilledError:
-            continue
-        break
-    machine.fuse = Fuse()
-    log = machine.bisect(asked(line), whole=True)
-    assert [step.high for step in verdict_of(log).steps] == [4, 11]
-    assert BisectState(log).rounds == total_rounds(machine.store)
-
-
-def test_an_exhausted_budget_is_no_answer_about_the_rest(stand: Made, line: Line) -> None:
-    machine = stand((4, SMALL), (11, LARGE))
-    machine.bisect(asked(line))
-    log = machine.bisect(asked(line), whole=True, budget_seconds=-1)
-    state = BisectState(log)
-    assert log.bisect.is_open
-    assert code(state) == UNDECIDED
-    assert "--all goes on" in text(state)
-    with machine.store.database.reading() as connection:
-        assert next(bisects.load_all(connection)).verdict is not None
-
-
-DENSE = {2: 1.03, 4: 0.96, 5: 1.05, 8: 0.9, 9: 1.02, 13: 1.15, 16: 0.985}
-"""What commits make of the instructions: most of what was counted before one of them differs after it."""
-
-
-def counting(stand: Made, line: Line, **changes: object) -> Stand:
-    return stand(counts=line.rates(*DENSE.items()), counts_alone=True, **changes)
-
-
-def by_counts(line: Line) -> Question:
-    return asked(line, metric="instructions_per_op", direction="either")
-
-
-def test_by_counts_it_is_a_list_of_all_commits_even_when_killed(
-    stand: Made, line: Line, tmp_path: Path
-) -> None:
-    machine = counting(stand, line)
-    for left in range(5, 400, 15):
-        machine.fuse = Fuse(left=left)
-        with contextlib.suppress(KilledError):
-            machine.bisect(by_counts(line), whole=True)
-            break
-    machine.fuse = Fuse()
-    log = machine.bisect(by_counts(line), whole=True)
-    verdict, state = verdict_of(log), BisectState(log)
-    assert {step.high: round(step.size, 2) for step in verdict.steps} == pytest.approx(DENSE, abs=0.006)
-    assert adds_up(verdict)
-    assert state.rounds == total_rounds(machine.store)
-    assert code(state) == 0
-    assert headline(state).startswith("7 steps: together they change")
-    table = text(state).partition("What makes up the difference")[2].splitlines()[2:12]
-    assert [row.split()[0] for row in table] == [
-        *(state.point(place).short for place in DENSE), "together", "not", "whole",
-    ]  # fmt: skip
-    assert "Where the change is" not in text(state), "there is no one place"
-    file = tmp_path / "log.json"
-    file.write_text(json.dumps(export(state)), encoding="utf-8")
-    told = list(replay(read_file(file)))
-    assert told == list(replay(log))
-    assert "likeliest" not in "".join(told).partition("the rest of the range is searched")[2]
-
-
-def test_by_counts_a_commit_that_does_not_compile_makes_a_range(stand: Made, line: Line) -> None:
-    broken = line.version(8)
-    machine = counting(stand, line, uncompilable={broken: "error: no"})
-    verdict = verdict_of(machine.bisect(by_counts(line), whole=True))
-    assert [(step.low, step.high) for step in verdict.steps][3] == (7, 9)
-    assert len(verdict.steps) == len(DENSE) - 1
+def test_of_a_branch_that_began_earlier_the_commit_of_the_first_answer_is_kept() -> None:
+    """1 to 9 is a line; 10 to 12 is a branch of 3, and 13 merges it."""
+    parents = [(place - 1,) for place in range(1, 10)] + [(3,), (10,), (11,), (9, 12)]
+    ancestry = ancestry_of(parents)
+    assert ancestry is not None
+    levels = np.zeros(14)
+    for culprit, size in ((5, 1.008), (11, 1.1)):
+        for place in range(1, 14):
+            levels[place] += math.log(size) if ancestry.contains[place, culprit - 1] else 0.0
+    search = WholeSearch(13, COUNTED, 2.5, None, ancestry)
+    commits = SimulatedRange(levels, (5, 11))
+    first, _ = whole_search(commits, COUNTED, 6, EXACT, search, is_whole=False)
+    assert (first.kind, first.suspects) == ("culprit", (11,))
+    verdict, _ = whole_search(commits, COUNTED, 6, EXACT, search)
+    assert [tuple(step.suspects) for step in verdict.steps] == [(5,), (11,)]
     assert adds_up(verdict)
