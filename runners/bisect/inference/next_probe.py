@@ -46,6 +46,10 @@ SHARE_OF_DOUBT = 0.5
 NO_PROMISE = 0.01
 """The share of the doubt about what holds below which what rounds are expected to tell is nothing."""
 
+SATURATED = 10.0
+"""How many times smaller than its wobble, as variances, the noise of a position's level is when its further
+rounds tell nothing."""
+
 
 @dataclass(frozen=True)
 class BestProbe:
@@ -75,26 +79,36 @@ def widest(belief: Belief, unusable: Set[int]) -> int | None:
     return max(((width, at) for width, at in middles if at is not None), default=(0, None))[1]
 
 
-def choose(belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cost: "Costs") -> BestProbe:
-    """Return the position with the most information per cost, and how many rounds it should get."""
+def choose(
+    belief: Belief, levels: Levels, rules: Rules, unusable: Set[int], cost: "Costs"
+) -> BestProbe | None:
+    """Return the position with the most information per cost, and how many rounds it should get.
+
+    None where rounds of none tell more.
+    """
     return best_of(_places(belief, unusable, cost.compiled), levels, belief.scale, rules, cost)
 
 
 def best_of(
     places: Iterable[ProbeCandidate], levels: Levels, scale: float, rules: Rules, cost: "Costs"
-) -> BestProbe:
-    """Return the place with the most information per cost, and how many rounds; `scale` is that of noise."""
+) -> BestProbe | None:
+    """Return the place with the most information per cost, and how many rounds; `scale` is that of noise.
+
+    None where rounds of none tell more.
+    """
     best: tuple[float, ProbeCandidate] | None = None
     promise, left = 0.0, np.array([max(rules.most_rounds - levels.total, 1.0)])
     for place in places:
         known = levels.rounds(place.position)
+        if known * rules.wobble**2 >= SATURATED * scale**2:
+            continue
         promise = max(promise, float(_information(place, known, left, scale, rules.wobble)[0]))
         gains = _information(place, known, BATCHES, scale, rules.wobble)
         rate = float(np.max(gains / (cost.build(place.position) + BATCHES)))
         if best is None or rate > best[0]:
             best = rate, place
     if best is None:
-        raise AssertionError("bad can always be measured")
+        return None
     place = best[1]
     at_once = np.arange(1.0, MAX_AT_ONCE + 1)
     gains = _information(place, levels.rounds(place.position), at_once, scale, rules.wobble)
@@ -103,13 +117,18 @@ def best_of(
     return BestProbe(measure, promise)
 
 
+def may_vary(belief: Belief) -> bool:
+    """Return whether most of the doubt is whether levels vary."""
+    likeliest = max(belief.answers.values(), default=0.0)
+    return belief.varying > SHARE_OF_DOUBT * (1 - likeliest)
+
+
 def is_exhausted(belief: Belief, probe: BestProbe) -> bool:
     """Return whether rounds of no position tell more of what holds, so that levels that vary remain likely.
 
     Steps predict the level of a position that has no rounds yet, and levels that vary do not.
     """
-    likeliest = max(belief.answers.values(), default=0.0)
-    if belief.varying <= SHARE_OF_DOUBT * (1 - likeliest):
+    if not may_vary(belief):
         return False
     kinds = [*belief.answers.values(), belief.none, belief.slope, belief.varying]
     return probe.promise < NO_PROMISE * entropy(np.array(kinds))

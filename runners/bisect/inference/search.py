@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from runners.bisect.domain.rules import Direction, Kind, LevelStep, Measure, Observation, Rules, SearchVerdict
 from runners.bisect.inference.commit_prior import CommitPrior, uniform
 from runners.bisect.inference.level_likelihood import Levels
-from runners.bisect.inference.next_probe import Costs, choose, is_exhausted, nearest_usable, widest
+from runners.bisect.inference.next_probe import Costs, choose, is_exhausted, may_vary, nearest_usable, widest
 from runners.bisect.inference.posterior import Belief, believe
 from runners.bisect.inference.sequential_test import SequentialResult, confirm
 from runners.bisect.inference.stopping import decide, give_up, quantiles, unconfirmed
@@ -148,9 +148,9 @@ class Search:
             return give_up(belief, self._levels, self.rules)
         costs = Costs(self._build_cost_rounds, self._built)
         probe = choose(belief, self._levels, self.rules, self._excluded, costs)
-        if not is_exhausted(belief, probe):
+        if probe is not None and not is_exhausted(belief, probe):
             return probe.measure
-        more = widest(belief, self._excluded)
+        more = widest(belief, self._excluded) if may_vary(belief) else None
         return give_up(belief, self._levels, self.rules) if more is None else Measure((more,))
 
     def likely_next(self, count: int) -> tuple[int, ...]:

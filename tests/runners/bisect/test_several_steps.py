@@ -94,6 +94,22 @@ def test_a_count_that_tells_nothing_more_is_not_repeated(length: int) -> None:
     assert search_.alternatives["varying"] < 0.025
 
 
+def test_positions_that_are_known_better_than_equal_code_is_alike_are_left_alone() -> None:
+    """Whether the step at 16 is much smaller than the others is in doubt: repeated, no count tells."""
+    levels = np.zeros(82)
+    sizes = (0.07246, -0.06334, -0.05783, -0.08345, 0.00755, -0.01838, -0.06536)
+    for place, size in zip((1, 2, 16, 19, 46, 48, 79), sizes, strict=True):
+        levels[place:] += size
+    question = a_question("good", "bad", metric="instructions_per_op", direction="either")
+    search_, rng, passes = Search(81, question.rules()), np.random.default_rng(61), 0
+    while isinstance(wanted := search_.next(), Measure):
+        for position in wanted.positions * wanted.rounds:
+            search_.observe(Observation(position, float(levels[position] + rng.normal(0, 0.0002))))
+            passes += 1
+        assert passes <= 400
+    assert {19, 79} <= {step.high for step in wanted.steps} <= {16, 19, 79}
+
+
 def test_where_nothing_else_can_be_measured_it_ends() -> None:
     search_, _ = counted(60)
     for position in {*range(1, 39), *range(45, 60)}:

@@ -8,7 +8,7 @@ from runners.bisect.domain.rules import Measure, Rules, SearchVerdict
 from runners.bisect.inference.branched.belief import BranchedBelief, BranchedEvidence
 from runners.bisect.inference.branched.probes import likely, places, widest
 from runners.bisect.inference.branched.stopping import Stopping
-from runners.bisect.inference.next_probe import Costs, best_of, is_exhausted
+from runners.bisect.inference.next_probe import Costs, best_of, is_exhausted, may_vary
 from runners.bisect.inference.search import Search
 
 
@@ -48,9 +48,9 @@ class BranchedSearch(Search):
         costs = Costs(self._build_cost_rounds, self._built)
         asked = places(belief, self._excluded, self._built)
         probe = best_of(asked, self._levels, belief.scale, self.rules, costs)
-        if not is_exhausted(belief, probe):
+        if probe is not None and not is_exhausted(belief, probe):
             return probe.measure
-        more = widest(belief.cells, self._excluded)
+        more = widest(belief.cells, self._excluded) if may_vary(belief) else None
         return stopping.give_up() if more is None else Measure((more,))
 
     def _branched(self) -> BranchedBelief:

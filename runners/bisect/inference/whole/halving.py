@@ -102,7 +102,7 @@ class Halving:
 
     def next(self) -> Measure | None:
         """Return what to measure next, in positions of the whole range; None when nothing is left."""
-        if sum(map(len, self.levels.rounds.values())) >= self._rules.most_rounds:
+        if len(self._known.observations) - self._known.before >= self._rules.most_rounds:
             return None
         for end in (self._line[0], self._line[-1]):
             if not self._is_measured(end):

@@ -110,6 +110,9 @@ class Knowledge:
 
     build_cost_rounds: float
     observations: list[Observation] = field(default_factory=list)
+    before: int = 0
+    """How many of them the first answer took, which has used up rounds of its own."""
+
     excluded: set[int] = field(default_factory=set)
     uncounted: set[int] = field(default_factory=set)
     built: set[int] = field(default_factory=set)

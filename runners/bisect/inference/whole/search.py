@@ -211,7 +211,7 @@ class WholeSearch:
         if not isinstance(answer, SearchVerdict):
             raise ValueError("there is no verdict yet after which the search could go on")
         self._posterior, self._alternatives = self._first.posterior, self._first.alternatives
-        self._answer = answer
+        self._answer, self._known.before = answer, len(self._known.observations)
         whole = tuple(range(1, self.length + 1))
         if self._is_exact:
             self._todo = [RangePart(0, whole if self._ancestry is None else self._ancestry.trunk())]

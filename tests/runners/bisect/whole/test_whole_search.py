@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.simulation.bisects.bisect_ranges import SimulatedRange, wobbling
@@ -32,8 +32,15 @@ def ranges(draw: st.DrawFn) -> SimulatedRange:
             return stepped(length, *zip(places, map(float, np.exp(sizes)), strict=True))
 
 
+ROUNDS_USED_UP = stepped(
+    81, (1, 1.07515), (2, 0.93863), (16, 0.94381), (19, 0.91994), (46, 1.00758), (48, 0.98179), (79, 0.93673)
+)
+"""A range whose first answer once took all of its rounds."""
+
+
 @settings(max_examples=25, deadline=None)
 @given(ranges(), st.integers(0, 1000))
+@example(ROUNDS_USED_UP, 0)
 def test_all_steps_of_exact_counts_are_found_and_add_up(commits: SimulatedRange, seed: int) -> None:
     verdict, rounds = whole_search(commits, COUNTED, seed, EXACT)
     if not commits.culprits:
@@ -103,7 +110,7 @@ def test_a_slope_remains_one_and_is_not_explained() -> None:
 
 
 def test_where_rounds_are_used_up_the_parts_that_differ_are_told() -> None:
-    rules = replace(COUNTED, most_rounds=20, most_confirming=10)
+    rules = replace(COUNTED, most_rounds=8, most_confirming=8)
     commits = stepped(200, (30, 1.03), (90, 1.05), (150, 0.9))
     verdict, _ = whole_search(commits, rules, 9, EXACT)
     assert verdict.whole is not None
