@@ -38,6 +38,10 @@ def changed(size: float, interval: tuple[float, float]) -> str:
     return change_text(size, *interval)
 
 
+PATCHED = "patched"
+"""The variant of commits that were patched, in the commands that measure them again."""
+
+
 def reproduce(state: BisectState) -> Iterator[str]:
     """Yield lines for a shell that measure the change again: comments, and two commands."""
     question, counted, pair = state.log.question, state.metric.is_counted, state.pair()
@@ -46,8 +50,8 @@ def reproduce(state: BisectState) -> Iterator[str]:
     declared = question.declared.arguments()
     how = COUNTED if counted else DECIDED
     yield from patch_notes(question.variant)
-    # The definition holds what every position got, which here is a variant of that name, or all versions.
-    name = "" if question.extension else question.good.partition("#")[2]
+    # The definition holds what every position got. Only patches must be those of a variant.
+    name = PATCHED if question.variant.get("patches") and not question.extension else ""
     defined = option_words(name, question.variant)
     if question.extension:
         commits = [version.variant for version in pair]

@@ -3,6 +3,7 @@
 import itertools
 import json
 import secrets
+import shlex
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,9 +18,10 @@ from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.report.render import markdown, result, text
 from runners.bisect.report.replay import LogError, read_file, replay
 from runners.bisect.report.state import BisectState, export, verdict_of
-from runners.bisect.report.wording import headline, merge_hint, smaller_step_hint, undone_hint
+from runners.bisect.report.wording import headline, merge_hint, reproduce, smaller_step_hint, undone_hint
 from runners.bisect.run.event_log import Log
-from runners.cli import main
+from runners.cli import main, parser
+from runners.measuring.variants import definition_of, require_defined, variants_of
 from tests.history.profiled import profile
 from tests.runners.bisect.conftest import Line
 from tests.runners.bisect.stand import Stand, a_question
@@ -188,6 +190,18 @@ def test_a_verdict_is_read_as_it_was_written() -> None:
     assert verdict_of(kept) == replace(given, undone=())
     del kept["rest"]  # as the first Tidemarks wrote it
     assert verdict_of(kept) == replace(given, undone=(), rest=None)
+
+
+def test_patched_commits_are_measured_again_by_a_command_that_is_accepted(log: Log, tmp_path: Path) -> None:
+    patch = tmp_path / "fix.patch"
+    patch.write_text("--- a/a.c\n+++ b/a.c\n", encoding="utf-8")
+    question = {**log.bisect.question, "variant": {"patches": [str(patch)]}}
+    lines = reproduce(BisectState(replace(log, bisect=replace(log.bisect, question=question))))
+    (words,) = [shlex.split(line)[1:] for line in lines if line.startswith("./tidemark run ")]
+    arguments = parser().parse_args(words)
+    variants = variants_of(arguments)
+    require_defined(arguments.versions, variants)
+    assert all(definition_of(version, variants).patches for version in arguments.versions)
 
 
 def test_profiles_are_part_of_the_report(log: Log) -> None:
