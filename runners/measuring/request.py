@@ -122,6 +122,9 @@ class Request:
     exact: Exact = Exact.NO
     """Whether instructions are counted, where valgrind is installed."""
 
+    counts_functions: bool = True
+    """Whether the first counted pass of each step tells instructions by function, which takes longer."""
+
     beside_passes: int | None = None
     """The counted passes of each step beside the rounds; None for those of the profile."""
 

@@ -132,7 +132,8 @@ def _tables(state: BisectState) -> Iterator[tuple[str, Table]]:
     if state.passes:
         yield "Instructions per query, as ratios to good", _counted(state)
     if state.differential is not None:
-        yield "CPU time per query, culprit against its parent", _functions(state)
+        what = "Instructions" if state.differential.base.is_exact else "CPU time"
+        yield f"{what} per query, culprit against its parent", _functions(state)
 
 
 def _lists_several(state: BisectState) -> bool:
@@ -188,12 +189,19 @@ def _counted(state: BisectState) -> Table:
 def _functions(state: BisectState) -> Table:
     both = state.differential
     assert both is not None
-    change = f"{both.contender_total - both.base_total:+.2f}"
-    rows = [("whole server", f"{both.base_total:.2f}", f"{both.contender_total:.2f}", change)]
+    whole, digits, unit = (
+        ("client backend", "0f", "") if both.base.is_exact else ("whole server", "2f", " µs")
+    )
+    totals = (both.base_total, both.contender_total, both.contender_total - both.base_total)
+    changes = [(whole, *totals)]
     for function in both.functions[:FUNCTIONS]:
-        cells = (f"{function.base.own:.2f}", f"{function.contender.own:.2f}", f"{function.own_change:+.2f}")
-        rows.append((shortened(function.name), *cells))
-    return ("function", "before µs", "after µs", "change"), rows
+        own = (function.base.own, function.contender.own, function.own_change)
+        changes.append((shortened(function.name), *own))
+    rows = [
+        (name, f"{before:.{digits}}", f"{after:.{digits}}", f"{change:+.{digits}}")
+        for name, before, after, change in changes
+    ]
+    return ("function", f"before{unit}", f"after{unit}", "change"), rows
 
 
 def _lists(state: BisectState) -> Iterator[tuple[str, list[str]]]:

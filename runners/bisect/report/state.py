@@ -212,5 +212,8 @@ def _differential(store: Reader, log: Log) -> "Differential | None":
         return None
     from history.comparison.profile_diff import differential
 
-    rounds = [store.profiles(session.id, log.question.step, version) for version in state.pair()]
-    return differential(*rounds) if all(rounds) else None
+    for read in (store.profiles, store.counted_profiles):
+        rounds = [read(session.id, log.question.step, version) for version in state.pair()]
+        if all(rounds):
+            return differential(*rounds)
+    return None

@@ -64,7 +64,7 @@ class BisectRequest:
     """Whether a new bisect begins even if one of the same question exists."""
 
     perf: bool = False
-    """Whether culprit and parent are profiled at the end."""
+    """Whether culprit and parent are profiled at the end by samples, also where counts tell functions."""
 
     keep_disturbed: bool = False
     """Whether a disturbed round is recorded instead of being measured again."""
@@ -136,8 +136,7 @@ class BisectRun:
             if bisect.verdict is None or (self.request.whole and recorder.search.has_more):
                 self._search(bisect, recorder, suite, began + self.request.budget_seconds)
             self.seconds = self.dependencies.monotonic() - began
-            if self.request.perf:
-                self._profile(recorder, suite)
+            self._profile(recorder, suite)
             return recorder.log
 
     def _span(self) -> CandidateRange:
@@ -297,6 +296,7 @@ class BisectRun:
             git={} if self.request.address is None else {question.engine: self.request.address},
             bisect=uid,
             exact=Exact.DRIVEN if is_guided else alone,
+            counts_functions=False,
             variants={EVERY: self.request.variant, **self._commits(versions)},
         )
 
@@ -311,8 +311,14 @@ class BisectRun:
     # --- profiles
 
     def _profile(self, recorder: EventRecorder, suite: Suite) -> None:
-        """Profile culprit and parent, unless that was done before."""
+        """Profile culprit and parent, unless that was done before.
+
+        By samples if that was asked for; without, where instructions were counted, by one more counted pass.
+        """
         log = recorder.log
+        is_counted = bool(next(iter(log.passes()), None)) or METRICS[log.question.metric].is_counted
+        if not (self.request.perf or is_counted):
+            return
         verdict = (log.bisect.verdict or {}).get("verdict", {})
         done = any(event.kind is EventKind.PROFILED for event in log.bisect.events)
         if verdict.get("kind") not in ("culprit", "range") or done:
@@ -320,12 +326,11 @@ class BisectRun:
         pair = {
             log.span.points[verdict[end]].parsed: self._end(log.span, verdict[end]) for end in ("low", "high")
         }
-        request = replace(
-            self._request(tuple(pair), suite, log.bisect.uid),
-            perf=Sampled.AFTER,
-            repetitions=PROFILED_ROUNDS,
-            exact=Exact.NO,
-        )
+        request = self._request(tuple(pair), suite, log.bisect.uid)
+        if self.request.perf:
+            request = replace(request, perf=Sampled.AFTER, repetitions=PROFILED_ROUNDS, exact=Exact.NO)
+        else:
+            request = replace(request, exact=Exact.ONLY, counts_functions=True)
         outcome = self.dependencies.run(request, self.home, self.store, self.progress, given=pair)
         recorder.write(EventKind.PROFILED, {}, session=str(getattr(outcome, "uid", "")))
 

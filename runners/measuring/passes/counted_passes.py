@@ -135,7 +135,7 @@ class CountedPasses:
     def _count_one(self, number: int, step: Step, version: MeasuredVersion) -> CountedPass | TidemarkError:
         # One profile is enough, and a pass without one is faster.
         place = number - self.request.first_pass + 1
-        stacks = place == 1 and not self.request.bisect
+        stacks = place == 1 and self.request.counts_functions
         key = (version.name, step.name)
         if key in self._too_long:
             return self._too_long[key]

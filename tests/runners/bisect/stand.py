@@ -116,6 +116,7 @@ class Stand:
     loaded: list[str] = field(default_factory=list)
     destroyed: list[str] = field(default_factory=list)
     counted: int = 0
+    profiled: list[Request] = field(default_factory=list)
     """Counted passes so far."""
 
     minutes: float = 0.0
@@ -182,8 +183,10 @@ class Stand:
         room = sizes(request.suite, request.profile, Hardware(2, 8 << 30))
         status = SessionStatus.FAILED
         try:
-            assert driver is not None
-            driver(ActiveSession(uid, cast("Rounds", rounds), list(given.values()), room, self.folder))
+            if driver is None:  # nothing is searched any more
+                self.profiled.append(request)
+            else:
+                driver(ActiveSession(uid, cast("Rounds", rounds), list(given.values()), room, self.folder))
             status = SessionStatus.FINISHED
         except KilledError:
             raise

@@ -30,6 +30,7 @@ from runners.bisect.report.replay import read_file, replay
 from runners.bisect.report.state import BisectState, export
 from runners.bisect.run.ahead import CompilingAhead
 from runners.bisect.run.bisect import BisectRequest, BisectRun
+from runners.measuring.request import Exact
 from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
 from tests.runners.bisect.stand import FakeRounds, Fuse, KilledError, Stand, a_question, total_rounds
 
@@ -209,6 +210,11 @@ def test_a_bisect_counts_first_and_says_so(stand: Made, line: Line, tmp_path: Pa
     path.write_text(json.dumps(export(state)))
     lines = list(replay(read_file(path)))
     assert any("next: count 1 x" in said for said in lines)
+    (profiled,) = machine.profiled
+    assert (profiled.exact, profiled.counts_functions) == (Exact.ONLY, True)
+    assert [str(version) for version in profiled.versions] == [line.version(10), line.version(11)]
+    machine.bisect(asked(line))
+    assert len(machine.profiled) == 1, "once is enough"
     assert any("verdict: culprit, 10 to 11" in said for said in lines)
 
 
@@ -216,6 +222,7 @@ def test_without_counts_it_is_as_it_was(stand: Made, line: Line) -> None:
     machine = stand((11, SLOWER), counts=counts_of(line, (11, 1.05)))
     log = machine.bisect(asked(line), counts=False)
     assert machine.counted == 0
+    assert machine.profiled == []
     assert "counted_rules" not in log.bisect.question
     assert verdict_of(log).high == 11
 

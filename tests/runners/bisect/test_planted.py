@@ -48,6 +48,8 @@ def test_the_planted_commit_is_found(home: Home, planted: PlantedHistory, tmp_pa
     if shutil.which("valgrind"):
         assert kept["counted_observations"], "the burning is counted before it is located by rounds"
         assert "counted passes" in found.stdout
+        functions = found.stdout.partition("Instructions per query, culprit against its parent")[2]
+        assert "weigh_successor" in functions.partition("\n\n")[0]
     low, high = kept["verdict"]["interval"]
     assert low < high < 0.9
 

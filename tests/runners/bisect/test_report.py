@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import secrets
 import shlex
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from runners.bisect.report.wording import headline, merge_hint, reproduce, small
 from runners.bisect.run.event_log import Log
 from runners.cli import main, parser
 from runners.measuring.variants import definition_of, require_defined, variants_of
+from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY
 from tests.history.profiled import profile
 from tests.runners.bisect.conftest import Line
 from tests.runners.bisect.stand import Stand, a_question
@@ -210,6 +212,11 @@ def test_profiles_are_part_of_the_report(log: Log) -> None:
     state = BisectState(log, differential(before, after))
     assert "| weigh_successor | 0.00 |" in markdown(state)
     assert "weigh_successor" in text(state)
+    counted = replace(after[1], event=COUNTED_EVENT, frequency=COUNTED_FREQUENCY)
+    told = text(BisectState(log, differential({1: replace(counted, stacks=before[1].stacks)}, {1: counted})))
+    assert re.search(
+        r"Instructions per query, culprit against its parent:\n.*\n +client backend +\d+ +\d+", told
+    )
 
 
 def test_a_culprit_says_which_merge_brought_it(log: Log) -> None:
