@@ -253,7 +253,7 @@ def test_killed_between_passes_it_goes_on_without_counting_twice(stand: Made, li
     assert verdict_of(log).high == 11
     state = BisectState(log)
     assert state.rounds + state.passes == total_rounds(machine.store)
-    assert log.bisect.events[-1].kind is EventKind.VERDICT
+    assert [event.kind for event in log.bisect.events[-2:]] == [EventKind.VERDICT, EventKind.PROFILED]
 
 
 def test_a_valgrind_that_is_gone_stops_the_counting(stand: Made, line: Line) -> None:
