@@ -32,7 +32,7 @@ MAX_COLLAPSED = 20
 FUNCTIONS = 8
 """The most functions of a profile."""
 
-LEAST_SHARE = 0.001
+MIN_CHANGE_SHARE = 0.001
 """Of the largest change of a function: counts of functions that change less than this are left out."""
 
 IN_AN_ITEM = " " * 6
@@ -198,7 +198,9 @@ def _functions(state: BisectState) -> Table:
     totals = (both.base_total, both.contender_total, both.contender_total - both.base_total)
     changes = [(whole, *totals)]
     least = (
-        LEAST_SHARE * max(abs(function.own_change) for function in both.functions) if both.functions else 0
+        MIN_CHANGE_SHARE * max(abs(function.own_change) for function in both.functions)
+        if both.functions
+        else 0
     )
     for function in both.functions[:FUNCTIONS]:
         if both.base.is_exact and abs(function.own_change) < least:
