@@ -152,7 +152,7 @@ class Question:
     def summary(self) -> str:
         """The question in one line."""
         where = f"{self.suite} {self.profile}, {self.step}"
-        every = f", with {described(self.variant)}" if self.variant else ""
+        every = f", {described(self.variant)}" if self.variant else ""
         every += f", {self.declared}" if self.declared.options else ""
         searched = f"{self.extension} on {self.server}" if self.extension else str(self.engine)
         return f"{searched} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}{every}"
