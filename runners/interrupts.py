@@ -7,9 +7,13 @@ interrupted notes what was stored (`BaseException.add_note`), and the command li
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+AGAIN_SECONDS = 0.001
+"""After how long an interruption is raised again that Python could not pass on."""
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -36,6 +40,7 @@ def interrupt_once() -> None:
         _tell(_answer(signal.Signals(number)))
         raise KeyboardInterrupt(signal.Signals(number).name)
 
+    sys.unraisablehook = _raise_again
     for stopping in STOPPING:
         if stopping is not signal.SIGHUP or signal.getsignal(stopping) is not signal.SIG_IGN:
             signal.signal(stopping, handle)
@@ -74,6 +79,23 @@ def told_by(tell: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         _tellers.pop()
+
+
+def _raise_again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Raise an interruption a moment later where Python only reports it: in a finalizer, or while it imports.
+
+    There the signal would be lost, although it was answered, and later ones are ignored.
+    """
+    interruption = unraisable.exc_value
+    if not isinstance(interruption, KeyboardInterrupt) or sys.is_finalizing():
+        sys.__unraisablehook__(unraisable)
+        return
+
+    def raise_it(number: int, frame: FrameType | None) -> None:
+        raise interruption
+
+    signal.signal(signal.SIGALRM, raise_it)
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS)
 
 
 def _answer(number: signal.Signals) -> str:

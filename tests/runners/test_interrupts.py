@@ -121,6 +121,29 @@ def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:
     assert errors == "tidemark: interrupted\n"
 
 
+FINALIZED = """
+import os, signal, time
+from runners.interrupts import interrupt_once
+interrupt_once()
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+try:
+    Finalized()
+    time.sleep(20)
+    print("went on")
+except KeyboardInterrupt as error:
+    print("ended by", error)
+"""
+
+
+def test_a_signal_that_comes_in_a_finalizer_is_not_lost() -> None:
+    with started(FINALIZED) as program:
+        rest, errors = program.communicate(timeout=30)
+    assert (rest, errors) == ("ended by SIGTERM\n", "tidemark: interrupted by SIGTERM\n")
+
+
 def started(text: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-c", text], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
