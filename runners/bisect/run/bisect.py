@@ -317,8 +317,8 @@ class BisectRun:
         """
         log = recorder.log
         is_counted = bool(next(iter(log.passes()), None)) or METRICS[log.question.metric].is_counted
-        if not (self.request.perf or is_counted):
-            return
+        if log.bisect.is_open or not (self.request.perf or is_counted):
+            return  # what is still searched may name other commits
         verdict = (log.bisect.verdict or {}).get("verdict", {})
         done = any(event.kind is EventKind.PROFILED for event in log.bisect.events)
         if verdict.get("kind") not in ("culprit", "range") or done:

@@ -69,9 +69,10 @@ def test_killed_while_it_goes_on_it_measures_nothing_twice(stand: Made, line: Li
 def test_an_exhausted_budget_is_no_answer_about_the_rest(stand: Made, line: Line) -> None:
     machine = stand((4, SMALL), (11, LARGE))
     machine.bisect(asked(line))
-    log = machine.bisect(asked(line), whole=True, budget_seconds=-1)
+    log = machine.bisect(asked(line), whole=True, budget_seconds=-1, perf=True)
     state = BisectState(log)
     assert log.bisect.is_open
+    assert machine.profiled == [], "the rest may name another commit"
     assert code(state) == UNDECIDED
     assert "--all goes on" in text(state)
     with machine.store.database.reading() as connection:
