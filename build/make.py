@@ -187,7 +187,7 @@ def _compile_once(spec: BuildSpec, home: Home, progress: Progress, options: Comp
     """Compile under the lock of the build key, unless another process has compiled the build meanwhile."""
 
     def on_wait() -> None:
-        progress.note(f"{spec.version}: another process compiles the same build; waiting for it")
+        progress.note(f"{spec.version}: the same build is being compiled already; waiting for it")
 
     with held(store.lock_path(home, spec.key), on_wait) as lock:
         build = store.find(home, spec.key, spec.version)

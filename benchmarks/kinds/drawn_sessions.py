@@ -1,7 +1,7 @@
 """False findings of equal builds: in the sessions that were recorded, and in many drawn from their rounds.
 
-A drawn session takes rounds of each step from all recorded sessions, none of them twice, and gives the five
-names to the runs of each round at random: equal builds may have had any of them.
+A drawn session takes rounds of each step from all recorded sessions, none of them twice, and gives the two
+names to the runs of each round at random: equal builds may have had either.
 """
 
 import random
@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from benchmarks.kinds.equal_sessions import NAMES, SESSIONS, equal_sessions, history_of_equals
+from benchmarks.kinds.equal_sessions import BASE, SESSIONS, EqualSession, equal_sessions, history_of_equals
 from benchmarks.output.figures import Figure
 from benchmarks.output.intervals import upper_bound
 from build.home import Home
@@ -21,7 +21,7 @@ from history.comparison.verdict import Verdict
 from history.open import open_reader
 from history.store.database import Database
 from history.store.reader import Reader
-from history.store.records import Run, RunStatus, Session
+from history.store.records import Run, RunStatus
 
 FALSE_PERCENT = {"finding": 1.0, "verdict": 2.0}
 """The share of sessions of equal builds that may have a false one: of findings any, of verdicts 1 % a
@@ -35,7 +35,7 @@ DRAWN = 400
 SEED = 20261125
 
 Rounds = Mapping[str, Sequence[Sequence[Run]]]
-"""Step -> rounds -> the runs of all names."""
+"""Step -> rounds -> the runs of both names."""
 
 
 class DrawnHistory(Reader):
@@ -66,7 +66,7 @@ def clean_figures(home: Home) -> Iterator[Figure]:
         yield Figure("equal builds: recorded sessions", len(recorded), "", at_least=SESSIONS)
         if not recorded:
             return
-        told = [false_told(history, session) for session in recorded]
+        told = [false_told(history, equal) for equal in recorded]
         for which in FALSE_PERCENT:
             false = [found[which] for found in told if found[which]]
             bound = upper_bound(len(false), len(recorded), CONFIDENCE)
@@ -78,12 +78,12 @@ def clean_figures(home: Home) -> Iterator[Figure]:
             yield from _drawn_figures(history, recorded[-1], rounds, number)
 
 
-def _drawn_figures(history: Reader, session: Session, rounds: Rounds, number: int) -> Iterator[Figure]:
-    """Yield the shares of drawn sessions of `number` rounds; `session` says what else a session has."""
+def _drawn_figures(history: Reader, equal: EqualSession, rounds: Rounds, number: int) -> Iterator[Figure]:
+    """Yield the shares of drawn sessions of `number` rounds; `equal` says what else a session has."""
     rng = random.Random(SEED + number)
-    template = replace(session, repetitions=number)
+    template = replace(equal, session=replace(equal.session, repetitions=number))
     told = [
-        false_told(DrawnHistory(history.database, drawn_runs(rounds, number, rng)), template)
+        false_told(DrawnHistory(history.database, drawn_runs(rounds, number, equal.contender, rng)), template)
         for _ in range(DRAWN)
     ]
     for which, percent in FALSE_PERCENT.items():
@@ -93,11 +93,11 @@ def _drawn_figures(history: Reader, session: Session, rounds: Rounds, number: in
         yield Figure(name, 100 * len(false) / DRAWN, "%", at_most=percent, note=note)
 
 
-def false_told(history: Reader, session: Session) -> Mapping[str, Sequence[str]]:
+def false_told(history: Reader, equal: EqualSession) -> Mapping[str, Sequence[str]]:
     """Return the findings and the verdicts of a change in a session of equal builds, for worse or better."""
-    base, *contenders = NAMES
     told: dict[str, list[str]] = {which: [] for which in FALSE_PERCENT}
-    for compared in compare(history, base, contenders, CompareOptions(session=session.uid)).contenders:
+    comparison = compare(history, BASE, [equal.contender], CompareOptions(session=equal.session.uid))
+    for compared in comparison.contenders:
         for step in compared.steps:
             if step.judged.verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
                 told["verdict"].append(f"{step.judged.metric} of {step.step}")
@@ -109,26 +109,26 @@ def false_told(history: Reader, session: Session) -> Mapping[str, Sequence[str]]
     return told
 
 
-def rounds_of(history: Reader, recorded: Iterable[Session]) -> Rounds:
-    """Return the rounds that all names finished, of all sessions, by step."""
+def rounds_of(history: Reader, recorded: Iterable[EqualSession]) -> Rounds:
+    """Return the rounds that both names finished, of all sessions, by step."""
     found: dict[str, list[Sequence[Run]]] = defaultdict(list)
-    for session in recorded:
+    for equal in recorded:
         by_round: dict[tuple[str, int], list[Run]] = defaultdict(list)
-        for run in history.runs(session.id):
+        for run in history.runs(equal.session.id):
             if run.status is RunStatus.FINISHED:
                 by_round[run.step, run.repetition].append(run)
         for (step, _), runs in by_round.items():
-            if len(runs) == len(NAMES):
+            if len(runs) == 2:  # noqa: PLR2004 - the base and a contender
                 found[step].append(runs)
     return found
 
 
-def drawn_runs(rounds: Rounds, number: int, rng: random.Random) -> list[Run]:
+def drawn_runs(rounds: Rounds, number: int, contender: Version, rng: random.Random) -> list[Run]:
     """Return the runs of a session of `number` rounds, its names given at random within each round."""
     drawn = []
     for of_step in rounds.values():
         for repetition, runs in enumerate(rng.sample(list(of_step), number), start=1):
-            names = rng.sample(NAMES, len(NAMES))
+            names = rng.sample((BASE, contender), 2)
             drawn += [
                 replace(run, version=str(name), repetition=repetition)
                 for run, name in zip(runs, names, strict=True)

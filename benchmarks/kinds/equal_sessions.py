@@ -1,8 +1,11 @@
-"""Sessions of equal builds, recorded into a history that stays, until there are enough to draw from."""
+"""Sessions of equal builds, recorded into a history that stays, until there are enough to draw from.
+
+A session compares two, as users' sessions do: the base, and one of the other builds in turn.
+"""
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import select
@@ -20,7 +23,7 @@ from history.store.schema import sessions
 from history.store.session_lookup import Name, SessionFilter
 from runners.console import Lines
 from runners.measuring.request import Exact, Request
-from runners.measuring.session import run_session
+from runners.measuring.session import SessionOutcome, run_session
 from suites.definition import load_suite
 from suites.processes import run
 
@@ -33,19 +36,30 @@ STEPS = ("update-index", "read-write-10", "insert")
 SESSIONS = 40
 
 
+@dataclass(frozen=True)
+class EqualSession:
+    """A finished session of two equal builds."""
+
+    session: Session
+    contender: Version
+
+
 def history_of_equals(home: Home) -> Path:
     """Return the history of the sessions of equal builds."""
     return home.path / "kinds" / "equal" / "history.db"
 
 
-def equal_sessions(history: Reader) -> list[Session]:
+def equal_sessions(history: Reader) -> list[EqualSession]:
     """Return the finished sessions of equal builds, the first one first."""
     finished = select(sessions.c.uid).where(sessions.c.status == SessionStatus.FINISHED)
     with history.database.reading() as connection:
         uids = connection.scalars(finished.order_by(sessions.c.id)).all()
-    names = list(map(Name, NAMES))
-    found = (history.latest_of(names, SessionFilter(uid=uid)) for uid in uids)
-    return [match[0] for match in found if match is not None]
+    found = []
+    for uid in uids:
+        for contender in NAMES[1:]:
+            match = history.latest_of([Name(BASE), Name(contender)], SessionFilter(uid=uid))
+            found += [EqualSession(match[0], contender)] if match else []
+    return found
 
 
 def equal_figures(home: Home, *, busy: bool = False) -> Iterator[Figure]:
@@ -57,7 +71,7 @@ def equal_figures(home: Home, *, busy: bool = False) -> Iterator[Figure]:
     history.parent.mkdir(parents=True, exist_ok=True)
     suite, shown = load_suite(SUITE), Lines()
     request = Request(
-        NAMES,
+        NAMES[:2],
         suite,
         PROFILE,
         suite.select(STEPS),
@@ -67,12 +81,12 @@ def equal_figures(home: Home, *, busy: bool = False) -> Iterator[Figure]:
     )
     given = _equal_builds(history.parent, provide(BASE, home, shown))
     with open_store(history) as store:
-        failed = record_sessions(
-            SESSIONS,
-            lambda: len(equal_sessions(store)),
-            lambda: run_session(request, home, store, shown, given),
-            shown,
-        )
+
+        def record() -> SessionOutcome:
+            contender = NAMES[1 + len(equal_sessions(store)) % (len(NAMES) - 1)]
+            return run_session(replace(request, versions=(BASE, contender)), home, store, shown, given)
+
+        failed = record_sessions(SESSIONS, lambda: len(equal_sessions(store)), record, shown)
         yield from failed
         if not failed:
             yield Figure("equal builds: recorded sessions", len(equal_sessions(store)), "", at_least=SESSIONS)

@@ -241,7 +241,7 @@ def test_two_processes_make_one_build(home: Home, stand: Stand, versions: Pins) 
     assert [process.returncode for process in both] == [0, 0]
     assert said[0][0] == said[1][0]
     assert stand.times_configured() == 1
-    assert "another process compiles the same build; waiting" in "\n".join(said[0] + said[1])
+    assert "the same build is being compiled already; waiting" in "\n".join(said[0] + said[1])
 
 
 def test_a_build_is_never_half_visible(home: Home, stand: Stand, versions: Pins) -> None:
