@@ -118,7 +118,7 @@ def rounds_of(history: Reader, recorded: Iterable[EqualSession]) -> Rounds:
             if run.status is RunStatus.FINISHED:
                 by_round[run.step, run.repetition].append(run)
         for (step, _), runs in by_round.items():
-            if len(runs) == 2:  # noqa: PLR2004 - the base and a contender
+            if len(runs) == 2:
                 found[step].append(runs)
     return found
 
