@@ -38,8 +38,11 @@ class PositionMark:
     """Why it could not be measured."""
 
 
-def posterior_figure(marks: Sequence[PositionMark], nobody: float, caption: h.Node) -> h.Node:
-    """Return levels above, probabilities below, and the table; `nobody` is that of no single culprit."""
+def posterior_figure(marks: Sequence[PositionMark], nobody: float | None, caption: h.Node) -> h.Node:
+    """Return levels above, probabilities below, and the table.
+
+    `nobody` is the probability of no single culprit, if it is shown.
+    """
     return svg.figure(_draw(marks), caption, _numbers(marks, nobody))
 
 
@@ -88,7 +91,7 @@ def _mark(mark: PositionMark, x: float, y: RatioScale, share: LinearScale, width
         yield svg.path(f"M{x - 3:g} {at}l6 6m0 -6l-6 6", "gap")
 
 
-def _numbers(marks: Sequence[PositionMark], nobody: float) -> h.Node:
+def _numbers(marks: Sequence[PositionMark], nobody: float | None) -> h.Node:
     rows: list[h.Node] = [
         h.tr[
             numeric(str(mark.position)),
@@ -101,6 +104,8 @@ def _numbers(marks: Sequence[PositionMark], nobody: float) -> h.Node:
         ]
         for mark in marks
     ]
-    rows.append(h.tr[h.td, h.th(scope="row")["no single culprit"], numeric(probability(nobody)), [h.td] * 4])
+    if nobody is not None:
+        share = numeric(probability(nobody))
+        rows.append(h.tr[h.td, h.th(scope="row")["no single culprit"], share, [h.td] * 4])
     heads = ("position", "commit", "probability", "ratio to good", "interval", "rounds", "subject")
     return table(heads, rows, caption="Commits from good to bad")

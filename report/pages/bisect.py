@@ -10,7 +10,7 @@ from report.charts.posterior import PositionMark, posterior_figure
 from report.markup.formats import amount, moment, percent, probability, typeset
 from report.markup.frame import Page
 from report.markup.parts import bullets, commands, facts, note, numeric, section, table
-from report.values.bisect_page import BisectPage, BisectPosition
+from report.values.bisect_page import BisectPage, BisectPosition, CommitFunctions
 from report.values.clearance import Clearance
 
 MAX_POSITIONS = 60
@@ -42,7 +42,7 @@ def bisect_page(
         bullets(values.hints),
         _steps(values),
         posterior_section(values, "", clearance),
-        _functions(values),
+        [_functions(functions) for functions in values.functions],
         _counted(values),
         _rounds(values, root, sessions if linked else ()),
         _log(values),
@@ -146,9 +146,8 @@ def _change(values: BisectPage, root: str, linked: bool) -> h.Node:
     return h.a(href=f"{root}{addresses.change(values.change)}")[values.change] if linked else values.change
 
 
-def _functions(values: BisectPage) -> h.Node:
-    if not values.functions:
-        return None
+def _functions(values: CommitFunctions) -> h.Node:
+    what, unit = ("Instructions", "") if values.is_exact else ("CPU time", ", µs/query")
     rows = (
         h.tr[
             h.th(scope="row")[h.code[name[:80]]],
@@ -156,11 +155,12 @@ def _functions(values: BisectPage) -> h.Node:
             numeric(amount(after)),
             numeric(f"{change:+.3g}"),
         ]
-        for name, before, after, change in values.functions
+        for name, before, after, change in values.rows
     )
-    heads = ("function", "before, µs/query", "after, µs/query", "change")
+    heads = ("function", f"before{unit}", f"after{unit}", "change")
     return section(
-        "CPU time per query, culprit against its parent", table(heads, rows, caption="CPU time by function")
+        f"{what} per query, {values.commit} against the commit before it",
+        table(heads, rows, caption=f"{what} by function"),
     )
 
 

@@ -43,6 +43,18 @@ class BisectRound:
 
 
 @dataclass(frozen=True)
+class CommitFunctions:
+    """The functions that changed most in a commit, against the one before it."""
+
+    commit: str
+    is_exact: bool
+    """Whether they are counts of instructions per query, which are µs otherwise."""
+
+    rows: tuple[tuple[str, float, float, float], ...]
+    """Function, its figures before and after, and the change; the first row is of all functions."""
+
+
+@dataclass(frozen=True)
 class BisectPage:
     """A bisect."""
 
@@ -66,8 +78,8 @@ class BisectPage:
     """The commit that its verdict names; None without a verdict, or if that names none or several."""
 
     confidence: float
-    nobody: float
-    """The posterior probability of no single culprit."""
+    nobody: float | None
+    """The posterior probability of no single culprit; None if the verdict names several."""
 
     positions: tuple[BisectPosition, ...]
     rounds: tuple[BisectRound, ...]
@@ -88,5 +100,5 @@ class BisectPage:
     commands: tuple[str, ...]
     """How to measure the change again."""
 
-    functions: tuple[tuple[str, float, float, float], ...]
-    """Function, µs per query before and after, and the change; empty without profiles."""
+    functions: tuple[CommitFunctions, ...]
+    """Of each commit that its verdict names; empty without profiles."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from build.engines import ENGINES
 from history.store.bisects import EventKind, load_all
 from history.store.reader import Reader
-from report.values.bisect_page import BisectPage, BisectPosition, BisectRound
+from report.values.bisect_page import BisectPage, BisectPosition, BisectRound, CommitFunctions
+from runners.bisect.report.functions import function_rows
 from runners.bisect.report.state import BisectState, load_state
 from runners.bisect.report.wording import (
     headline,
@@ -25,7 +26,7 @@ EVENTS = {
     EventKind.BUILT: "commits were compiled",
     EventKind.EXCLUDED: "a commit was excluded",
     EventKind.VERDICT: "a verdict",
-    EventKind.PROFILED: "the culprit was profiled",
+    EventKind.PROFILED: "a commit and the one before it were profiled",
 }
 """The words for each kind of event."""
 
@@ -57,7 +58,7 @@ def bisect_values(state: BisectState) -> BisectPage:
         is_decided=state.verdict is not None,
         culprit=positions[log.span.points.index(blamed[0])] if len(blamed) == 1 else None,
         confidence=question.confidence,
-        nobody=posterior[0] if posterior else 0.0,
+        nobody=None if state.names_several else posterior[0] if posterior else 0.0,
         positions=positions,
         rounds=tuple(
             BisectRound(
@@ -83,7 +84,7 @@ def bisect_values(state: BisectState) -> BisectPage:
 
 
 def _positions(state: BisectState) -> Iterator[BisectPosition]:
-    posterior = state.posterior
+    chances = state.chances()
     measured = {entry.position: entry for entry in state.measured()}
     excluded = {point.version: reason for point, reason in state.excluded()}
     for place, point in enumerate(state.log.span.points):
@@ -95,7 +96,7 @@ def _positions(state: BisectState) -> Iterator[BisectPosition]:
             subject=point.subject,
             author=point.author,
             date=point.date,
-            probability=posterior[place] if place and place < len(posterior) else 0.0,
+            probability=chances[place] if place < len(chances) else 0.0,
             ratio=1.0 if place == 0 and measured else found.ratio if found else None,
             low=found.low if found else None,
             high=found.high if found else None,
@@ -105,10 +106,7 @@ def _positions(state: BisectState) -> Iterator[BisectPosition]:
         )
 
 
-def _functions(state: BisectState) -> Iterator[tuple[str, float, float, float]]:
-    both = state.differential
-    if both is None:
-        return
-    yield "whole server", both.base_total, both.contender_total, both.contender_total - both.base_total
-    for function in both.functions[:FUNCTIONS]:
-        yield function.name, function.base.own, function.contender.own, function.own_change
+def _functions(state: BisectState) -> Iterator[CommitFunctions]:
+    for place, both in state.differentials.items():
+        rows = tuple(function_rows(both, FUNCTIONS))
+        yield CommitFunctions(state.point(place).short, both.base.is_exact, rows)

@@ -1,11 +1,13 @@
 """The report of a bisect: text for a terminal, Markdown for an issue or a mailing list."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from history.escaping.characters import unbroken
 from history.escaping.markdown import Markdown, code_block, columns, indented, joined, md, row
 from history.rendering.profiles import shortened
 from runners.bisect.domain.question import BisectPoint
+from runners.bisect.report.functions import function_rows
 from runners.bisect.report.state import BisectState, MeasuredPosition
 from runners.bisect.report.wording import (
     headline,
@@ -16,6 +18,9 @@ from runners.bisect.report.wording import (
     undone_hint,
     whole_hint,
 )
+
+if TYPE_CHECKING:
+    from history.comparison.profile_diff import Differential
 
 MAX_ROWS = 12
 """The most rows of the table of probabilities."""
@@ -31,9 +36,6 @@ MAX_COLLAPSED = 20
 
 FUNCTIONS = 8
 """The most functions of a profile."""
-
-MIN_CHANGE_SHARE = 0.001
-"""Of the largest change of a function: counts of functions that change less than this are left out."""
 
 IN_AN_ITEM = " " * 6
 """What sets off a block of code below an item of a list; with less it is a paragraph of the item."""
@@ -129,20 +131,15 @@ def _tables(state: BisectState) -> Iterator[tuple[str, Table]]:
     if steps := _steps(state):
         yield "What makes up the difference (changes multiply)", steps
     if state.counts:
-        if not _lists_several(state):
+        if not state.names_several:
             yield "Where the change is", _posterior(state)
         yield "Measured positions, as ratios to good", _points(state)
     if state.passes:
         yield "Instructions per query, as ratios to good", _counted(state)
-    if state.differential is not None:
-        what = "Instructions" if state.differential.base.is_exact else "CPU time"
-        yield f"{what} per query, culprit against its parent", _functions(state)
-
-
-def _lists_several(state: BisectState) -> bool:
-    """Return whether several steps make up the difference: probabilities are those of a single place."""
-    verdict = state.verdict
-    return verdict is not None and verdict.whole is not None and len(verdict.steps) > 1
+    for place, both in state.differentials.items():
+        what = "Instructions" if both.base.is_exact else "CPU time"
+        commit = state.point(place).short if len(state.differentials) > 1 else "culprit"
+        yield f"{what} per query, {commit} against its parent", _functions(both)
 
 
 _LEFT = ("commit", "", "subject", "function")
@@ -189,27 +186,11 @@ def _counted(state: BisectState) -> Table:
     return ("position", "commit", "ratio", "passes", "subject"), rows
 
 
-def _functions(state: BisectState) -> Table:
-    both = state.differential
-    assert both is not None
-    whole, digits, unit = (
-        ("client backend", "0f", "") if both.base.is_exact else ("whole server", "2f", " µs")
-    )
-    totals = (both.base_total, both.contender_total, both.contender_total - both.base_total)
-    changes = [(whole, *totals)]
-    least = (
-        MIN_CHANGE_SHARE * max(abs(function.own_change) for function in both.functions)
-        if both.functions
-        else 0
-    )
-    for function in both.functions[:FUNCTIONS]:
-        if both.base.is_exact and abs(function.own_change) < least:
-            break
-        own = (function.base.own, function.contender.own, function.own_change)
-        changes.append((shortened(function.name), *own))
+def _functions(both: "Differential") -> Table:
+    digits, unit = ("0f", "") if both.base.is_exact else ("2f", " µs")
     rows = [
-        (name, f"{before:.{digits}}", f"{after:.{digits}}", f"{change:+.{digits}}")
-        for name, before, after, change in changes
+        (shortened(name), f"{before:.{digits}}", f"{after:.{digits}}", f"{change:+.{digits}}")
+        for name, before, after, change in function_rows(both, FUNCTIONS)
     ]
     return ("function", f"before{unit}", f"after{unit}", "change"), rows
 

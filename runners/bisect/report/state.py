@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from build.version import Version
@@ -12,7 +13,7 @@ from history.store.reader import Reader
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.domain.rules import LevelStep, SearchVerdict, WholeDifference
 from runners.bisect.inference.whole.search import WholeSearch
-from runners.bisect.run.event_log import Log, observations, search_after
+from runners.bisect.run.event_log import Log, named_changes, observations, search_after
 from suites.metric import Metric
 from suites.metrics import METRICS
 
@@ -47,8 +48,9 @@ class BisectState:
     """A bisect as its log describes it."""
 
     log: Log
-    differential: "Differential | None" = None
-    """The profile of the culprit against its parent, when they were profiled."""
+    differentials: "Mapping[int, Differential]" = field(default_factory=dict)
+    """Position of a commit that the verdict names -> its profile against that of the commit before it, where
+    they were profiled; ascending."""
 
     @cached_property
     def search(self) -> WholeSearch:
@@ -102,6 +104,25 @@ class BisectState:
         """The posterior by position, at 0 that of no single culprit; empty before the first round."""
         return tuple(map(float, self.search.posterior)) if self.counts else ()
 
+    @cached_property
+    def names_several(self) -> bool:
+        """Whether several steps make up the difference: the posterior is that of a single place."""
+        verdict = self.verdict
+        return verdict is not None and len(verdict.steps) > 1
+
+    def chances(self) -> Sequence[float]:
+        """Return the probability of each position to have a change that the verdict names; 0 at good.
+
+        Without a verdict it is that of a single place, as in `posterior`.
+        """
+        if not self.names_several or self.verdict is None:
+            return (0.0, *self.posterior[1:])
+        chances = [0.0] * len(self.log.span.points)
+        for step in self.verdict.steps:
+            for place in step.suspects:
+                chances[place] = step.confidence / len(step.suspects)
+        return chances
+
     def likeliest(self, count: int, least: float) -> list[tuple[int, float]]:
         """Return at most `count` positions with a posterior of at least `least`, in order of position."""
         posterior = self.posterior
@@ -130,16 +151,15 @@ class BisectState:
         return ()
 
     def pair(self) -> tuple[Version, Version]:
-        """Return the versions before and after the change, or good and bad without a culprit."""
-        verdict = self.verdict
-        placed = verdict is not None and verdict.kind in ("culprit", "range")
-        low, high = (verdict.low, verdict.high) if verdict and placed else (0, self.log.span.length)
+        """Return the versions before and after the change; good and bad without one, or with several."""
+        changes = named_changes(self.log)
+        low, high = changes[0] if len(changes) == 1 else (0, self.log.span.length)
         return self.point(low).parsed, self.point(high).parsed
 
 
 def load_state(store: Reader, log: Log) -> BisectState:
     """Return the state of a bisect with the profiles that the history holds."""
-    return BisectState(log, _differential(store, log))
+    return BisectState(log, _differentials(store, log))
 
 
 def export(state: BisectState) -> dict[str, Any]:
@@ -204,16 +224,20 @@ def _whole_of(kept: Mapping[str, Any]) -> WholeDifference:
     return WholeDifference(**{**kept, **read})
 
 
-def _differential(store: Reader, log: Log) -> "Differential | None":
+def _differentials(store: Reader, log: Log) -> "Mapping[int, Differential]":
     state = BisectState(log)
-    uids = [event.session for event in log.bisect.events if event.kind is EventKind.PROFILED]
-    session = store.latest_session((), uid=uids[-1]) if uids else None
-    if session is None:
-        return None
+    profiled = [event.session for event in log.bisect.events if event.kind is EventKind.PROFILED]
+    sessions = [session for uid in profiled if (session := store.latest_session((), uid=uid)) is not None]
+    if not sessions:
+        return {}
     from history.comparison.profile_diff import differential
 
-    for read in (store.profiles, store.counted_profiles):
-        rounds = [read(session.id, log.question.step, version) for version in state.pair()]
-        if all(rounds):
-            return differential(*rounds)
-    return None
+    found = {}
+    for low, high in named_changes(log):
+        versions = [state.point(place).parsed for place in (low, high)]
+        for session, read in product(sessions, (store.profiles, store.counted_profiles)):
+            rounds = [read(session.id, log.question.step, version) for version in versions]
+            if all(rounds):
+                found[high] = differential(*rounds)
+                break
+    return found

@@ -23,7 +23,7 @@ from runners.bisect.domain.rules import Rules, SearchVerdict
 from runners.bisect.run.builds import Provide, Unusable, build_of, built_already, provider
 from runners.bisect.run.candidates import candidate_range, extension_range
 from runners.bisect.run.conductor import BisectError, Conductor
-from runners.bisect.run.event_log import Log
+from runners.bisect.run.event_log import Log, named_changes
 from runners.bisect.run.expected import expected_search
 from runners.bisect.run.recorder import EventRecorder
 from runners.bisect.run.target_change import target_change
@@ -311,7 +311,7 @@ class BisectRun:
     # --- profiles
 
     def _profile(self, recorder: EventRecorder, suite: Suite) -> None:
-        """Profile culprit and parent, unless that was done before.
+        """Profile each commit that is named and the one before it, unless that was done before.
 
         By samples if that was asked for; without, where instructions were counted, by one more counted pass.
         """
@@ -319,20 +319,23 @@ class BisectRun:
         is_counted = bool(next(iter(log.passes()), None)) or METRICS[log.question.metric].is_counted
         if log.bisect.is_open or not (self.request.perf or is_counted):
             return  # what is still searched may name other commits
-        verdict = (log.bisect.verdict or {}).get("verdict", {})
-        done = any(event.kind is EventKind.PROFILED for event in log.bisect.events)
-        if verdict.get("kind") not in ("culprit", "range") or done:
-            return
-        pair = {
-            log.span.points[verdict[end]].parsed: self._end(log.span, verdict[end]) for end in ("low", "high")
-        }
+        done = [event.detail for event in log.bisect.events if event.kind is EventKind.PROFILED]
+        for low, high in named_changes(log):
+            # What the first versions of Tidemark recorded names no positions: there was one culprit.
+            if not any(detail.get("high", high) == high for detail in done):
+                self._profile_one(recorder, suite, low, high)
+
+    def _profile_one(self, recorder: EventRecorder, suite: Suite, low: int, high: int) -> None:
+        log = recorder.log
+        pair = {log.span.points[place].parsed: self._end(log.span, place) for place in (low, high)}
         request = self._request(tuple(pair), suite, log.bisect.uid)
         if self.request.perf:
             request = replace(request, perf=Sampled.AFTER, repetitions=PROFILED_ROUNDS, exact=Exact.NO)
         else:
             request = replace(request, exact=Exact.ONLY, counts_functions=True)
         outcome = self.dependencies.run(request, self.home, self.store, self.progress, given=pair)
-        recorder.write(EventKind.PROFILED, {}, session=str(getattr(outcome, "uid", "")))
+        found = {"low": low, "high": high}
+        recorder.write(EventKind.PROFILED, found, session=str(getattr(outcome, "uid", "")))
 
 
 def real_dependencies(

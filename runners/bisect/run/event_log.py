@@ -214,3 +214,14 @@ def search_after(whole: Log) -> WholeSearch:
     for entry in whole.entries():
         apply_entry(search, entry)
     return search
+
+
+NAMING = ("culprit", "range", "two-steps", "several-steps")
+"""The kinds of verdicts that say where the metric changes."""
+
+
+def named_changes(log: Log) -> list[tuple[int, int]]:
+    """Return the positions before and after each change that the verdict of a log names."""
+    verdict = (log.bisect.verdict or {}).get("verdict", {})
+    named = verdict["steps"] if verdict.get("kind") in NAMING else []
+    return [(step["low"], step["high"]) for step in named]

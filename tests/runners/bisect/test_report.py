@@ -9,10 +9,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import htpy as h
 import pytest
 
 from build.home import ROOT
 from history.comparison.profile_diff import differential
+from report.pages.bisect import bisect_page
+from report.values.clearance import Clearance
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.domain.rules import LevelStep, SearchVerdict
 from runners.bisect.report.render import markdown, result, text
@@ -22,6 +25,7 @@ from runners.bisect.report.wording import headline, merge_hint, reproduce, small
 from runners.bisect.run.event_log import Log
 from runners.cli import main, parser
 from runners.measuring.variants import definition_of, require_defined, variants_of
+from runners.reporting.bisects import bisect_values
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY
 from tests.history.profiled import profile
 from tests.runners.bisect.conftest import Line
@@ -208,15 +212,30 @@ def test_patched_commits_are_measured_again_by_a_command_that_is_accepted(log: L
 def test_profiles_are_part_of_the_report(log: Log) -> None:
     before = {number: profile({"client backend;main;heap_update": 400}) for number in (1, 2, 3)}
     after = {number: profile({"client backend;main;weigh_successor": 900}) for number in (1, 2, 3)}
-    state = BisectState(log, differential(before, after))
+    state = BisectState(log, {11: differential(before, after)})
     assert "| weigh_successor | 0.00 |" in markdown(state)
     assert "weigh_successor" in text(state)
     counted = replace(after[1], event=COUNTED_EVENT, frequency=COUNTED_FREQUENCY)
-    told = text(BisectState(log, differential({1: replace(counted, stacks=before[1].stacks)}, {1: counted})))
+    both = differential({1: replace(counted, stacks=before[1].stacks)}, {1: counted})
+    told = text(BisectState(log, {11: both}))
     table = told.partition("Instructions per query, culprit against its parent:\n")[2].partition("\n\n")[0]
     names = [line.split()[0] for line in table.splitlines()[1:]]
     assert names[0] == "client"  # backend
     assert sorted(names[1:]) == ["heap_update", "weigh_successor"], "main executes as much as before"
+
+
+@pytest.mark.parametrize(("event", "what"), [("cpu-clock", "CPU time"), (COUNTED_EVENT, "Instructions")])
+def test_the_page_says_what_functions_need(log: Log, event: str, what: str) -> None:
+    frequency = COUNTED_FREQUENCY if event == COUNTED_EVENT else 999
+    sides = [
+        {1: replace(profile({f"client backend;main;{name}": 400}), event=event, frequency=frequency)}
+        for name in ("heap_update", "weigh_successor")
+    ]
+    values = bisect_values(BisectState(log, {11: differential(*sides)}))
+    shown = str(h.div[bisect_page(values, Clearance()).body])
+    commit = values.functions[0].commit
+    assert f"{what} per query, {commit} against the commit before it" in shown
+    assert ("µs/query" in shown) == (event != COUNTED_EVENT)
 
 
 def test_a_culprit_says_which_merge_brought_it(log: Log) -> None:

@@ -15,6 +15,7 @@ from runners.bisect.report.replay import read_file, replay
 from runners.bisect.report.state import BisectState, export
 from runners.bisect.report.wording import headline
 from runners.commands.bisect import UNDECIDED, code
+from runners.reporting.bisects import bisect_values
 from tests.runners.bisect.conftest import Line, asked, verdict_of
 from tests.runners.bisect.stand import Fuse, KilledError, Stand, total_rounds
 from tests.runners.bisect.whole.stepped import adds_up
@@ -113,6 +114,14 @@ def test_by_counts_it_is_a_list_of_all_commits_even_when_killed(
         *(state.point(place).short for place in DENSE), "together", "not", "whole",
     ]  # fmt: skip
     assert "Where the change is" not in text(state), "there is no one place"
+    assert [tuple(map(str, request.versions)) for request in machine.profiled] == [
+        tuple(state.point(place).version for place in (step.low, step.high)) for step in verdict.steps
+    ], "each of them once, whatever was killed"
+    page = bisect_values(state)
+    assert {at.position: at.probability for at in page.positions if at.probability} == {
+        step.high: step.confidence for step in verdict.steps
+    }
+    assert page.nobody is None
     file = tmp_path / "log.json"
     file.write_text(json.dumps(export(state)), encoding="utf-8")
     told = list(replay(read_file(file)))
