@@ -58,8 +58,9 @@ def mean_name(steps: int, group: str = "") -> str:
 
 
 def signed(value: float) -> str:
-    """Return a difference with its sign and three significant digits."""
-    return f"{value:+.3g}".replace("-", MINUS)
+    """Return a difference with its sign and three significant digits, or in whole numbers from 1,000 on."""
+    text = f"{'-' if value < 0 else '+'}{amount(abs(value))}" if abs(value) >= 1000 else f"{value:+.3g}"
+    return text.replace("-", MINUS)
 
 
 def typeset(text: str) -> str:

@@ -7,14 +7,17 @@ import htpy as h
 from history.counts import counted
 from report import addresses
 from report.charts.posterior import PositionMark, posterior_figure
-from report.markup.formats import amount, moment, percent, probability, typeset
+from report.markup.formats import amount, moment, percent, probability, signed, typeset
 from report.markup.frame import Page
 from report.markup.parts import bullets, commands, facts, note, numeric, section, table
 from report.values.bisect_page import BisectPage, BisectPosition, CommitFunctions
 from report.values.clearance import Clearance
 
 MAX_POSITIONS = 60
-"""The positions that the chart shows; the table has all that were measured or are likely."""
+"""The most positions that are shown: those that were measured first, then the likeliest."""
+
+MIN_PROBABILITY = 0.0005
+"""The least probability of a commit that is shown without having been measured."""
 
 
 def bisect_page(
@@ -134,9 +137,8 @@ def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.
 
 
 def _shown(values: BisectPage) -> list[BisectPosition]:
-    likely = sorted(values.positions, key=lambda commit: (commit.rounds == 0, -commit.probability))[
-        :MAX_POSITIONS
-    ]
+    told = [at for at in values.positions if at.rounds or at.excluded or at.probability >= MIN_PROBABILITY]
+    likely = sorted(told, key=lambda commit: (commit.rounds == 0, -commit.probability))[:MAX_POSITIONS]
     return sorted(likely, key=lambda position: position.position)
 
 
@@ -153,7 +155,7 @@ def _functions(values: CommitFunctions) -> h.Node:
             h.th(scope="row")[h.code[name[:80]]],
             numeric(amount(before)),
             numeric(amount(after)),
-            numeric(f"{change:+.3g}"),
+            numeric(signed(change)),
         ]
         for name, before, after, change in values.rows
     )

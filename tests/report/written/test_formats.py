@@ -120,6 +120,7 @@ def test_a_mean_says_which_it_is() -> None:
 def test_differences_have_the_minus_sign() -> None:
     assert signed(-0.1234) == "−0.123"
     assert signed(2.0) == "+2"
+    assert signed(-23040447.9) == "−23\N{NARROW NO-BREAK SPACE}040\N{NARROW NO-BREAK SPACE}448"
 
 
 def test_equal_texts_have_equal_shades() -> None:

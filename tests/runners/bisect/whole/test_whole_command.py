@@ -5,10 +5,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import htpy as h
 import pytest
 
 from history.store import bisects
 from history.store.bisects import EventKind
+from report.pages.bisect import bisect_page
+from report.values.clearance import Clearance
 from runners.bisect.domain.question import Question
 from runners.bisect.report.render import markdown, result, text
 from runners.bisect.report.replay import read_file, replay
@@ -122,6 +125,10 @@ def test_by_counts_it_is_a_list_of_all_commits_even_when_killed(
         step.high: step.confidence for step in verdict.steps
     }
     assert page.nobody is None
+    shown = str(h.div[bisect_page(page, Clearance()).body])
+    assert [at.commit for at in page.positions if at.commit in shown] == [
+        at.commit for at in page.positions if at.rounds or at.position == 0
+    ], "nobody asks for commits about which nothing is known"
     file = tmp_path / "log.json"
     file.write_text(json.dumps(export(state)), encoding="utf-8")
     told = list(replay(read_file(file)))
