@@ -18,7 +18,7 @@ from history.comparison.profile_diff import FunctionChange, differential
 from history.series.environment_changes import changes_between
 from history.series.series import Night, Point, base_branch, base_branches, nights_of, read_series
 from history.store.bisects import Bisect, of_change
-from history.store.profiles import profiles_of
+from history.store.profiles import counted_profiles_of, profiles_of
 from history.store.records import Session
 from history.store.session_reads import session_of
 from suites.metric import Role
@@ -26,6 +26,10 @@ from suites.metrics import METRICS, moved_by, subject_of
 
 MAX_FUNCTIONS = 5
 """The functions in a report at most."""
+
+
+MIN_COUNTED_SHARE = 0.05
+"""The least share of a change of instructions that a function has in a report."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,10 @@ class ChangeReport:
     """The nights of the main series after the first one with the change, without gaps."""
 
     gained: tuple[FunctionChange, ...]
-    """The functions whose CPU time per query grew most in the main series, largest growth first.
+    """The functions whose CPU time or instructions per query grew most in the main series, the largest first.
 
-    It is empty without profiles of both commits.
+    Of a change of instructions they are counted, and have a part of it. It is empty without profiles of both
+    commits.
     """
 
     environment: tuple[EnvironmentChange, ...]
@@ -84,6 +89,11 @@ class ChangeReport:
 
     switches: int = 0
     """How often it switched between its two levels; 0 if it does not alternate."""
+
+    @property
+    def is_gained_counted(self) -> bool:
+        """Whether `gained` has instructions per query; otherwise it has CPU time."""
+        return any(function.calls is not None for function in self.gained)
 
     @property
     def main_series(self) -> Member:
@@ -211,13 +221,24 @@ def _course(connection: Connection, member: Member, base: str | None) -> tuple[C
 def _gained(connection: Connection, change: Change, member: Member) -> tuple[FunctionChange, ...]:
     """Return the functions by the profiles of the confirming session, else by those of the two nights."""
     step, both = member.key.step, (change.last_before, change.first_after)
-    profiles = []
+    sessions = [tuple(night.session_id for night in both)]
     if member.confirmed is not None:
-        session = confirmation.session_id(connection, member.confirmed)
-        profiles = [profiles_of(connection, session, step, night.version) for night in both]
-    if not profiles or not all(profiles):
-        profiles = [profiles_of(connection, night.session_id, step, night.version) for night in both]
-    return differential(*profiles).gained(MAX_FUNCTIONS) if all(profiles) else ()
+        confirming = confirmation.session_id(connection, member.confirmed)
+        sessions.insert(0, (confirming, confirming))
+    is_counted = member.key.metric in METRICS and METRICS[member.key.metric].is_counted
+    read = counted_profiles_of if is_counted else profiles_of
+    for pair in sessions:
+        sides = zip(pair, both, strict=True)
+        profiles = [read(connection, session, step, night.version) for session, night in sides]
+        if all(profiles):
+            gained = differential(*profiles).gained(MAX_FUNCTIONS)
+            # Counts have no intervals: what is no part of the change may be the noise of a pass.
+            return tuple(
+                function
+                for function in gained
+                if not is_counted or (function.own_share or 0.0) >= MIN_COUNTED_SHARE
+            )
+    return ()
 
 
 def _environment(connection: Connection, change: Change) -> Iterable[EnvironmentChange]:

@@ -243,7 +243,9 @@ def _functions(details: ChangeDetails, catalog: Catalog) -> h.Node:
     main = details.report.main_series.key
     gained = details.report.gained
     if not gained:
-        return section("Functions", note("There are no CPU profiles of both sides, or no function gained."))
+        return section("Functions", note("There are no profiles of both sides, or no function gained."))
+    counted_ones = details.report.is_gained_counted
+    what, unit = ("Instructions", "") if counted_ones else ("CPU time", ", µs/query")
     rows = (
         h.tr[
             h.th(scope="row")[h.code[function.name[:80]]],
@@ -254,13 +256,10 @@ def _functions(details: ChangeDetails, catalog: Catalog) -> h.Node:
         ]
         for function in gained
     )
-    heads = ("function", "before, µs/query", "after, µs/query", "change", "share")
-    return section(
-        "Functions that take more time",
-        table(
-            heads, rows, caption=f"CPU time per query of {main.step} by function, {_place_of(main, catalog)}"
-        ),
-    )
+    heads = ("function", f"before{unit}", f"after{unit}", "change", "share")
+    caption = f"{what} per query of {main.step} by function, {_place_of(main, catalog)}"
+    title = "Functions that execute more" if counted_ones else "Functions that take more time"
+    return section(title, table(heads, rows, caption=caption))
 
 
 def _environment(details: ChangeDetails, catalog: Catalog) -> h.Node:

@@ -227,7 +227,8 @@ def _table(report: ChangeReport) -> Iterator[str]:
 
 def _functions(report: ChangeReport) -> Iterator[str]:
     if report.gained:
-        yield f"CPU time per query grew most in {named_functions(report.gained)}."
+        what = "Instructions" if report.is_gained_counted else "CPU time"
+        yield f"{what} per query grew most in {named_functions(report.gained)}."
         yield ""
 
 

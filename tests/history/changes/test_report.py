@@ -1,6 +1,7 @@
 """A report of a change: complete, and data alone."""
 
 import pickle
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,10 @@ from history.rendering.changes import changes_json, render_changes
 from history.store import bisects
 from history.store.bisects import EventKind
 from history.store.records import ChangeStatus
-from history.store.session_writes import insert_profile
+from history.store.session_writes import insert_counted, insert_profile
 from history.store.writer import Store
 from runners.alerting.issues.change_texts import body, title
+from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY
 from tests.history.commits import Commits
 from tests.history.handmade import MACHINE, NIGHT
 from tests.history.profiled import profile
@@ -85,6 +87,34 @@ def test_confirmation_functions_and_bisect(commits: Commits) -> None:
     assert [function.name for function in report.gained] == ["heap_insert"]
     assert report.bisect is not None
     assert report.bisect.uid == "b1", "the latest has no verdict"
+
+
+def test_a_change_of_instructions_names_the_functions_that_execute_more(nights: Nights) -> None:
+    nights.more(QUIET)
+    nights.more(8, 0.93)
+    nights.judge()
+    change = the_report(nights.store).change
+    with nights.store.database.writing() as connection:
+        connection.exec_driver_sql(
+            "UPDATE series SET metric = 'instructions_per_op' WHERE step = 'insert' AND metric = 'qps'"
+        )
+        connection.exec_driver_sql(
+            "DELETE FROM change_series WHERE series_id NOT IN "
+            "(SELECT id FROM series WHERE metric = 'instructions_per_op')"
+        )
+        for place, side in enumerate((change.last_before, change.first_after)):
+            run = connection.exec_driver_sql(
+                f"SELECT min(id) FROM runs WHERE session_id = {side.session_id} AND step = 'insert' "
+                f"AND version = '{side.version}'"
+            ).scalar_one()
+            own = 500 + place
+            stacks = {"client backend;exec;heap_insert": 1000 + 800 * place, "client backend;exec": own}
+            counted = replace(profile({}), event=COUNTED_EVENT, frequency=COUNTED_FREQUENCY, stacks=stacks)
+            insert_counted(connection, run, replace(counted, calls={"heap_insert": 1, "exec": 1}))
+    report = the_report(nights.store)
+    assert [function.name for function in report.gained] == ["heap_insert"], "one of 801 may be noise"
+    told = body([replace(report, bisect=None)])
+    assert re.search(r"Instructions per query grew most in heap_insert \+[\d,]+ \(100 %\)", told)
 
 
 def test_it_is_read_without_a_database(commits: Commits, tmp_path: Path) -> None:
