@@ -38,12 +38,14 @@ class PositionMark:
     """Why it could not be measured."""
 
 
-def posterior_figure(marks: Sequence[PositionMark], nobody: float | None, caption: h.Node) -> h.Node:
+def posterior_figure(
+    marks: Sequence[PositionMark], nobody: float | None, caption: h.Node, rounds: str
+) -> h.Node:
     """Return levels above, probabilities below, and the table.
 
-    `nobody` is the probability of no single culprit, if it is shown.
+    `nobody` is the probability of no single culprit, if it is shown; `rounds` is what rounds are called.
     """
-    return svg.figure(_draw(marks), caption, _numbers(marks, nobody))
+    return svg.figure(_draw(marks), caption, _numbers(marks, nobody, rounds))
 
 
 def _draw(marks: Sequence[PositionMark]) -> svg.Picture:
@@ -91,7 +93,7 @@ def _mark(mark: PositionMark, x: float, y: RatioScale, share: LinearScale, width
         yield svg.path(f"M{x - 3:g} {at}l6 6m0 -6l-6 6", "gap")
 
 
-def _numbers(marks: Sequence[PositionMark], nobody: float | None) -> h.Node:
+def _numbers(marks: Sequence[PositionMark], nobody: float | None, rounds: str) -> h.Node:
     rows: list[h.Node] = [
         h.tr[
             numeric(str(mark.position)),
@@ -107,5 +109,5 @@ def _numbers(marks: Sequence[PositionMark], nobody: float | None) -> h.Node:
     if nobody is not None:
         share = numeric(probability(nobody))
         rows.append(h.tr[h.td, h.th(scope="row")["no single culprit"], share, [h.td] * 4])
-    heads = ("position", "commit", "probability", "ratio to good", "interval", "rounds", "subject")
+    heads = ("position", "commit", "probability", "ratio to good", "interval", rounds, "subject")
     return table(heads, rows, caption="Commits from good to bad")

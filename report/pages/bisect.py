@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 
 import htpy as h
 
-from history.counts import counted
+from history.counts import counted, plural_of
 from report import addresses
 from report.charts.posterior import PositionMark, posterior_figure
 from report.markup.formats import amount, moment, percent, probability, signed, typeset
@@ -37,7 +37,7 @@ def bisect_page(
                 ("source", clearance.text(values.source)),
                 ("box", clearance.box(values.box)),
                 ("began", moment(values.began_at)),
-                ("rounds", str(len(values.rounds))),
+                (plural_of(values.round_name), str(len(values.rounds))),
                 ("confidence asked for", probability(values.confidence)),
                 ("change", _change(values, root, linked)),
             )
@@ -126,11 +126,14 @@ def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.
     said = f": {typeset(values.headline)}."
     lead: h.Node = [h.a(href=href)[f"Bisect {values.uid}"], said] if href else None
     if not values.rounds or not marks:
-        return section("Which commit", note("No round was measured yet."), lead=lead)
+        return section("Which commit", note(f"No {values.round_name} was measured yet."), lead=lead)
     return section(
         "Which commit",
         posterior_figure(
-            marks, values.nobody, "Ratio to good where it was measured, and the probability of each commit"
+            marks,
+            values.nobody,
+            "Ratio to good where it was measured, and the probability of each commit",
+            plural_of(values.round_name),
         ),
         lead=lead,
     )
@@ -210,8 +213,12 @@ def _rounds(values: BisectPage, root: str, sessions: Container[str]) -> h.Node:
     if not values.rounds:
         return None
     return h.details[
-        h.summary[counted(len(values.rounds), "round")],
-        table(("session", "round", "ratios to good"), rows, caption="Rounds of the bisect"),
+        h.summary[counted(len(values.rounds), values.round_name)],
+        table(
+            ("session", values.round_name, "ratios to good"),
+            rows,
+            caption=f"{plural_of(values.round_name).capitalize()} of the bisect",
+        ),
     ]
 
 

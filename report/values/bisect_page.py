@@ -83,6 +83,9 @@ class BisectPage:
 
     positions: tuple[BisectPosition, ...]
     rounds: tuple[BisectRound, ...]
+    round_name: str
+    """What one of `rounds` is called: `pass` where instructions are counted, else `round`."""
+
     counted: tuple[tuple[str, str, float, int], ...]
     """Commit, subject, ratio of instructions per query to good, and passes, of what was counted first."""
 

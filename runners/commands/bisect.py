@@ -81,7 +81,7 @@ def search(arguments: argparse.Namespace) -> int:
     if box is not None:
         require_not_paused(home, now())
     with progress() as shown:
-        if not arguments.keep_disturbed:
+        if not (arguments.keep_disturbed or asked.question.is_counted):
             note_if_busy(home, shown, "accept it (--keep-disturbed)")
     with (
         progress() as shown,

@@ -68,6 +68,7 @@ def bisect_values(state: BisectState) -> BisectPage:
             )
             for all_round in log.all_rounds()
         ),
+        round_name=state.round_name,
         counted=tuple(
             (counted.point.short, counted.point.subject, counted.ratio, counted.rounds)
             for counted in state.counted()

@@ -149,6 +149,11 @@ class Question:
         return {self.metric, METRICS[self.metric].evidence} - {""}
 
     @property
+    def is_counted(self) -> bool:
+        """Whether its rounds are counted passes, which do not depend on what else the machine does."""
+        return METRICS[self.metric].is_counted
+
+    @property
     def summary(self) -> str:
         """The question in one line."""
         where = f"{self.suite} {self.profile}, {self.step}"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from history.counts import counted, plural_of
 from history.escaping.characters import unbroken
 from history.escaping.markdown import Markdown, code_block, columns, indented, joined, md, row
 from history.rendering.profiles import shortened
@@ -115,7 +116,7 @@ def _head(state: BisectState) -> str:
 
 def _rounds(state: BisectState) -> str:
     guided = f", guided by {state.passes} counted passes" if state.passes else ""
-    return f"{state.rounds} rounds{guided}"
+    return f"{counted(state.rounds, state.round_name)}{guided}"
 
 
 def _about(state: BisectState, point: BisectPoint) -> Iterator[str]:
@@ -163,7 +164,7 @@ def _posterior(state: BisectState) -> Table:
 def _points(state: BisectState) -> Table:
     good = state.point(0)
     rows = [("0", good.short, "1", "", "", _short(good.subject)), *map(_measured, state.measured())]
-    return ("position", "commit", "ratio", "interval", "rounds", "subject"), rows
+    return ("position", "commit", "ratio", "interval", plural_of(state.round_name), "subject"), rows
 
 
 def _measured(position: MeasuredPosition) -> tuple[str, ...]:
@@ -175,13 +176,13 @@ def _measured(position: MeasuredPosition) -> tuple[str, ...]:
 def _counted(state: BisectState) -> Table:
     rows = [
         (
-            str(counted.position),
-            counted.point.short,
-            f"{counted.ratio:.4f}",
-            str(counted.rounds),
-            _short(counted.point.subject),
+            str(seen.position),
+            seen.point.short,
+            f"{seen.ratio:.4f}",
+            str(seen.rounds),
+            _short(seen.point.subject),
         )
-        for counted in state.counted()
+        for seen in state.counted()
     ]
     return ("position", "commit", "ratio", "passes", "subject"), rows
 

@@ -73,6 +73,11 @@ class BisectState:
         """The number of measured rounds."""
         return sum(1 for _ in self.log.all_rounds())
 
+    @property
+    def round_name(self) -> str:
+        """What one of its rounds is called: of a metric that is counted it is a pass."""
+        return "pass" if self.log.question.is_counted else "round"
+
     @cached_property
     def counts(self) -> Mapping[int, int]:
         """The number of rounds by position, without good."""

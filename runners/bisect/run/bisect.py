@@ -36,7 +36,6 @@ from runners.measuring.variants import EVERY, UNCHANGED, Variant, Variants
 from suites.definition import Suite, load_suite
 from suites.generators.registry import build_programs_of
 from suites.keys.profile import Mode
-from suites.metrics import METRICS
 
 PROFILED_ROUNDS = 3
 """The profiled rounds of culprit and parent: enough to know how much the share of a function varies."""
@@ -283,7 +282,7 @@ class BisectRun:
     ) -> Request:
         question = self.request.question
         # With ONLY, a round is one counted pass of all its versions.
-        alone = Exact.ONLY if METRICS[question.metric].is_counted else Exact.NO
+        alone = Exact.ONLY if question.is_counted else Exact.NO
         return Request(
             versions=versions,
             suite=suite,
@@ -316,7 +315,7 @@ class BisectRun:
         By samples if that was asked for; without, where instructions were counted, by one more counted pass.
         """
         log = recorder.log
-        is_counted = bool(next(iter(log.passes()), None)) or METRICS[log.question.metric].is_counted
+        is_counted = bool(next(iter(log.passes()), None)) or log.question.is_counted
         if log.bisect.is_open or not (self.request.perf or is_counted):
             return  # what is still searched may name other commits
         done = [event.detail for event in log.bisect.events if event.kind is EventKind.PROFILED]

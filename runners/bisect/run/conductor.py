@@ -22,7 +22,6 @@ from runners.measuring.session import ActiveSession
 from runners.measuring.session_versions import MeasuredVersion
 from suites.capabilities import CapabilityError
 from suites.keys.step import Step
-from suites.metrics import METRICS
 from suites.sizing import DiskSpaceError, require_disk
 
 
@@ -97,12 +96,13 @@ class Conductor:
         names = ", ".join(
             f"{place} of {span.length} ({span.points[place].short})" for place in decision.positions
         )
+        is_counted = decision.counted or self.question.is_counted
         for _ in range(decision.rounds):
             if self.monotonic() > self.deadline:
                 return
             self._number += 1
             self._look_ahead(decision)
-            kind = "pass" if decision.counted else "round"
+            kind = "pass" if is_counted else "round"
             task.rename(f"{kind} {self._number}: good and {names}")
             carry_out = self._pass if decision.counted else self._round
             if not carry_out(session, decision.positions):
@@ -112,7 +112,7 @@ class Conductor:
 
     def _look_ahead(self, decision: Measure) -> None:
         """Have the commit that is likely to come next compiled if this is counted; otherwise nothing is."""
-        if not (decision.counted or METRICS[self.question.metric].is_counted) or self.compile_ahead is None:
+        if not (decision.counted or self.question.is_counted) or self.compile_ahead is None:
             self._ahead.end()
             return
         foreseen = self.recorder.search.foreseen(decision)

@@ -125,6 +125,7 @@ def test_by_counts_it_is_a_list_of_all_commits_even_when_killed(
         step.high: step.confidence for step in verdict.steps
     }
     assert page.nobody is None
+    assert f"; {state.rounds} passes, confidence" in text(state), "what is counted is no round"
     shown = str(h.div[bisect_page(page, Clearance()).body])
     assert [at.commit for at in page.positions if at.commit in shown] == [
         at.commit for at in page.positions if at.rounds or at.position == 0
