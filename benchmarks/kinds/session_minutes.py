@@ -29,7 +29,7 @@ def time_figures(home: Home) -> Iterator[Figure]:
     folder = home.path / "kinds" / "time"
     for version in VERSIONS:
         provide(parse_version(version), home, Lines())
-    checkouts = (_checkout_before(folder), ROOT)
+    checkouts = (_checkout_before(home, folder), ROOT)
     minutes: tuple[list[float], list[float]] = ([], [])
     for pair in range(PAIRS):
         for side in (0, 1) if pair % 2 == 0 else (1, 0):
@@ -47,16 +47,16 @@ def time_figures(home: Home) -> Iterator[Figure]:
     yield Figure("now / before", interval.estimate, "", at_most=MAX_RATIO, note=note)
 
 
-def _checkout_before(folder: Path) -> Path:
-    """Return a checkout of the commit BEFORE that has the environment of this one."""
+def _checkout_before(home: Home, folder: Path) -> Path:
+    """Return a checkout of the commit BEFORE, with an environment of its own."""
     checkout = folder / "before"
     if not (checkout / "tidemark").is_file():
         shutil.rmtree(checkout, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
         run(["git", "clone", "--quiet", "--shared", ROOT, checkout], what="cloning this checkout")
         run(["git", "-C", checkout, "checkout", "--quiet", BEFORE], what=f"a checkout of {BEFORE}")
-    if not (checkout / ".venv").exists():
-        (checkout / ".venv").symlink_to(ROOT / ".venv")
+    # Its launcher would install its own packages into an environment that it shared, in each session anew.
+    tidemark(["--help"], home, Path(os.sep), checkout, shows=False)
     return checkout
 
 
