@@ -56,7 +56,7 @@ def _checkout_before(home: Home, folder: Path) -> Path:
         run(["git", "clone", "--quiet", "--shared", ROOT, checkout], what="cloning this checkout")
         run(["git", "-C", checkout, "checkout", "--quiet", BEFORE], what=f"a checkout of {BEFORE}")
     # Its launcher would install its own packages into an environment that it shared, in each session anew.
-    tidemark(["--help"], home, Path(os.sep), checkout, shows=False)
+    tidemark(["check"], home, Path(os.sep), checkout, shows=False)
     return checkout
 
 
