@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from build.build import Build
@@ -24,6 +25,9 @@ IMPORTED = "imported.json"
 """The file beside the manifest of an imported build, which records the archive and the time of the import."""
 
 _SHORT_KEY = 12
+RECENT_COMPILES = 8
+"""The compiles whose mean is what the next one is expected to take."""
+
 _RELEASE = re.compile(r"[0-9][0-9A-Za-z.]*")
 
 
@@ -207,9 +211,10 @@ def expected_commands(home: Home, engine: Engine, major: int, *, slim: bool = Fa
 
 
 def compile_seconds(home: Home, engine: Engine, *, slim: bool, extension: str = "") -> float | None:
-    """Return how long the last compile of an engine took here, one of the same kind if there is any.
+    """Return the mean seconds of the last compiles of an engine, those of the same kind if there are any.
 
-    With `extension` it is the last compile of that extension alone.
+    One alone may have found nearly all of its objects in ccache, or none. With `extension` they are compiles
+    of that extension alone.
 
     None where nothing is recorded, as of imported builds.
     """
@@ -220,7 +225,9 @@ def compile_seconds(home: Home, engine: Engine, *, slim: bool, extension: str = 
         if isinstance(seconds := build.manifest.get("seconds"), dict)
         if isinstance(seconds.get("total"), int | float)
     ]
-    return max(took)[-1] if took else None
+    recent = sorted(took, reverse=True)[:RECENT_COMPILES]
+    same = [seconds for is_same, _, seconds in recent if is_same == recent[0][0]]
+    return fmean(same) if same else None
 
 
 def _extends(build: Build, extension: str) -> bool:

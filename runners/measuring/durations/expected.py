@@ -28,7 +28,7 @@ class Recorded:
     """What a machine has recorded of the work of a request."""
 
     compiles: Sequence[tuple[Version, float | None]]
-    """The versions that have to be compiled, with the seconds that the last compile of this kind took."""
+    """The versions that have to be compiled, with the mean seconds of the last compiles of this kind."""
     rounds: RecordedSeconds
 
 

@@ -51,7 +51,9 @@ def test_compiles_of_extensions_are_no_compiles_of_servers(
         return replace(build, manifest={**build.manifest, **about})
 
     home = Home(tmp_path)
-    monkeypatch.setattr(store, "all_builds", lambda home: [built(300.0), built(20.0, "pgvector")])
-    assert store.compile_seconds(home, Engine.POSTGRES, slim=False) == 300.0
+    several = [built(200.0 + 50 * number) for number in range(5)]
+    monkeypatch.setattr(store, "all_builds", lambda home: [*several, built(20.0, "pgvector")])
+    assert store.compile_seconds(home, Engine.POSTGRES, slim=False) == 300.0, "the mean of all"
+    assert store.compile_seconds(home, Engine.POSTGRES, slim=True) == 300.0, "there is no slim one"
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False, extension="pgvector") == 20.0
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False, extension="hll") is None
