@@ -15,7 +15,7 @@ from runners.bisect.report.state import BisectState
 from runners.bisect.run.event_log import read_log
 
 RESULTS = ROOT / "docs/results"
-PAGE, KEPT = RESULTS / "postgres-19.md", RESULTS / "postgres-19.db.gz"
+PAGE, KEPT = RESULTS / "postgres.md", RESULTS / "postgres.db.gz"
 
 BRANCH = "postgres@year#ivy"
 
