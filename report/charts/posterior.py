@@ -57,7 +57,7 @@ def _draw(marks: Sequence[PositionMark]) -> svg.Picture:
     y = RatioScale.around(levels, _LEVELS[1], _LEVELS[0])
     share = LinearScale(0.0, 1.0, _SHARES[1], _SHARES[0])
     parts = [*_axes(y, share)]
-    width = max(2.0, min(26.0, (WIDTH - _LEFT - _RIGHT) / (len(marks) + 1) - 2))
+    width = max(4.0, min(26.0, x.at(1) - x.at(0) - 2))
     for mark in marks:
         parts += _mark(mark, x.at(mark.position), y, share, width)
     for value, label in x.ticks(12):
