@@ -18,30 +18,29 @@ from benchmarks.kinds.equal_sessions import equal_figures
 from benchmarks.kinds.session_minutes import time_figures
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.parts import chosen_parts
-from build.home import Home, locate
+from build.home import locate
 
-OTHERS: Mapping[str, Callable[[Home], Iterable[Figure]]] = {
-    "clean": clean_figures,
+OTHERS: Mapping[str, Callable[..., Iterable[Figure]]] = {
+    "equal": equal_figures,
+    "clean": lambda home, busy: clean_figures(home),
     "time": time_figures,
 }
-"""Part that measures nothing by kinds -> function that yields its figures with their targets."""
+"""Part without a kind -> function that yields its figures with their targets."""
 
-EQUAL, AGAIN, BUSY = "equal", "again", "busy"
+AGAIN, BUSY = "again", "busy"
 
 
 def main() -> int:
     """Print the figures with their targets; return 0 if all are met, else 1."""
     known = {kind.name: kind for kind in kinds()}
-    words = chosen_parts("kinds", (*known, EQUAL, *OTHERS), modifiers=(AGAIN, BUSY))
+    words = chosen_parts("kinds", (*known, *OTHERS), modifiers=(AGAIN, BUSY))
     home = locate()
     figures: list[Figure] = []
     for word in words:
         if word in known:
             figures += kind_figures(known[word], home, again=AGAIN in words, busy=BUSY in words)
-        elif word == EQUAL:
-            figures += equal_figures(home, busy=BUSY in words)
         elif word in OTHERS:
-            figures += OTHERS[word](home)
+            figures += OTHERS[word](home, busy=BUSY in words)
     code = report(figures)
     missed = [figure.name for figure in figures if not figure.met]
     print(f"missed: {'; '.join(missed) or 'none'}")
