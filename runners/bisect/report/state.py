@@ -232,7 +232,8 @@ def _whole_of(kept: Mapping[str, Any]) -> WholeDifference:
 def _differentials(store: Reader, log: Log) -> "Mapping[int, Differential]":
     state = BisectState(log)
     profiled = [event.session for event in log.bisect.events if event.kind is EventKind.PROFILED]
-    sessions = [session for uid in profiled if (session := store.latest_session((), uid=uid)) is not None]
+    latest = reversed(profiled)  # samples that were asked for after the counts
+    sessions = [session for uid in latest if (session := store.latest_session((), uid=uid)) is not None]
     if not sessions:
         return {}
     from history.comparison.profile_diff import differential

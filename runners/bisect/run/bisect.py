@@ -320,8 +320,9 @@ class BisectRun:
             return  # what is still searched may name other commits
         done = [event.detail for event in log.bisect.events if event.kind is EventKind.PROFILED]
         for low, high in named_changes(log):
-            # What the first versions of Tidemark recorded names no positions: there was one culprit.
-            if not any(detail.get("high", high) == high for detail in done):
+            # The first versions of Tidemark recorded neither positions, as there was one, nor the kind.
+            kinds = [detail.get("perf", True) for detail in done if detail.get("high", high) == high]
+            if not (any(kinds) if self.request.perf else kinds):
                 self._profile_one(recorder, suite, low, high)
 
     def _profile_one(self, recorder: EventRecorder, suite: Suite, low: int, high: int) -> None:
@@ -333,7 +334,7 @@ class BisectRun:
         else:
             request = replace(request, exact=Exact.ONLY, counts_functions=True)
         outcome = self.dependencies.run(request, self.home, self.store, self.progress, given=pair)
-        found = {"low": low, "high": high}
+        found = {"low": low, "high": high, "perf": self.request.perf}
         recorder.write(EventKind.PROFILED, found, session=str(getattr(outcome, "uid", "")))
 
 

@@ -30,7 +30,7 @@ from runners.bisect.report.replay import read_file, replay
 from runners.bisect.report.state import BisectState, export
 from runners.bisect.run.ahead import CompilingAhead
 from runners.bisect.run.bisect import BisectRequest, BisectRun
-from runners.measuring.request import Exact
+from runners.measuring.request import Exact, Sampled
 from tests.runners.bisect.conftest import SLOWER, Line, asked, verdict_of
 from tests.runners.bisect.stand import FakeRounds, Fuse, KilledError, Stand, a_question, total_rounds
 
@@ -215,6 +215,9 @@ def test_a_bisect_counts_first_and_says_so(stand: Made, line: Line, tmp_path: Pa
     assert [str(version) for version in profiled.versions] == [line.version(10), line.version(11)]
     machine.bisect(asked(line))
     assert len(machine.profiled) == 1, "once is enough"
+    for _ in range(2):
+        machine.bisect(asked(line), perf=True)
+    assert [request.perf for request in machine.profiled] == [None, Sampled.AFTER], "samples, once too"
     assert any("verdict: culprit, 10 to 11" in said for said in lines)
 
 
