@@ -216,12 +216,14 @@ def search_after(whole: Log) -> WholeSearch:
     return search
 
 
-NAMING = ("culprit", "range", "two-steps", "several-steps")
-"""The kinds of verdicts that say where the metric changes."""
-
-
 def named_changes(log: Log) -> list[tuple[int, int]]:
     """Return the positions before and after each change that the verdict of a log names."""
     verdict = (log.bisect.verdict or {}).get("verdict", {})
-    named = verdict["steps"] if verdict.get("kind") in NAMING else []
+    match verdict.get("kind"):
+        case "culprit" | "range":
+            named = [verdict]
+        case "two-steps" | "several-steps":
+            named = verdict["steps"]
+        case _:
+            named = []
     return [(step["low"], step["high"]) for step in named]

@@ -41,19 +41,20 @@ def test_a_search_begins_with_what_it_takes(
 def test_compiles_of_extensions_are_no_compiles_of_servers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def built(seconds: float, *extensions: str) -> Build:
+    def built(seconds: float, *extensions: str, day: int = 1) -> Build:
         build = a_build()
         about = {
             "seconds": {"total": seconds},
-            "built_at": "2026-03-01T00:00:00+00:00",
+            "built_at": f"2026-03-{day:02}T00:00:00+00:00",
             "extensions": [{"name": name} for name in extensions],
         }
         return replace(build, manifest={**build.manifest, **about})
 
     home = Home(tmp_path)
-    several = [built(200.0 + 50 * number) for number in range(5)]
+    early, late = built(9000.0, day=1), [built(230.0 + 20 * number, day=2) for number in range(8)]
+    several = [*late, early]
     monkeypatch.setattr(store, "all_builds", lambda home: [*several, built(20.0, "pgvector")])
-    assert store.compile_seconds(home, Engine.POSTGRES, slim=False) == 300.0, "the mean of all"
+    assert store.compile_seconds(home, Engine.POSTGRES, slim=False) == 300.0, "the mean of the last ones"
     assert store.compile_seconds(home, Engine.POSTGRES, slim=True) == 300.0, "there is no slim one"
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False, extension="pgvector") == 20.0
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False, extension="hll") is None
