@@ -22,10 +22,10 @@ def occasion(confirmed: Confirmation) -> str:
 
 
 def counted_rounds(confirmed: Confirmation) -> str:
-    """Return what was measured: `7 interleaved rounds`, `2 counted passes of each`."""
+    """Return what was measured: `7 interleaved rounds`, in long mode `blocks`; `2 counted passes of each`."""
     if confirmed.is_counted:
         return f"{confirmed.rounds} counted passes of each"
-    return counted(confirmed.rounds, "interleaved round")
+    return counted(confirmed.rounds, f"interleaved {confirmed.round_name}")
 
 
 def interval(confirmed: Confirmation) -> str:

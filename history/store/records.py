@@ -162,7 +162,7 @@ class Session(SessionStart):
     @property
     def round_name(self) -> str:
         """The noun for what is recorded as one round: in long mode it is a block."""
-        return "block" if self.is_long else "round"
+        return round_name_of(self.options)
 
     @property
     def warmth(self) -> Mapping[str, Warmth]:
@@ -195,6 +195,11 @@ class Session(SessionStart):
     def is_imported(self) -> bool:
         """Whether it was imported from other people's tables."""
         return self.options.get(IMPORTED) is True
+
+
+def round_name_of(options: Mapping[str, object]) -> str:
+    """Return the noun for what a session with these options records as one round: in long mode a block."""
+    return "block" if options.get("mode") == "long" else "round"
 
 
 def judged_metric(options: Mapping[str, object]) -> str:

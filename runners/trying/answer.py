@@ -262,7 +262,7 @@ def basis(answer: TryAnswer) -> Iterator[str]:
         (contender,) = comparison.contenders
         pairs = [step.judged.pairs for step in contender.steps]
         span = f"{min(pairs)}" if min(pairs) == max(pairs) else f"{min(pairs)} to {max(pairs)}"
-        unit = "passes" if what == "counted" else "interleaved rounds"
+        unit = "passes" if what == "counted" else f"interleaved {contender.session.round_name}s"
         unit += f", in {contender.session.layouts} layouts a side," if contender.session.layouts else ""
         session = contender.session
         yield (

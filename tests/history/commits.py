@@ -33,6 +33,7 @@ class Commits:
         self.count = 0
         self.machine: Machine = MACHINE
         self.steps = STEPS
+        self.mode = "rounds"
         self.versions = [""]
         """What each night measured beside the base, by its number."""
 
@@ -96,6 +97,6 @@ class Commits:
         start = replace(
             session_start(uid),
             machine=self.machine,
-            options={"versions": list(versions), "groups": GROUPS, **options},
+            options={"mode": self.mode, "versions": list(versions), "groups": GROUPS, **options},
         )
         return record_steps(self.store, start, rates, status)

@@ -7,8 +7,10 @@ from sqlalchemy import Connection, RowMapping, insert, select
 
 from history.changes.confirmation.request import ConfirmationRequest
 from history.comparison.verdict import MetricChange
+from history.errors import stored_options
 from history.series.series import Night, SeriesKey, key_of, night_of
 from history.stats.estimators import Interval
+from history.store.records import round_name_of
 from history.store.schema import confirmations, machines, nights, series, sessions
 from suites.metrics import METRICS
 
@@ -53,6 +55,9 @@ class Confirmation:
     high: float
     rounds: int
     confidence: float
+    round_name: str = "round"
+    """What `rounds` counts: `round`, in long mode `block`, `pass` where instructions were counted."""
+
     replicated_on: str = ""
     """The host name of the box that measured it, if that is not the box of the series: a replication."""
 
@@ -91,6 +96,7 @@ def load(
             confirmations,
             series,
             sessions.c.uid,
+            sessions.c.options.label("session_options"),
             machines.c.hostname,
             *(before.c[name].label(f"before_{name}") for name in ("started_at", "version", "build_id")),
             *(after.c[name].label(f"after_{name}") for name in ("started_at", "version", "build_id")),
@@ -156,10 +162,12 @@ def _confirmation(row: RowMapping) -> Confirmation:
         names = ("id", "started_at", "version", "build_id", "measured_at")
         return night_of(*(row[f"{which}_{name}"] for name in names))
 
+    key = key_of(row)
+    is_counted = METRICS[key.metric].is_counted
     return Confirmation(
         uid=row["uid"],
         series_id=row["series_id"],
-        key=key_of(row),
+        key=key,
         question=ConfirmationRequest(row["question"]),
         before=night("before"),
         after=night("after"),
@@ -170,6 +178,7 @@ def _confirmation(row: RowMapping) -> Confirmation:
         high=row["ratio_high"],
         rounds=row["rounds"],
         confidence=row["confidence"],
+        round_name="pass" if is_counted else round_name_of(stored_options(row["session_options"])),
         replicated_on=row["hostname"] if row["hostname"] != row["box"] else "",
     )
 

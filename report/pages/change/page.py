@@ -198,12 +198,13 @@ def _confirmation(details: ChangeDetails, catalog: Catalog, root: str, linked: b
             note("No session measured both commits side by side: the change is inferred from nights alone."),
         )
     uid = h.a(href=f"{root}{addresses.session(confirmed.uid)}")[confirmed.uid] if linked else confirmed.uid
-    rows = [IntervalRow(f"round {number}", ratio, is_small=True) for number, ratio in details.round_ratios]
+    name = confirmed.round_name
+    rows = [IntervalRow(f"{name} {number}", ratio, is_small=True) for number, ratio in details.round_ratios]
     judged = details.confirmed_step
     tone = tone_of(judged.verdict) if judged is not None else "plain"
     rows.append(
         IntervalRow(
-            "all rounds",
+            "all passes" if confirmed.is_counted else f"all {name}s",
             confirmed.ratio,
             confirmed.low,
             confirmed.high,
@@ -215,8 +216,8 @@ def _confirmation(details: ChangeDetails, catalog: Catalog, root: str, linked: b
         "Confirmed side by side",
         interval_figure(
             rows,
-            f"{confirmed.after.version} over {confirmed.before.version}, round by round",
-            what="pass" if confirmed.is_counted else "round",
+            f"{confirmed.after.version} over {confirmed.before.version}, {name} by {name}",
+            what=name,
             threshold=_threshold(details, catalog),
         ),
         lead=[

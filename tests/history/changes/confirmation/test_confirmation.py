@@ -299,6 +299,14 @@ def test_rounds_that_come_without_what_was_derived_of_them_get_it(commits: Commi
         assert len(rows(other, "SELECT * FROM confirmations")) == 2
 
 
+def test_what_long_mode_confirms_is_told_in_blocks(commits: Commits) -> None:
+    commits.mode = "long"
+    change = regressed(commits)
+    with commits.store.database.reading() as connection:
+        text = "\n".join(render_changes(report_changes(connection, [change])))
+    assert "confirmed the same night, insert qps: 8 interleaved blocks, " in text
+
+
 def test_people_read_how_it_was_confirmed(commits: Commits) -> None:
     change = regressed(commits)
     with commits.store.database.reading() as connection:
