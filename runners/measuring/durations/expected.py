@@ -119,10 +119,16 @@ def _blocks(request: Request, recorded: Recorded) -> str:
     if request.until_decided:
         return (
             f"blocks of {steps} about {in_words(sum(of_steps) / len(of_steps))} each{guessed}, "
-            f"{request.least_rounds} to {request.most_rounds} of them in a step until it is decided"
+            f"{_until_decided(request, 'in a step until it is decided', 'in each step')}"
         )
     whole = in_words(sum(of_steps) * request.least_rounds)
     return f"{counted(request.least_rounds, 'block')} of {steps} about {whole}{guessed}"
+
+
+def _until_decided(request: Request, decided: str, fixed: str) -> str:
+    """Return how many rounds there are, ended by `decided`, or by `fixed` if their number is."""
+    least, most = request.least_rounds, request.most_rounds
+    return f"{most} of them {fixed}" if least == most else f"{least} to {most} of them {decided}"
 
 
 def _rounds(request: Request, recorded: Recorded) -> str:
@@ -136,8 +142,8 @@ def _rounds(request: Request, recorded: Recorded) -> str:
     steps = counted(len(request.steps), "step")
     if request.until_decided:
         return (
-            f"rounds of {steps} about {in_words(whole)} each{guessed}, {request.least_rounds} to "
-            f"{request.most_rounds} of them until decided"
+            f"rounds of {steps} about {in_words(whole)} each{guessed}, "
+            f"{_until_decided(request, 'until decided', 'in all')}"
         )
     whole *= request.repetitions
     return f"{counted(request.repetitions, 'round')} of {steps} about {in_words(whole)}{guessed}"

@@ -12,7 +12,9 @@ from build.installs.content import PrefixError, digest_of, stamp_of
 from build.progress import Silent
 from build.version import Engine, parse_version
 from history.changes.confirmation import ConfirmationRequest, Confirms
+from history.series.round_seconds import RecordedSeconds
 from runners.measuring import preparation
+from runners.measuring.durations.expected import Recorded, expected
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
 from runners.measuring.variants import read_variants
@@ -80,6 +82,16 @@ def test_a_session_that_confirms_decides_more_strictly() -> None:
             verdicts.add("insert", number, rates)
     assert usual.open_steps(["insert"], 8) == []
     assert strict.open_steps(["insert"], 8) == ["insert"]
+
+
+@pytest.mark.parametrize(
+    ("repetitions", "told"),
+    [(5, "5 to 30 of them in a step until it is decided"), (30, "30 of them in each step")],
+)
+def test_the_expected_blocks_are_a_range_only_where_verdicts_end_a_step(repetitions: int, told: str) -> None:
+    request = Request(VERSIONS, SUITE, "io", SUITE.steps, repetitions, mode=Mode.LONG, until_decided=True)
+    unknown = Recorded((), RecordedSeconds({}, {}))
+    assert expected(request, unknown, counts=False).endswith(f", {told}")
 
 
 @pytest.mark.parametrize("says", ["", "valgrind-3.17.0"])
