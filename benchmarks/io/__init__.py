@@ -52,6 +52,9 @@ ROWS_PER_PAGE = 6
 
 WARM_SECONDS, SECONDS = 90, 60
 
+MAX_SCANS = 5
+"""The most scans of table and index until all of them are cached."""
+
 MAX_ERROR = 0.1
 """How far what is read may be from what the cached pages imply."""
 
@@ -96,10 +99,9 @@ def _memory_figures(home: Home) -> Iterator[Figure]:
         name = "memory of half the table: read over implied"
         yield Figure(name, ratio, "", at_least=1 - MAX_ERROR, at_most=1 + MAX_ERROR, note=note)
     with _loaded_server(home, ENOUGH) as server:
-        with server.connect() as connection:
-            connection.execute(f"SELECT sum(length(filler)) FROM {TABLE}")
+        scans = _scan_until_cached(server)
         found = _lookups(server)
-        note = f"{found.implied_pages:.4f} implied, {found.transactions} lookups"
+        note = f"{found.implied_pages:.4f} implied, {found.transactions} lookups after {scans} scans"
         name = "memory of twice the table: pages read a lookup"
         yield Figure(name, found.read_pages, "pages", at_most=MAX_READ_WARM, note=note)
 
@@ -175,6 +177,23 @@ def _room(memory: int) -> Sizes:
     suite = load_suite("write-heavy")
     profile = suite.profile("io").model_copy(update={"memory": MEMORY})
     return replace(sizes(suite, profile, this_machine()), memory_bytes=memory)
+
+
+def _scan_until_cached(server: PostgresServer) -> int:
+    """Read table and index until a scan hardly reads from the disk; return the scans that it took.
+
+    A page that was read once is the first to go when the group needs memory for something else.
+    """
+    readings = TreeReadings(server.pid)
+    with server.connect() as connection:
+        connection.execute("SET enable_seqscan = off")  # of two plans for the second query; the first has one
+        for scan in range(1, MAX_SCANS + 1):
+            began = readings.read()[0].read_bytes
+            connection.execute(f"SELECT sum(length(filler)) FROM {TABLE}")
+            connection.execute(f"SELECT count(id) FROM {TABLE} WHERE id > 0")
+            if readings.read()[0].read_bytes - began < MAX_READ_WARM * PAGES * PAGE:
+                return scan
+    return MAX_SCANS
 
 
 def _lookups(server: PostgresServer, spread: int = 1) -> Lookups:

@@ -260,7 +260,7 @@ def _durations(session: Session, profile: "Profile", how: Sequence[str] | None =
     if mode != profile.mode:
         words += ["--mode", str(mode)]
     if options.get("seconds", profile.seconds) != profile.seconds:
-        words += ["--seconds", f"{options['seconds']}"]
+        words += ["--seconds", f"{options['seconds']:.12g}"]
     return words
 
 

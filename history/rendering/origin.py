@@ -87,10 +87,10 @@ def _planned(contender: ContenderComparison) -> str:
     if contender.session.only_counted:
         return counted(contender.session.counted_passes, "pass")
     layouts = f" in {contender.session.layouts} layouts a side" if contender.session.layouts else ""
-    if contender.looks is None:
-        return counted(contender.session.repetitions, contender.session.round_name) + layouts
-    rounds = f"{contender.session.round_name}s"
-    return f"{contender.looks[0]} to {contender.looks[1]} {rounds} until decided{layouts}"
+    least, most = contender.looks or (contender.session.repetitions,) * 2
+    if least == most:
+        return counted(least, contender.session.round_name) + layouts
+    return f"{least} to {most} {contender.session.round_name}s until decided{layouts}"
 
 
 def _intervals(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:

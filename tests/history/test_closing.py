@@ -77,6 +77,13 @@ def test_no_more_rounds_are_advised_than_are_measured(store: Store) -> None:
     assert " more: " in closing(contender, {"insert": 30.0}), "a new session may be measured"
 
 
+def test_a_step_gets_the_least_rounds_however_quiet_its_first_ones_were(store: Store) -> None:
+    contender = replace(compared(store, [1.001, 1.03]), looks=(15, 15))
+    assert "about 15 min more: " in closing(contender, {"insert": 30.0})
+    assert " more: " in closing(replace(contender, looks=(2, 15)), {"insert": 30.0})
+    assert "about 15 min" not in closing(replace(contender, looks=(2, 15)), {"insert": 30.0})
+
+
 def test_a_verdict_that_is_decided_leaves_open_what_may_be_worse(store: Store) -> None:
     session = store.start_session(session_start())
     for number, wal in enumerate((380.0, 440.0, 405.0), start=1):

@@ -110,8 +110,8 @@ def _open(
     again: Callable[[int], str] | None,
 ) -> str:
     counts = contender.session.only_counted
-    most = contender.looks[1] if contender.looks else None
-    needed = {step.step: rounds_needed(step) for step in still_open}
+    least, most = contender.looks or (1, None)
+    needed = {step.step: max(least, rounds_needed(step)) for step in still_open}
     feasible = {name: rounds if most is None else min(rounds, most) for name, rounds in needed.items()}
     pairs = {step.step: step.judged.pairs if again else 0 for step in still_open}
     versions = 2

@@ -114,7 +114,7 @@ class Blocks:
 
     @property
     def _most_in_words(self) -> str:
-        return f"at most {self.most}" if self.request.until_decided else f"{self.most}"
+        return f"at most {self.most}" if self.least < self.most else f"{self.most}"
 
     def _measure_block(
         self,
