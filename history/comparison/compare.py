@@ -1,7 +1,7 @@
 """Comparison of a base with contenders, step by step, within one session each or over common nights."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from build.version import Engine, Version
@@ -19,7 +19,7 @@ from history.comparison.nights.recent_nights import trends
 from history.comparison.options import CompareOptions, Instructions
 from history.comparison.pairs import WORK_METRICS, Failure, StepPairs, pair_steps
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.rounds.background import background_shares
+from history.comparison.rounds.background import background_shares, bursts_left_out
 from history.comparison.rounds.disk_bound import bound_by_disk
 from history.comparison.rounds.onset import onsets
 from history.comparison.rounds.stalls import stalls
@@ -131,7 +131,8 @@ def _compare_in_session(
             hint="compare nights with --since, or restore the rounds from an earlier backup: "
             "./tidemark history merge FILE",
         )
-    paired = pair_steps(runs, str(base), str(contender))
+    bursts = history.bursts(session.id)
+    paired = pair_steps(runs, str(base), str(contender), bursts)
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")
     names = {step.step for step in chosen}
     measured = [run for run in runs if run.step in names]
@@ -164,10 +165,12 @@ def _compare_in_session(
                 looks=intervals.looks,
                 dropped=tuple(dropped for dropped in history.dropped(session.id) if dropped.step in names),
                 calibrations=tuple(calibrated.values()),
-                kinds=_kinds(history, session, measured, (base, contender), options),
+                kinds=_kinds(history, session, measured, (base, contender), options, bursts),
                 same_rows=same_rows(measured, (base, contender)),
                 builds=_builds(history, session, base, contender),
-                within_rounds=_within(history, session, measured, (str(base), str(contender)), intervals),
+                within_rounds=_within(
+                    history, session, measured, chosen, (str(base), str(contender)), intervals
+                ),
                 paired=tuple(chosen),
             ),
             intervals,
@@ -214,7 +217,12 @@ def _builds(history: Reader, session: Session, base: Version, contender: Version
 
 
 def _within(
-    history: Reader, session: Session, runs: Sequence[Run], versions: tuple[str, str], intervals: Intervals
+    history: Reader,
+    session: Session,
+    runs: Sequence[Run],
+    chosen: Sequence[StepPairs],
+    versions: tuple[str, str],
+    intervals: Intervals,
 ) -> tuple[Finding, ...]:
     """Return what is found within the rounds of the steps of these runs; their seconds are read where
     needed."""
@@ -239,9 +247,11 @@ def _within(
     disk = session.declared.disk
     found = history.activities(session.id) if has_stalls or is_long or disk else {}
     stalled = stalls(found, finished, versions) if has_stalls else ()
-    shares = background_shares(found, finished, versions, seconds) if is_long else ()
+    left_out = list(bursts_left_out(chosen, session.judged_by)) if is_long else []
+    uneven = [finding.step for finding in left_out]
+    shares = background_shares(found, finished, versions, seconds, uneven) if is_long else ()
     bound = bound_by_disk(found, finished, versions, seconds, disk) if disk else ()
-    return (*changes, *steadiness(intervals, steps, seconds), *stalled, *shares, *bound)
+    return (*changes, *steadiness(intervals, steps, seconds), *stalled, *left_out, *shares, *bound)
 
 
 def _metrics(options: CompareOptions, session: Session) -> Set[str]:
@@ -278,11 +288,14 @@ def _kinds(
     runs: Sequence[Run],
     versions: tuple[Version, Version],
     options: CompareOptions,
+    bursts: Collection[int],
 ) -> tuple[KindComparison, ...]:
     values = history.kinds(session.id, versions)
     threshold, confidence = options.threshold_percent / 100, options.confidence_percent / 100
     names = (str(versions[0]), str(versions[1]))
-    return compare_kinds(runs, values, names, threshold, confidence, session.layouts) if values else ()
+    if not values:
+        return ()
+    return compare_kinds(runs, values, names, threshold, confidence, session.layouts, bursts)
 
 
 def _compare_nights(

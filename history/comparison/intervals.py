@@ -86,7 +86,7 @@ class Intervals:
         design, prior = self.design(metric, len(logs)), self._prior(step, metric)
         if self.layouts:
             return layout_interval(logs, self._layouts_of(step, metric), design, prior)
-        return sequential_interval(logs, design, prior)
+        return sequential_interval(logs, design, prior, step.places_left_out(metric))
 
     def layouts_met(self, step: StepPairs, metric: str) -> int:
         """Return of how many layouts a step has rounds."""
@@ -142,7 +142,7 @@ class Intervals:
     def _pooled(self, metric: str, until: int | None, last: str) -> Mapping[str, Noise | None]:
         names = [step.step for step in self.steps]
         counting = self.steps[: names.index(last) + 1] if last else self.steps
-        usable = {step.step: logs for step in counting if (logs := step.log_ratios(metric, until))}
+        usable = {step.step: logs for step in counting if (logs := step.even_logs(metric, until))}
         return priors_of(usable, self.calibrated(metric))
 
 

@@ -1,6 +1,6 @@
 """Kinds of transactions in a comparison: each judged by its own throughput, with latencies and retries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from history.comparison.intervals import Intervals
@@ -36,19 +36,20 @@ def compare_kinds(
     threshold: float,
     confidence: float,
     layouts: int = 0,
+    bursts: Collection[int] = (),
 ) -> tuple[KindComparison, ...]:
     """Compare the kinds of every step, in the order of the steps and of the kinds' names.
 
     `values` are those of runs by id, kind and metric, `versions` base and contender. `threshold` and
     `confidence` are fractions; all intervals of kinds hold together with the confidence. `layouts` are those
-    of the session.
+    of the session, `bursts` the runs with background work that comes in bursts.
     """
     by_kind = [
         replace(run, step=f"{run.step}{_BETWEEN}{kind}", values={**_of_whole(run), **own})
         for run in runs
         for kind, own in sorted(values.get(run.id, {}).items())
     ]
-    paired = pair_steps(by_kind, *versions)
+    paired = pair_steps(by_kind, *versions, bursts)
     intervals = Intervals(paired, confidence, None, layouts=layouts)
     return tuple(_compared(step, threshold, intervals) for step in paired)
 

@@ -6,9 +6,10 @@ drifted.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from history.stats.bursts import blocks_with_bursts
 from history.stats.estimators import MINIMUM_REPETITIONS, variance
 from history.store.records import Run, RunStatus, StepNoise
 from suites.metric_names import EQUAL_WORK, TRANSACTIONS
@@ -79,6 +80,9 @@ class StepPairs:
     """The pairs in order: one per round in which both finished, or per night in which both have values."""
 
     failures: tuple[Failure, ...]
+    bursts: frozenset[int] = frozenset()
+    """The rounds in which either version had background work that comes in bursts, where that is known."""
+
     _logs: dict[str, Sequence[tuple[int, float | None]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -106,6 +110,25 @@ class StepPairs:
         usable = tuple(log for log in logs if log is not None)
         return usable if len(usable) == len(logs) else None
 
+    def left_out(self, metric: str, until: int | None = None) -> frozenset[int]:
+        """Return the rounds up to `until` whose ratio does not count, because bursts reached them."""
+        numbers = [number for number in self.rounds(metric) if until is None or number <= until]
+        return blocks_with_bursts(numbers, self.bursts) if self.bursts else frozenset()
+
+    def places_left_out(self, metric: str) -> Collection[int]:
+        """Return the places of the log ratios of these rounds, from 0."""
+        left_out = self.left_out(metric)
+        return [place for place, number in enumerate(self.rounds(metric)) if number in left_out]
+
+    def even_logs(self, metric: str, until: int | None = None) -> Sequence[float] | None:
+        """Return the log ratios without the rounds that are left out; None when one has no logarithm."""
+        logs = self.log_ratios(metric, until)
+        left_out = self.left_out(metric, until)
+        if logs is None or not left_out:
+            return logs
+        numbered = zip(self.rounds(metric), logs, strict=False)  # later rounds than `until` have no log here
+        return tuple(log for number, log in numbered if number not in left_out)
+
     def rounds(self, metric: str) -> Sequence[int]:
         """Return the number of the round or night of each log ratio."""
         return [number for number, _ in self._numbered_logs(metric)]
@@ -121,7 +144,7 @@ class StepPairs:
 
         They are not divided in rounds in which transactions were not counted.
         """
-        return StepPairs(self.step, tuple(pair.per_transaction(metric) for pair in self.pairs), self.failures)
+        return replace(self, pairs=tuple(pair.per_transaction(metric) for pair in self.pairs))
 
     def ratios(self, metric: str, count: int) -> list[float | None]:
         """Return contender over base in each round or night from 1 to `count`; None without a ratio."""
@@ -133,28 +156,39 @@ class StepPairs:
         return ratios
 
 
-def pair_steps(runs: Sequence[Run], base: str, contender: str) -> tuple[StepPairs, ...]:
-    """Return every step with a run of either version, in suite order, ignoring other versions."""
+def pair_steps(
+    runs: Sequence[Run], base: str, contender: str, bursts: Collection[int] = ()
+) -> tuple[StepPairs, ...]:
+    """Return every step with a run of either version, in suite order, ignoring other versions.
+
+    `bursts` are the ids of runs with background work that comes in bursts, where rounds are compared for it.
+    """
     by_step: defaultdict[tuple[int, str], list[Run]] = defaultdict(list)
     for run in runs:
         if run.version in (base, contender):
             by_step[run.step_position, run.step].append(run)
     return tuple(
-        StepPairs(step, _pairs(by_step[position, step], base, contender), _failures(by_step[position, step]))
+        StepPairs(
+            step,
+            _pairs(by_step[position, step], base, contender),
+            _failures(by_step[position, step]),
+            frozenset(run.repetition for run in by_step[position, step] if run.id in bursts),
+        )
         for position, step in sorted(by_step)
     )
 
 
-def noise_of(runs: Sequence[Run], base: str, twin: str) -> list[StepNoise]:
+def noise_of(runs: Sequence[Run], base: str, twin: str, bursts: Collection[int] = ()) -> list[StepNoise]:
     """Return the noise of every step and metric that has a ratio, from the rounds of two identical builds.
 
     It is the sample standard deviation of the log ratios. A metric with fewer than MINIMUM_REPETITIONS rounds
-    is left out, and so is one with equal ratios, which does not predict later rounds.
+    is left out, and so is one with equal ratios, which does not predict later rounds. `bursts` as in
+    pair_steps.
     """
     noise = []
-    for step in pair_steps(runs, base, twin):
+    for step in pair_steps(runs, base, twin, bursts):
         for metric in METRICS:
-            logs = step.log_ratios(metric)
+            logs = step.even_logs(metric)
             if logs is None or len(logs) < MINIMUM_REPETITIONS:
                 continue
             if max(logs) - min(logs) > ROUNDING:

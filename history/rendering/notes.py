@@ -214,10 +214,12 @@ def _measured_again(contender: ContenderComparison) -> Iterator[str]:
 
 def _set_aside(contender: ContenderComparison) -> Iterator[str]:
     """List the steps whose interval ignores stalled rounds."""
+    reached = {step.step: len(step.left_out(contender.session.judged_by)) for step in contender.paired}
     stalled = [
-        f"{step.step} {step.judged.pairs - step.judged.interval.n} of {step.judged.pairs}"
+        f"{step.step} {number} of {step.judged.pairs}"
         for step in contender.steps
-        if step.judged.interval is not None and step.judged.interval.n < step.judged.pairs
+        if step.judged.interval is not None
+        and (number := step.judged.pairs - step.judged.interval.n - reached.get(step.step, 0)) > 0
     ]
     if stalled:
         unit = f"{contender.session.round_name}s" if contender.nights is None else "nights"

@@ -1,7 +1,7 @@
 """Derivation of a night from the runs of a session that has ended: one value for each series."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +10,11 @@ from sqlalchemy import Connection, insert, select
 from build.engines import ENGINES
 from build.version import Version, release_numbers
 from history.errors import stored_options, stored_version
+from history.stats.bursts import blocks_with_bursts
 from history.stats.estimators import geometric_mean, mean
 from history.store.records import ALL_STEPS, BASE, IMPORTED, STANDS_AT, Run, RunStatus
 from history.store.schema import builds, gaps, nights, points, series
-from history.store.session_reads import dropped_of
+from history.store.session_reads import bursts_of, dropped_of
 from history.timestamps import from_text, to_text
 from suites.control_groups.declared import Declared
 from suites.metrics import METRICS, followed_metrics
@@ -122,7 +123,7 @@ def insert_night(
     ]
     if rows:
         connection.execute(insert(nights), rows)
-    values = _values(session_runs, entries)
+    values = _values(session_runs, entries, bursts_of(connection, session_id))
     _insert_points(connection, session_id, where, values)
     disturbed = {round_.step: round_.reason for round_ in dropped_of(connection, session_id)}
     missing = _gaps(session_runs, entries, values, disturbed)
@@ -175,14 +176,16 @@ def _age(version: str) -> tuple[str, tuple[int, ...], str]:
     return parsed.engine, release_numbers(parsed.ref), version
 
 
-def _values(session_runs: Sequence[Run], entries: Sequence[SessionVersion]) -> Values:
+def _values(
+    session_runs: Sequence[Run], entries: Sequence[SessionVersion], bursts: Collection[int]
+) -> Values:
     by_step: defaultdict[tuple[int, str], dict[tuple[str, int], Run]] = defaultdict(dict)
     for run in session_runs:
         if run.status is RunStatus.FINISHED:
             by_step[run.step_position, run.step][run.version, run.repetition] = run
     values_by_key: Values = {}
     for (position, step), finished in by_step.items():
-        rounds = _complete_rounds(finished)
+        rounds = _comparable_rounds(finished, bursts)
         recorded = {metric for run in finished.values() for metric in run.values}
         followed = [name for name in followed_metrics() if METRICS[name].followed_without not in recorded]
         for entry in entries:
@@ -199,14 +202,17 @@ def _values(session_runs: Sequence[Run], entries: Sequence[SessionVersion]) -> V
     return values_by_key
 
 
-def _complete_rounds(finished: Mapping[tuple[str, int], Run]) -> list[int]:
+def _comparable_rounds(finished: Mapping[tuple[str, int], Run], bursts: Collection[int]) -> list[int]:
     """Return the rounds in which every version finished that finished the step at least once.
 
-    Only these rounds can be compared.
+    Those are left out that bursts reached, of which `bursts` has the ids of the runs.
     """
     versions = {version for version, _ in finished}
-    rounds = {number for _, number in finished}
-    return sorted(number for number in rounds if all((version, number) in finished for version in versions))
+    rounds = sorted({number for _, number in finished})
+    complete = [number for number in rounds if all((version, number) in finished for version in versions)]
+    reached = {number for (_, number), run in finished.items() if run.id in bursts}
+    left_out = blocks_with_bursts(complete, reached)
+    return [number for number in complete if number not in left_out]
 
 
 def _insert_points(connection: Connection, session_id: int, where: Mapping[str, str], values: Values) -> None:

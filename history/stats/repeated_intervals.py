@@ -6,7 +6,7 @@ of all looks up to the cap, and of all steps of the suite, hold together with th
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from history.stats.contrary_evidence import objections
@@ -85,7 +85,9 @@ class Design:
         return -student_quantile(df, normal_below(-critical))
 
 
-def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | None) -> Interval | None:
+def sequential_interval(
+    logs: Sequence[float], design: Design, prior: Noise | None, left_out: Collection[int] = ()
+) -> Interval | None:
     """Return the interval of contender/base after the rounds so far, which holds at all looks together.
 
     `logs` are the rounds' ln(contender / base) in order, `prior` is the step's prior by pooled_noise. The
@@ -93,22 +95,25 @@ def sequential_interval(logs: Sequence[float], design: Design, prior: Noise | No
     where m is the mean of the n rounds that did not stall, and s^2 = (d0 s0^2 + d s_own^2) / (d0 + d) the
     moderated variance (Smyth 2004) with d0 + d degrees of freedom, d = n - 1, or s_own^2 if that is larger.
     Without a prior it is the plain t interval with d degrees of freedom.
-    The variance is inflated where neighbouring rounds of the session correlate (Noise.inflation).
+    The variance is inflated where neighbouring rounds of the session correlate (Noise.inflation). `left_out`
+    are the places of rounds that are known not to count, whatever their ratio.
 
-    The interval's `n` does not count rounds that are left out as stalled; without a prior none is left out.
+    The interval's `n` counts neither these nor stalled rounds; without a prior none is taken for stalled.
     Returns None before the first look. Raises ValueError beyond the cap, where the confidence does not hold.
     """
     if len(logs) < design.least:
         return None
-    kept = list(logs) if prior is None else without_stalls(logs, prior.sd)
+    usable = [log for place, log in enumerate(logs) if place not in left_out]
+    kept = usable if prior is None else without_stalls(usable, prior.sd)
     n, middle, own = len(kept), mean(kept), variance(kept)
     spread, df = moderated(own, n - 1, prior)
     spread *= prior.inflation(n) if prior else 1.0
     error = math.sqrt(spread / n)
     margin = design.margin(len(logs), df) * error
-    last = design.margin(design.cap, df + design.cap - len(logs)) * math.sqrt(spread / design.cap)
+    last_n = design.cap * len(usable) / len(logs)
+    last = design.margin(design.cap, df + last_n - len(usable)) * math.sqrt(spread / last_n)
     trend, lean = (prior.trend, prior.lean) if prior else (0.0, 0.0)
-    against = objections(logs, kept, expected_of(prior), trend, lean)
+    against = objections(usable, kept, expected_of(prior), trend, lean)
     return Interval(_exp(middle), _exp(middle - margin), _exp(middle + margin), n, error, last, against)
 
 

@@ -163,6 +163,11 @@ class Reader:
         with self._database.reading() as connection:
             return session_reads.activities_of(connection, session_id)
 
+    def bursts(self, session_id: int) -> Collection[int]:
+        """Return the ids of the runs of a session that had background work which comes in bursts."""
+        with self._database.reading() as connection:
+            return session_reads.bursts_of(connection, session_id)
+
     def kinds(
         self, session_id: int, versions: Sequence[Version]
     ) -> Mapping[int, Mapping[str, Mapping[str, float]]]:

@@ -26,7 +26,7 @@ from history.store.records import (
     SessionStatus,
 )
 from history.store.schema import confirmations, gaps, machines, nights, points, sessions
-from history.store.session_reads import runs_of
+from history.store.session_reads import bursts_of, runs_of
 from history.store.session_writes import json_text
 from history.timestamps import from_text, to_text
 from suites.turns.warmth import WARMED_UP
@@ -48,6 +48,8 @@ class InterruptedSession:
     id: int
     uid: str
     recorded: Recorded
+    bursts: frozenset[int] = frozenset()
+    """The ids of its runs with background work that comes in bursts."""
 
 
 def find_interrupted(
@@ -76,7 +78,8 @@ def find_interrupted(
         if not is_over and _requested(options) == _requested(start.options):
             session_runs = runs_of(connection, row["id"], ())
             if all(keys.get(run.version) == run.build_key for run in session_runs):
-                return InterruptedSession(row["id"], row["uid"], recorded(session_runs))
+                bursts = bursts_of(connection, row["id"])
+                return InterruptedSession(row["id"], row["uid"], recorded(session_runs), bursts)
     return None
 
 

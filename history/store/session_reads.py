@@ -38,7 +38,7 @@ from history.store.schema import (
     wait_profiles,
 )
 from history.timestamps import from_text, to_text
-from suites.accounting.activity import Activity
+from suites.accounting.activity import BURSTS, Activity
 from suites.control_groups.declared import DECLARED, Declared
 from suites.metric_names import TPS
 
@@ -178,6 +178,22 @@ def activities_of(connection: Connection, session_id: int) -> Mapping[int, Seque
     for run_id, name, first, last in plain_rows(connection, query):
         found[run_id].append(Activity(name, first, last))
     return found
+
+
+def bursts_of(connection: Connection, session_id: int) -> frozenset[int]:
+    """Return the ids of the runs of a session of long mode that had background work of BURSTS.
+
+    Rounds begin from the loaded data, so that it comes to all versions at the same place: none is returned.
+    """
+    session = session_of(connection, session_id)
+    if not session.is_long:
+        return frozenset()
+    query = (
+        select(activities.c.run_id)
+        .join_from(activities, runs, activities.c.run_id == runs.c.id)
+        .where(runs.c.session_id == session_id, activities.c.activity.in_(BURSTS))
+    )
+    return frozenset(connection.execute(query).scalars())
 
 
 def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, ...]:

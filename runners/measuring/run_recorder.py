@@ -1,7 +1,7 @@
 """Recording: what a session writes into the history, and what it wrote before an interruption."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -37,6 +37,9 @@ class RunRecorder:
     progress: Progress
     recorded: Recorded = field(default_factory=dict)
     """The runs of the interrupted session that is resumed; none of them is measured again."""
+
+    recorded_bursts: Collection[int] = ()
+    """The ids of those of these runs with background work that comes in bursts."""
 
     failures: list[str] = field(default_factory=list)
     """What failed and why, one entry per failure."""

@@ -1,11 +1,12 @@
 """The verdicts on what a session has measured so far: which steps still need rounds."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import log
 
 from history.comparison.priors import priors_of
 from history.comparison.verdict import TRAITS, Verdict, judge
+from history.stats.bursts import blocks_with_bursts
 from history.stats.layouts import layout_interval, layout_of
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, sequential_interval
@@ -42,11 +43,13 @@ class SequentialVerdicts:
             contender: defaultdict(dict) for contender in contenders
         }
         self._dropped: set[tuple[str, str]] = set()
+        self._bursts: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
 
-    def add(self, step: str, number: int, values: Mapping[str, float]) -> None:
+    def add(self, step: str, number: int, values: Mapping[str, float], bursts: Collection[str] = ()) -> None:
         """Take in round `number`: the metric by version, of those that finished it.
 
-        The rounds of a step come in order. One that is taken in again replaces what it was before.
+        `bursts` are the versions that had background work in it which comes in bursts. The rounds of a step
+        come in order. One that is taken in again replaces what it was before.
         """
         base = values.get(self._base)
         for contender in self._contenders:
@@ -54,6 +57,13 @@ class SequentialVerdicts:
             if base is not None and value is not None:
                 logarithm = log(value / base) if min(base, value) > 0 else None
                 self._logs[contender][step][number] = logarithm
+            if not {self._base, contender}.isdisjoint(bursts):
+                self._bursts[contender, step].add(number)
+
+    def _left_out(self, contender: str, step: str, last: int) -> frozenset[int]:
+        """Return the rounds of a step up to `last` that bursts reached, and that do not count."""
+        numbers = [number for number in self._logs[contender][step] if number <= last]
+        return blocks_with_bursts(numbers, self._bursts[contender, step])
 
     def drop(self, version: str, step: str) -> None:
         """Wait for no verdict that needs a version which cannot run the step."""
@@ -84,25 +94,31 @@ class SequentialVerdicts:
     def _verdict(self, contender: str, step: str, number: int) -> Verdict:
         taken = self._logs[contender][step]
         last = max((place for place in taken if place <= number), default=0)
-        rounds = {
+        even = {
             name: usable
             for name, logs in self._logs[contender].items()
-            if (usable := _usable([value for at, value in logs.items() if at <= last]))
+            if (usable := _usable(logs, last, self._left_out(contender, name, last)))
         }
-        if step not in rounds:
+        logs = _usable(taken, last)
+        if step not in even or not logs:
             return Verdict.INCONCLUSIVE
-        prior = priors_of(rounds, self._calibrated)[step]
+        prior = priors_of(even, self._calibrated)[step]
         if self._layouts:
             layouts = [layout_of(at, self._layouts) for at in taken if at <= last]
-            interval = layout_interval(rounds[step], layouts, self._design, prior)
+            interval = layout_interval(logs, layouts, self._design, prior)
         else:
-            interval = sequential_interval(rounds[step], self._design, prior)
+            numbers = [at for at in taken if at <= last]
+            left_out = self._left_out(contender, step, last)
+            places = [place for place, at in enumerate(numbers) if at in left_out]
+            interval = sequential_interval(logs, self._design, prior, places)
         if interval is None:
             return Verdict.INCONCLUSIVE
         return judge(interval, METRICS[self.metric].better, self._threshold)
 
 
-def _usable(logs: Sequence[float | None]) -> list[float]:
-    """The logarithms, or none at all where a round has none."""
-    numbers = [value for value in logs if value is not None]
-    return numbers if len(numbers) == len(logs) else []
+def _usable(logs: Mapping[int, float | None], last: int, left_out: Collection[int] = ()) -> list[float]:
+    """The logarithms up to round `last` without those left out; none at all where a round has none."""
+    known = {at: value for at, value in logs.items() if at <= last}
+    if None in known.values():
+        return []
+    return [value for at, value in known.items() if value is not None and at not in left_out]

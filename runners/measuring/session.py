@@ -154,7 +154,8 @@ def run_session(
         outcome = SessionOutcome(resumed.uid if resumed else start.uid, not_built)
         recorded = resumed.recorded if resumed else {}
         _announce(progress, start, store.where, resumed, changed, request.round_name)
-        recorder = RunRecorder(request, store, session, progress, recorded, outcome.failures)
+        bursts = resumed.bursts if resumed else ()
+        recorder = RunRecorder(request, store, session, progress, recorded, bursts, outcome.failures)
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:

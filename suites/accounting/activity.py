@@ -35,6 +35,9 @@ CAUSES: Mapping[str, str] = {
 }
 """What may be going on -> how it is told of a stall; of several, the first is its cause."""
 
+BURSTS = (VACUUM,)
+"""What comes seldom, and then takes most of a server for seconds; checkpoints and purge go on and on."""
+
 ACTIVITIES_PER_SECOND = 1.0
 """How often a server is asked, on average, the slices of others included: as fine as throughput is known."""
 

@@ -29,7 +29,7 @@ from history.stats.estimators import mean, variance
 from history.stats.noise_model import Noise, pooled_noise, without_stalls
 from history.stats.repeated_intervals import moderated
 from history.store.schema import nights
-from history.store.session_reads import runs_of
+from history.store.session_reads import bursts_of, runs_of
 from suites.metric_names import PRIMARY
 from suites.metrics import judged_metrics
 
@@ -154,9 +154,9 @@ class RoundNoise:
         runs = runs_of(self.connection, night.session_id, both, judged_metrics())
         return {
             (step.step, metric): logs
-            for step in pair_steps(runs, base, night.version)
+            for step in pair_steps(runs, base, night.version, bursts_of(self.connection, night.session_id))
             for metric in judged_metrics()
-            if (logs := list(step.log_ratios(metric) or ()))
+            if (logs := list(step.even_logs(metric) or ()))
         }
 
 

@@ -22,9 +22,9 @@ from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import base_branch
 from history.stats.estimators import Interval, geometric_mean
 from history.stats.noise_model import Noise
-from history.store.records import Environment, Run
+from history.store.records import Environment, Run, Session
 from history.store.schema import nights, sessions
-from history.store.session_reads import latest_noise, session_of
+from history.store.session_reads import bursts_of, latest_noise, session_of
 from history.timestamps import from_text
 from suites.metric import Detection
 from suites.metric_names import PRIMARY
@@ -73,9 +73,11 @@ def decide(
         return
     matrix = read_matrix(connection, environment, confirms.branch, base, judged_metrics(), NIGHTS_SEARCHED)
     starts, until = level_starts(changes), from_text(before["started_at"])
-    paired = pair_steps(runs, *versions)
+    session = session_of(connection, session_id)
+    base_version, contender = versions
+    paired = pair_steps(runs, base_version, contender, bursts_of(connection, session_id))
     engines = {stored_version(version).engine for version in versions}
-    intervals = _intervals(connection, session_id, paired, engines)
+    intervals = _intervals(connection, session, paired, engines)
     measured = {}
     for series_id, step, metric in matrix.series:
         pairs = next((pairs for pairs in paired if pairs.step == step), None)
@@ -154,10 +156,8 @@ def _members(changes: Iterable[StoredChange], confirms: Confirms) -> Mapping[int
 
 
 def _intervals(
-    connection: Connection, session_id: int, paired: Sequence[StepPairs], engines: Set[Engine]
+    connection: Connection, session: Session, paired: Sequence[StepPairs], engines: Set[Engine]
 ) -> Intervals:
-    session = session_of(connection, session_id)
-
     def calibrated(metric: str) -> Mapping[str, Noise]:
         noise_by_step = latest_noise(connection, session, metric, session.started_at)
         return {step: noise.noise for step, noise in noise_by_step.items()}
@@ -169,6 +169,7 @@ def _intervals(
         calibrated,
         exact=engines,
         layouts=session.layouts,
+        in_turn=session.is_long,
     )
 
 

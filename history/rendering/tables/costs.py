@@ -20,6 +20,10 @@ POOLED = " together"
 TOGETHER = "More together, less together: judged over all steps, as each of them has too few values."
 
 
+def _and_bursts(contender: ContenderComparison) -> str:
+    return " and those with autovacuum" if any(step.bursts for step in contender.paired) else ""
+
+
 def costs_legend(contender: ContenderComparison) -> list[str]:
     """Return the explanation of the table of costs, for metrics without a column in the first table."""
     shown = beside_verdict(contender.engines, contender.session.primary)
@@ -28,7 +32,7 @@ def costs_legend(contender: ContenderComparison) -> list[str]:
     rounds = f"{contender.session.round_name}s" if contender.nights is None else "nights"
     return [
         f"Second table: means of the paired {rounds}, geometric where no value is zero and there is a ratio.",
-        f"Ratios leave out {rounds} far from all others, which the means have.",
+        f"Ratios leave out {rounds} far from all others{_and_bursts(contender)}, which the means have.",
         *([TOGETHER] if _pooled(contender) else []),
         *(
             f"{metric.label}: {metric.legend}{', ' if words[metric.better] else ''}{words[metric.better]}."

@@ -12,6 +12,7 @@ from runners.measuring.round_measurement import MeasuredRound
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import MeasuredVersion
+from suites.accounting.activity import BURSTS
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metric_names import OVER_LIMIT, PRIMARY, STATEMENT_SECONDS
@@ -57,6 +58,7 @@ class FailurePolicy:
     def resume(self, versions: Sequence[MeasuredVersion]) -> None:
         """Restore failures and verdicts from the runs that an interrupted session has recorded."""
         by_name = {version.name: version for version in versions}
+        bursts = self.recorder.recorded_bursts
         in_order = sorted(self.recorder.recorded.items(), key=lambda recorded: recorded[0][1])
         for (step, number), runs in in_order:
             is_censored = any(OVER_LIMIT in run.values for run in runs.values())
@@ -67,7 +69,8 @@ class FailurePolicy:
                         self.recorder.note_failure(name, run_failure(ServerError(run.failure), self.folder))
             metric = self.verdicts.metric
             values = {name: run.values[metric] for name, run in runs.items() if metric in run.values}
-            self.verdicts.add(step, number, values)
+            has_bursts = [name for name, run in runs.items() if run.id in bursts]
+            self.verdicts.add(step, number, values, has_bursts)
         for version in versions:
             for step in version.excluded_steps:
                 self.verdicts.drop(version.name, step)
@@ -113,10 +116,11 @@ class FailurePolicy:
                 self.recorder.record_dropped(step, number, reasons, _values_of(PRIMARY, active, measurements))
                 continue
             values = _values_of(self.verdicts.metric, active, measurements)
+            bursts = _bursts_of(active, measurements) if servers_stay_up else ()
             measurements = self._with_fixed_work(number, step, active, measurements)
             active, measurements = self._without_empty(active, measurements, step, number, started)
             self.recorder.record_round(step, number, active, measurements, reasons, started)
-            self.verdicts.add(step.name, number, values)
+            self.verdicts.add(step.name, number, values, bursts)
             return
 
     def exclude(
@@ -141,8 +145,9 @@ class FailurePolicy:
         versions: Sequence[MeasuredVersion],
         measurements: Sequence[Measurement],
     ) -> bool:
-        """Return whether all verdicts on a step stand with a round that is still to be recorded."""
-        self.verdicts.add(step.name, number, _values_of(self.verdicts.metric, versions, measurements))
+        """Return whether all verdicts on a step stand with a block that is still to be recorded."""
+        values = _values_of(self.verdicts.metric, versions, measurements)
+        self.verdicts.add(step.name, number, values, _bursts_of(versions, measurements))
         return not self.verdicts.open_steps([step.name], number)
 
     def _with_fixed_work(
@@ -250,6 +255,14 @@ def _values_of(
     """A metric by version, of those that have it."""
     both = zip(versions, measurements, strict=True)
     return {version.name: result.values[metric] for version, result in both if metric in result.values}
+
+
+def _bursts_of(versions: Sequence[MeasuredVersion], measurements: Sequence[Measurement]) -> list[str]:
+    """The versions that had background work in a block which comes in bursts."""
+    both = zip(versions, measurements, strict=True)
+    return [
+        version.name for version, result in both if any(work.name in BURSTS for work in result.activities)
+    ]
 
 
 def _now() -> datetime:

@@ -8,10 +8,15 @@ import pytest
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
 from history.comparison.options import CompareOptions
+from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.rounds.background import background_shares
+from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.rendering.json_text import render_json
+from history.rendering.notes import basis
+from history.stats.repeated_intervals import Design
 from history.store.records import SessionStatus
+from runners.measuring.sequential_verdicts import SequentialVerdicts
 from suites.accounting.activity import CHECKPOINT, LOG_WAIT, PURGE, VACUUM, Activity
 from suites.metric import QPS
 from tests.history.comparison.findings.test_onset import BASE, CONTENDER
@@ -94,3 +99,78 @@ def test_a_vacuum_in_other_rounds_is_told_though_the_shares_are_equal() -> None:
     )
     several[RUNS["update", CONTENDER, 2]], several[RUNS["update", CONTENDER, 4]] = vacuum, ()
     assert not [*background_shares(several, RUNS, (BASE, CONTENDER), lambda name: seconds(20))]
+
+
+def blocks_of(tmp_path: Path, mode: str) -> tuple[ContenderComparison, float]:
+    """Twelve blocks, a tenth faster but for vacuums of either version; with the value of the night."""
+    slow = {BASE: {9: 300.0, 10: 700.0}, CONTENDER: {3: 300.0, 4: 500.0}}
+    with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
+        options = {"mode": mode, "versions": [BASE, CONTENDER]}
+        session = store.start_session(replace(session_start(repetitions=12), options=options))
+        for number in range(1, 13):
+            for version, usual in ((BASE, 1000.0), (CONTENDER, 1100.0)):
+                run = run_record(
+                    {QPS: slow[version].get(number, usual + number)},
+                    version=version,
+                    step="update",
+                    repetition=number,
+                    activities=(Activity(VACUUM, 2, 14),) if number == min(slow[version]) else (),
+                )
+                store.record_run(session, run)
+        store.finish_session(session, SessionStatus.FINISHED)
+        compared = compare(store, parse_version(BASE), [parse_version(CONTENDER)], CompareOptions())
+        with store.database.reading() as connection:
+            query = "SELECT value FROM points JOIN series ON series.id = series_id WHERE branch = '{}'"
+            base, contender = (
+                connection.exec_driver_sql(query.format(branch)).scalar_one() for branch in (BASE, CONTENDER)
+            )
+    assert exit_code(compared) == (0 if mode == "long" else 2)
+    return compared.contenders[0], contender / base
+
+
+def test_blocks_with_a_vacuum_count_neither_in_a_verdict_nor_in_a_night(tmp_path: Path) -> None:
+    contender, night = blocks_of(tmp_path, "long")
+    (step,) = contender.steps
+    assert step.judged.interval is not None
+    assert (step.judged.verdict, step.judged.pairs, step.judged.interval.n) == (Verdict.IMPROVEMENT, 12, 8)
+    assert step.judged.value == pytest.approx(1.1, abs=0.001)
+    assert night == pytest.approx(1.1, abs=0.001)
+    text = "autovacuum in 2 of 12 blocks; 4 are left out, with those after it; all 12: +5 %"
+    assert [finding.line for finding in step.findings] == [f"update: {text}"]
+    comparison = Comparison(parse_version(BASE), (contender,), CompareOptions(), "")
+    assert "left out as stalled" not in "\n".join(basis(comparison, contender))
+
+
+def test_rounds_that_start_alike_are_all_compared(tmp_path: Path) -> None:
+    contender, night = blocks_of(tmp_path, "rounds")
+    (step,) = contender.steps
+    assert step.judged.verdict is Verdict.INCONCLUSIVE
+    assert night == pytest.approx(1.054, abs=0.002)
+
+
+@pytest.mark.parametrize("vacuums", [{}, {BASE: 4}, {BASE: 2, CONTENDER: 6}, {BASE: 8}])
+def test_a_session_is_judged_as_it_was_when_it_stopped(tmp_path: Path, vacuums: dict[str, int]) -> None:
+    verdicts = SequentialVerdicts(BASE, [CONTENDER], Design(steps=1, least=5, cap=30), 0.02, {})
+    plan = {"until_decided": True, "least": 5, "cap": 30}
+    with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
+        options = {"mode": "long", "versions": [BASE, CONTENDER], "rounds": plan}
+        session = store.start_session(replace(session_start(repetitions=5), options=options))
+        for number in range(1, 31):
+            reached = {version for version, block in vacuums.items() if block == number}
+            noise = 1 + 0.005 * (-1) ** number
+            rates = {BASE: 1000.0 * noise, CONTENDER: 1060.0 / noise}
+            rates |= dict.fromkeys(reached, 400.0)
+            for version in (BASE, CONTENDER):
+                vacuum = (Activity(VACUUM, 2, 14),) if version in reached else ()
+                record = run_record(
+                    {QPS: rates[version]}, version=version, repetition=number, activities=vacuum
+                )
+                store.record_run(session, record)
+            verdicts.add("insert", number, rates, reached)
+            if number >= 5 and not verdicts.open_steps(["insert"], number):
+                break
+        store.finish_session(session, SessionStatus.FINISHED)
+        compared = compare(store, parse_version(BASE), [parse_version(CONTENDER)], CompareOptions())
+    (step,) = compared.contenders[0].steps
+    assert number < 15, "it does not take all 30 blocks until vacuums hide nothing"
+    assert step.judged.verdict is verdicts.verdicts(CONTENDER, number)["insert"] is Verdict.IMPROVEMENT
