@@ -13,7 +13,7 @@ from suites.accounting.sampling import RepeatedQuestion, ServerSampler
 from suites.server import ServerError
 from suites.slices import Schedule
 from tests.suites.innodb_servers import running as innodb_running
-from tests.suites.servers import ask, running
+from tests.suites.servers import ask, running, value
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 
@@ -63,6 +63,26 @@ def test_autovacuum_is_told_and_a_dead_server_too(postgres_18: Build, server_fol
         server.abandon()
         with pytest.raises(ServerError):
             read()
+
+
+def test_an_autovacuum_between_two_questions_is_told_once(postgres_18: Build, server_folder: Path) -> None:
+    """While other servers had their slices: it has begun and ended since the last question."""
+    quick = {"autovacuum_naptime": "1", "autovacuum": "on"}
+    with (
+        running(postgres_18, server_folder, overrides=quick) as server,
+        server.open_activities() as read,
+    ):
+        ask(server, "CREATE TABLE load AS SELECT id, 0 AS n FROM generate_series(1, 2000) AS id")
+        read()
+        ask(server, "UPDATE load SET n = 1")
+        vacuums = "SELECT sum(autovacuum_count) FROM pg_stat_user_tables"
+        workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"
+        deadline = time.monotonic() + 60
+        while not value(server, vacuums) or value(server, workers):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert VACUUM in read()
+        assert VACUUM not in read()
 
 
 @pytest.mark.parametrize("engine", ["mysql_9", "mariadb_11"])
