@@ -5,7 +5,7 @@ in a session, from a random one on, behind whose last one the first follows; its
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import select
@@ -21,7 +21,7 @@ from history.open import open_store
 from history.series.variants import TWIN
 from history.stats.repeated_intervals import Design
 from history.store.reader import Reader
-from history.store.records import RunStatus, SessionStatus
+from history.store.records import Run, RunStatus, SessionStatus
 from history.store.schema import sessions
 from runners.console import Lines
 from runners.measuring.request import Request
@@ -40,8 +40,16 @@ SESSIONS, BLOCKS = 3, 30
 DRAWN, LEAST, SEED = 40, 5, 20261126
 """The drawn sessions; their blocks before the first look, as the profile has them."""
 
-Block = Mapping[str, float]
-"""Side, by name -> its throughput."""
+
+@dataclass(frozen=True)
+class Block:
+    """A block of both sides, in their order."""
+
+    rates: Sequence[float]
+    """Their throughput."""
+
+    bursts: Sequence[bool]
+    """Whether a vacuum reached them."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +90,28 @@ def _finished(history: Reader) -> list[int]:
 
 def recorded_steps(history: Reader, session: int) -> list[RecordedStep]:
     """Return the blocks of the steps of a session that both sides finished."""
-    values: dict[str, dict[int, dict[str, float]]] = {}
+    bursts = history.bursts(session)
+    found: dict[str, dict[int, dict[str, Run]]] = {}
     for run in history.runs(session):
         if run.status is RunStatus.FINISHED and PRIMARY in run.values:
-            values.setdefault(run.step, {}).setdefault(run.repetition, {})[run.version] = run.values[PRIMARY]
-    return [
-        RecordedStep(step, [both for _, both in sorted(blocks.items()) if len(both) == len(SIDES)])
-        for step, blocks in values.items()
-    ]
+            found.setdefault(run.step, {}).setdefault(run.repetition, {})[run.version] = run
+    steps = []
+    for step, blocks in found.items():
+        pairs = [
+            [runs[str(side)] for side in SIDES]
+            for _, runs in sorted(blocks.items())
+            if len(runs) == len(SIDES)
+        ]
+        steps.append(
+            RecordedStep(
+                step,
+                [
+                    Block([run.values[PRIMARY] for run in pair], [run.id in bursts for run in pair])
+                    for pair in pairs
+                ],
+            )
+        )
+    return steps
 
 
 def drawn_figures(recorded: Sequence[RecordedStep]) -> Iterator[Figure]:
@@ -112,19 +134,20 @@ _CHANGED = (Verdict.REGRESSION, Verdict.IMPROVEMENT)
 
 def _drawn(step: RecordedStep, draw: random.Random) -> RecordedStep:
     begin, swapped = draw.randrange(len(step.blocks)), draw.random() < 0.5
-    names = [str(side) for side in (reversed(SIDES) if swapped else SIDES)]
+    order = slice(None, None, -1 if swapped else 1)
     ordered = [*step.blocks[begin:], *step.blocks[:begin]]
-    return RecordedStep(step.name, [dict(zip(names, block.values(), strict=True)) for block in ordered])
+    return RecordedStep(step.name, [Block(block.rates[order], block.bursts[order]) for block in ordered])
 
 
 def _verdicts(steps: Sequence[RecordedStep]) -> Iterator[tuple[str, Verdict]]:
     """Yield the verdict on each step once it is decided, or after its last block, as a session would end."""
-    base, contender = map(str, SIDES)
+    names = base, contender = [str(side) for side in SIDES]
     design = Design(steps=len(steps), least=LEAST, cap=BLOCKS, confidence=CONFIDENCE / 100)
     verdicts = SequentialVerdicts(base, [contender], design, THRESHOLD / 100, {})
     for step in steps:
         for number, block in enumerate(step.blocks, start=1):
-            verdicts.add(step.name, number, block)
+            bursts = [name for name, has_burst in zip(names, block.bursts, strict=True) if has_burst]
+            verdicts.add(step.name, number, dict(zip(names, block.rates, strict=True)), bursts)
             if number >= LEAST and not verdicts.open_steps([step.name], number):
                 break
         yield step.name, verdicts.verdicts(contender, number)[step.name]

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.io.cached_pages import PAGE, resident_pages, segments
 from benchmarks.io.planted import BASE, Operations, bytes_figure, compared_step, throughput_figure
-from benchmarks.io.recorded_blocks import BLOCKS, SIDES, STEPS, RecordedStep, drawn_figures
+from benchmarks.io.recorded_blocks import BLOCKS, STEPS, Block, RecordedStep, drawn_figures
 from benchmarks.io.throttled import busy, other_cores
 from benchmarks.output.figures import Figure, report
 from build.errors import TidemarkError
@@ -46,11 +46,11 @@ def test_segments_of_a_relation_follow_one_another(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("factor", "found"), [(1.0, range(1)), (1.2, range(40, 41))])
 def test_every_verdict_on_drawn_blocks_is_counted(factor: float, found: range) -> None:
     noise = random.Random(7)
-    base, twin = map(str, SIDES)
     blocks = [
-        {base: 1000 * noise.lognormvariate(0, 0.02), twin: 1000 * factor * noise.lognormvariate(0, 0.02)}
+        Block([side * noise.lognormvariate(0, 0.02) for side in (1000, 1000 * factor)], [False, False])
         for _ in range(BLOCKS)
     ]
+    blocks[4] = Block([1000, 100], [False, True])
     recorded = [RecordedStep(step, blocks) for step in STEPS]
     count, false = drawn_figures(recorded)
     assert count.value == BLOCKS * len(STEPS)
