@@ -17,12 +17,14 @@ from build.make import provide
 from build.version import parse_version
 from history.comparison.options import CONFIDENCE, THRESHOLD
 from history.comparison.verdict import Verdict
+from history.errors import stored_options
 from history.open import open_store
 from history.series.variants import TWIN
 from history.stats.repeated_intervals import Design
 from history.store.reader import Reader
 from history.store.records import Run, RunStatus, SessionStatus
 from history.store.schema import sessions
+from history.store.session_reads import bursts_of
 from runners.console import Lines
 from runners.measuring.request import Request
 from runners.measuring.sequential_verdicts import SequentialVerdicts
@@ -90,7 +92,9 @@ def _finished(history: Reader) -> list[int]:
 
 def recorded_steps(history: Reader, session: int) -> list[RecordedStep]:
     """Return the blocks of the steps of a session that both sides finished."""
-    bursts = history.bursts(session)
+    with history.database.reading() as connection:
+        options = connection.scalars(select(sessions.c.options).where(sessions.c.id == session)).one()
+        bursts = bursts_of(connection, session, stored_options(options))
     found: dict[str, dict[int, dict[str, Run]]] = {}
     for run in history.runs(session):
         if run.status is RunStatus.FINISHED and PRIMARY in run.values:

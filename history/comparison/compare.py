@@ -131,7 +131,7 @@ def _compare_in_session(
             hint="compare nights with --since, or restore the rounds from an earlier backup: "
             "./tidemark history merge FILE",
         )
-    bursts = history.bursts(session.id)
+    bursts = history.bursts(session)
     paired = pair_steps(runs, str(base), str(contender), bursts)
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")
     names = {step.step for step in chosen}

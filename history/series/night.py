@@ -123,7 +123,7 @@ def insert_night(
     ]
     if rows:
         connection.execute(insert(nights), rows)
-    values = _values(session_runs, entries, bursts_of(connection, session_id))
+    values = _values(session_runs, entries, bursts_of(connection, session_id, options))
     _insert_points(connection, session_id, where, values)
     disturbed = {round_.step: round_.reason for round_ in dropped_of(connection, session_id)}
     missing = _gaps(session_runs, entries, values, disturbed)

@@ -163,10 +163,12 @@ class Reader:
         with self._database.reading() as connection:
             return session_reads.activities_of(connection, session_id)
 
-    def bursts(self, session_id: int) -> Collection[int]:
+    def bursts(self, session: Session) -> Collection[int]:
         """Return the ids of the runs of a session that had background work which comes in bursts."""
+        if not session.is_long:
+            return ()
         with self._database.reading() as connection:
-            return session_reads.bursts_of(connection, session_id)
+            return session_reads.bursts_of(connection, session.id, session.options)
 
     def kinds(
         self, session_id: int, versions: Sequence[Version]

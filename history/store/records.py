@@ -157,12 +157,12 @@ class Session(SessionStart):
     @property
     def is_long(self) -> bool:
         """Whether its servers stayed up, and each step inherited the data of the step before."""
-        return self.options.get("mode") == "long"
+        return is_long(self.options)
 
     @property
     def round_name(self) -> str:
         """The noun for what is recorded as one round: in long mode it is a block."""
-        return round_name_of(self.options)
+        return "block" if self.is_long else "round"
 
     @property
     def warmth(self) -> Mapping[str, Warmth]:
@@ -197,9 +197,9 @@ class Session(SessionStart):
         return self.options.get(IMPORTED) is True
 
 
-def round_name_of(options: Mapping[str, object]) -> str:
-    """Return the noun for what a session with these options records as one round: in long mode a block."""
-    return "block" if options.get("mode") == "long" else "round"
+def is_long(options: Mapping[str, object]) -> bool:
+    """Return whether the servers of a session with these options stayed up."""
+    return options.get("mode") == "long"
 
 
 def judged_metric(options: Mapping[str, object]) -> str:

@@ -78,7 +78,7 @@ def find_interrupted(
         if not is_over and _requested(options) == _requested(start.options):
             session_runs = runs_of(connection, row["id"], ())
             if all(keys.get(run.version) == run.build_key for run in session_runs):
-                bursts = bursts_of(connection, row["id"])
+                bursts = bursts_of(connection, row["id"], options)
                 return InterruptedSession(row["id"], row["uid"], recorded(session_runs), bursts)
     return None
 

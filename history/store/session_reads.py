@@ -21,6 +21,7 @@ from history.store.records import (
     Session,
     SessionStart,
     SessionStatus,
+    is_long,
 )
 from history.store.schema import (
     activities,
@@ -180,13 +181,12 @@ def activities_of(connection: Connection, session_id: int) -> Mapping[int, Seque
     return found
 
 
-def bursts_of(connection: Connection, session_id: int) -> frozenset[int]:
+def bursts_of(connection: Connection, session_id: int, options: Mapping[str, object]) -> frozenset[int]:
     """Return the ids of the runs of a session of long mode that had background work of BURSTS.
 
     Rounds begin from the loaded data, so that it comes to all versions at the same place: none is returned.
     """
-    session = session_of(connection, session_id)
-    if not session.is_long:
+    if not is_long(options):
         return frozenset()
     query = (
         select(activities.c.run_id)

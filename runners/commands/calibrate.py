@@ -113,7 +113,7 @@ def recorded(store: Store, request: Request, uid: str) -> tuple[Mapping[str, Ste
     held = store.holder(uid)
     comparison = compare(held, base, (twin,), CompareOptions(session=uid, metric=primary))
     session = comparison.contenders[0].session
-    noise = noise_of(held.runs(session.id), str(base), str(twin), held.bursts(session.id))
+    noise = noise_of(held.runs(session.id), str(base), str(twin), held.bursts(session))
     store.record_noise(store.recorded_id(uid), noise)
     return {calibrated.step: calibrated for calibrated in noise if calibrated.metric == primary}, comparison
 

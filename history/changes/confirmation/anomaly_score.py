@@ -20,7 +20,7 @@ from sqlalchemy import Connection, select
 from history.changes.detection import rule_of, tonight
 from history.changes.level_shift import StoredChange, level_starts
 from history.comparison.pairs import pair_steps
-from history.errors import stored_version
+from history.errors import stored_options, stored_version
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.stats.change_points import Known
@@ -28,7 +28,7 @@ from history.stats.distributions import student_tail
 from history.stats.estimators import mean, variance
 from history.stats.noise_model import Noise, pooled_noise, without_stalls
 from history.stats.repeated_intervals import moderated
-from history.store.schema import nights
+from history.store.schema import nights, sessions
 from history.store.session_reads import bursts_of, runs_of
 from suites.metric_names import PRIMARY
 from suites.metrics import judged_metrics
@@ -144,17 +144,20 @@ class RoundNoise:
         return self._read[night.session_id].get((row.steps[0], row.metric), [])
 
     def _rounds(self, night: Night) -> dict[tuple[str, str], list[float]]:
-        query = select(nights.c.version).where(
-            nights.c.session_id == night.session_id, nights.c.branch == self.matrix.base
+        query = (
+            select(nights.c.version, sessions.c.options)
+            .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
+            .where(nights.c.session_id == night.session_id, nights.c.branch == self.matrix.base)
         )
-        base = self.connection.execute(query).scalar()
-        if base is None:
+        row = self.connection.execute(query).first()
+        if row is None:
             return {}
+        base, bursts = row.version, bursts_of(self.connection, night.session_id, stored_options(row.options))
         both = (stored_version(base), stored_version(night.version))
         runs = runs_of(self.connection, night.session_id, both, judged_metrics())
         return {
             (step.step, metric): logs
-            for step in pair_steps(runs, base, night.version, bursts_of(self.connection, night.session_id))
+            for step in pair_steps(runs, base, night.version, bursts)
             for metric in judged_metrics()
             if (logs := list(step.even_logs(metric) or ()))
         }

@@ -75,7 +75,7 @@ def decide(
     starts, until = level_starts(changes), from_text(before["started_at"])
     session = session_of(connection, session_id)
     base_version, contender = versions
-    paired = pair_steps(runs, base_version, contender, bursts_of(connection, session_id))
+    paired = pair_steps(runs, base_version, contender, bursts_of(connection, session_id, options))
     engines = {stored_version(version).engine for version in versions}
     intervals = _intervals(connection, session, paired, engines)
     measured = {}

@@ -10,9 +10,12 @@ from history.comparison.verdict import MetricChange
 from history.errors import stored_options
 from history.series.series import Night, SeriesKey, key_of, night_of
 from history.stats.estimators import Interval
-from history.store.records import round_name_of
+from history.store.records import is_long
 from history.store.schema import confirmations, machines, nights, series, sessions
 from suites.metrics import METRICS
+
+_ROUNDS = {False: "round", True: "block"}
+"""What the rounds of a session are called, in long mode or not."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,7 @@ def _confirmation(row: RowMapping) -> Confirmation:
         high=row["ratio_high"],
         rounds=row["rounds"],
         confidence=row["confidence"],
-        round_name="pass" if is_counted else round_name_of(stored_options(row["session_options"])),
+        round_name="pass" if is_counted else _ROUNDS[is_long(stored_options(row["session_options"]))],
         replicated_on=row["hostname"] if row["hostname"] != row["box"] else "",
     )
 

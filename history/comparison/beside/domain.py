@@ -83,13 +83,13 @@ class Domain:
         return f"On {', '.join(self._parts())}{unseen}."
 
     def _parts(self) -> Iterator[str]:
-        known = []
+        sizes = [f"{_rounded(self.rows):,} rows"] if self.rows is not None else []
         if self.bytes is not None:
-            known.append(_size(self.bytes))
+            sizes.append(_size(self.bytes) if sizes else f"{_size(self.bytes)} of data")
+        first, *known = sizes or ["data of unknown size"]
         if self.index_levels:
             known.append(f"indexes {counted(self.index_levels, 'level')} deep")
-        rows = "data of unknown size" if self.rows is None else f"{_rounded(self.rows):,} rows"
-        yield f"{rows} ({', '.join(known)})" if known else rows
+        yield f"{first} ({', '.join(known)})" if known else first
         if self.bytes is not None:
             yield "cached" if self.is_cached else "in memory" if self.is_in_memory else "larger than memory"
         if self.clients:
