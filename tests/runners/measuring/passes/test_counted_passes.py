@@ -144,6 +144,7 @@ def as_recorded(journal: Journal) -> list[Any]:
     """The runs of the first two rounds, as they are read from a history."""
     return [
         SimpleNamespace(
+            id=1,
             version=str(record.build.version),
             step=record.step,
             repetition=record.repetition,
