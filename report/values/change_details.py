@@ -171,7 +171,8 @@ def _confirmed(
     if found is None:
         return None, ()
     rounds = history.runs(found.session.id, versions, {confirmed.key.metric})
-    paired = {step.step: step for step in pair_steps(rounds, *map(str, versions))}
+    base, contender = map(str, versions)
+    paired = {step.step: step for step in pair_steps(rounds, base, contender)}
     step = paired.get(confirmed.key.step)
     last = step.last_round(confirmed.key.metric) if step else 0
     ratios = step.ratios(confirmed.key.metric, last) if step else []
