@@ -125,12 +125,7 @@ def _compare_in_session(
         options = replace(options, metric=session.judged_by)
     runs = history.runs(session.id, (base, contender), _metrics(options, session))
     if not runs:
-        raise ComparisonError(
-            f"the rounds of session {session.uid}, which had {base} and {contender}, were pruned",
-            where=history.where,
-            hint="compare nights with --since, or restore the rounds from an earlier backup: "
-            "./tidemark history merge FILE",
-        )
+        raise _pruned(history, session, base, contender)
     bursts = history.bursts(session)
     paired = pair_steps(runs, str(base), str(contender), bursts)
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")
@@ -372,6 +367,15 @@ def _step_warnings(step: StepComparison, session: Session) -> list[str]:
     if step.judged.verdict and pairs < planned:
         return [f"{step.step}: judged from {pairs} of {planned} {what}"]
     return []
+
+
+def _pruned(history: Reader, session: Session, base: Version, contender: Version) -> ComparisonError:
+    return ComparisonError(
+        f"the rounds of session {session.uid}, which had {base} and {contender}, were pruned",
+        where=history.where,
+        hint="compare nights with --since, or restore the rounds from an earlier backup: "
+        "./tidemark history merge FILE",
+    )
 
 
 def _no_session(history: Reader, base: Name, contender: Name, limits: SessionFilter) -> ComparisonError:
