@@ -143,7 +143,7 @@ def domain_of(contender: ContenderComparison) -> Domain | None:
     length = options.get("seconds")
     seconds = float(length) if isinstance(length, int | float) and not session.only_counted else None
     rounds = max((step.judged.pairs for step in contender.steps), default=0)
-    is_long = options.get("mode") == "long"
+    is_long = session.is_long
     if seconds is not None and is_long:
         # They are those of all blocks of a step, of which there may have been fewer.
         looks = looks_of(session)

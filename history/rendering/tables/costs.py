@@ -21,7 +21,8 @@ TOGETHER = "More together, less together: judged over all steps, as each of them
 
 
 def _and_bursts(contender: ContenderComparison) -> str:
-    return " and those with autovacuum" if any(step.bursts for step in contender.paired) else ""
+    reached = (step.left_out(contender.session.judged_by) for step in contender.paired)
+    return " and those with autovacuum" if any(reached) else ""
 
 
 def costs_legend(contender: ContenderComparison) -> list[str]:
