@@ -10,7 +10,7 @@ from report.charts.posterior import PositionMark, posterior_figure
 from report.markup.formats import amount, moment, percent, probability, signed, typeset
 from report.markup.frame import Page
 from report.markup.parts import bullets, commands, facts, note, numeric, section, table
-from report.values.bisect_page import BisectPage, BisectPosition, CommitFunctions
+from report.values.bisect_page import BisectPage, BisectPosition, CommitCosts, CommitFunctions
 from report.values.clearance import Clearance
 
 MAX_POSITIONS = 60
@@ -45,6 +45,7 @@ def bisect_page(
         bullets(values.hints),
         _steps(values),
         posterior_section(values, "", clearance),
+        [_costs(costs) for costs in values.costs],
         [_functions(functions) for functions in values.functions],
         _counted(values),
         _rounds(values, root, sessions if linked else ()),
@@ -149,6 +150,18 @@ def _change(values: BisectPage, root: str, linked: bool) -> h.Node:
     if values.change is None:
         return None
     return h.a(href=f"{root}{addresses.change(values.change)}")[values.change] if linked else values.change
+
+
+def _costs(values: CommitCosts) -> h.Node:
+    rows = (
+        h.tr[h.th(scope="row")[cost], h.td[unit], [numeric(typeset(figure)) for figure in figures]]
+        for cost, unit, *figures in values.rows
+    )
+    heads = ("cost", "unit", "before", "after", "ratio", "interval")
+    return section(
+        f"Costs that moved with {values.commit}",
+        table(heads, rows, caption="Means of the rounds that had a commit on either side of it"),
+    )
 
 
 def _functions(values: CommitFunctions) -> h.Node:

@@ -43,6 +43,15 @@ class BisectRound:
 
 
 @dataclass(frozen=True)
+class CommitCosts:
+    """The costs of a query that moved with a commit."""
+
+    commit: str
+    rows: tuple[tuple[str, str, str, str, str, str], ...]
+    """Cost, unit, what a query costs before and after, the ratio and its interval."""
+
+
+@dataclass(frozen=True)
 class CommitFunctions:
     """The functions that changed most in a commit, against the one before it."""
 
@@ -102,6 +111,9 @@ class BisectPage:
 
     commands: tuple[str, ...]
     """How to measure the change again."""
+
+    costs: tuple[CommitCosts, ...]
+    """Of each commit that its verdict names and with which costs moved for certain."""
 
     functions: tuple[CommitFunctions, ...]
     """Of each commit that its verdict names; empty without profiles."""

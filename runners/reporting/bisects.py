@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from build.engines import ENGINES
 from history.store.bisects import EventKind, load_all
 from history.store.reader import Reader
-from report.values.bisect_page import BisectPage, BisectPosition, BisectRound, CommitFunctions
+from report.values.bisect_page import BisectPage, BisectPosition, BisectRound, CommitCosts, CommitFunctions
+from runners.bisect.report.costs import cost_rows
 from runners.bisect.report.functions import function_rows
 from runners.bisect.report.state import BisectState, load_state
 from runners.bisect.report.wording import (
@@ -80,6 +81,10 @@ def bisect_values(state: BisectState) -> BisectPage:
         hints=tuple(filter(None, (merge_hint(state), smaller_step_hint(state), whole_hint(state)))),
         steps=tuple(steps_of(state)),
         commands=tuple(reproduce(state)),
+        costs=tuple(
+            CommitCosts(state.point(place).short, tuple(cost_rows(costs)))
+            for place, costs in state.costs.items()
+        ),
         functions=tuple(_functions(state)),
     )
 

@@ -15,7 +15,7 @@ from history.open import open_reader
 from history.series.matrix import judged_matrices
 from history.store import bisects
 from history.store.reader import Reader
-from runners.bisect.report.state import BisectState
+from runners.bisect.report.state import BisectState, load_state
 from runners.bisect.run.event_log import read_log
 
 RESULTS = ROOT / "docs/results"
@@ -75,6 +75,24 @@ def test_the_culprits_are_those_of_its_bisects(kept: Reader) -> None:
         logs = [read_log(kept, bisect) for bisect in bisects.load_all(connection)]
     found = {named for log in logs for named in culprits(BisectState(log))}
     assert {(row["step"], row["commit"], row["change, %"]) for row in tables(COMMITS, "step")} == found
+
+
+def test_the_costs_of_a_culprit_are_those_of_its_bisect(kept: Reader) -> None:
+    (row,) = [row for row in tables(COMMITS, "step") if "context switches" in row["where"]]
+    with kept.database.reading() as connection:
+        states = [load_state(kept, read_log(kept, bisect)) for bisect in bisects.load_all(connection)]
+    (costs,) = [
+        costs
+        for state in states
+        for place, costs in state.costs.items()
+        if state.point(place).commit.startswith(row["commit"])
+    ]
+    switches, cpu = ({cost.metric: ratio_text(cost) for cost in costs}[name] for name in COSTS_OF_CULPRIT)
+    said = re.findall(r"(\d\.\d\d) times [^(]*(\(.*?\))", row["where"])
+    assert [" ".join(figures) for figures in said] == [switches, cpu]
+
+
+COSTS_OF_CULPRIT = ("server_cs_per_op", "server_cpu_us_per_op")
 
 
 def culprits(state: BisectState) -> Set[tuple[str, str, str]]:

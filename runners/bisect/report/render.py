@@ -8,6 +8,7 @@ from history.escaping.characters import unbroken
 from history.escaping.markdown import Markdown, code_block, columns, indented, joined, md, row
 from history.rendering.profiles import shortened
 from runners.bisect.domain.question import BisectPoint
+from runners.bisect.report.costs import cost_rows
 from runners.bisect.report.functions import function_rows
 from runners.bisect.report.state import BisectState, MeasuredPosition
 from runners.bisect.report.wording import (
@@ -137,13 +138,21 @@ def _tables(state: BisectState) -> Iterator[tuple[str, Table]]:
         yield "Measured positions, as ratios to good", _points(state)
     if state.passes:
         yield "Instructions per query, as ratios to good", _counted(state)
+    for place, costs in state.costs.items():
+        yield f"Costs that moved with {_named(state, place)}", (COST_HEADS, [*cost_rows(costs)])
     for place, both in state.differentials.items():
         what = "Instructions" if both.base.is_exact else "CPU time"
-        commit = state.point(place).short if len(state.differentials) > 1 else "culprit"
-        yield f"{what} per query, {commit} against its parent", _functions(both)
+        yield f"{what} per query, {_named(state, place)} against its parent", _functions(both)
 
 
-_LEFT = ("commit", "", "subject", "function")
+COST_HEADS = ("cost", "unit", "before", "after", "ratio", "interval")
+
+_LEFT = ("commit", "", "subject", "function", "cost", "unit")
+
+
+def _named(state: BisectState, place: int) -> str:
+    several = len(state.differentials) > 1 or len(state.costs) > 1
+    return state.point(place).short if several else "culprit"
 
 
 def _steps(state: BisectState) -> Table | None:

@@ -8,11 +8,13 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from build.version import Version
+from history.comparison.verdict import Judged
 from history.store.bisects import EventKind
 from history.store.reader import Reader
 from runners.bisect.domain.question import BisectPoint
 from runners.bisect.domain.rules import LevelStep, SearchVerdict, WholeDifference
 from runners.bisect.inference.whole.search import WholeSearch
+from runners.bisect.report.costs import changed_costs
 from runners.bisect.run.event_log import Log, named_changes, observations, search_after
 from suites.metric import Metric
 from suites.metrics import METRICS
@@ -51,6 +53,9 @@ class BisectState:
     differentials: "Mapping[int, Differential]" = field(default_factory=dict)
     """Position of a commit that the verdict names -> its profile against that of the commit before it, where
     they were profiled; ascending."""
+
+    costs: Mapping[int, Sequence[Judged]] = field(default_factory=dict)
+    """Position of a commit that the verdict names -> the costs that moved with it; ascending."""
 
     @cached_property
     def search(self) -> WholeSearch:
@@ -163,8 +168,8 @@ class BisectState:
 
 
 def load_state(store: Reader, log: Log) -> BisectState:
-    """Return the state of a bisect with the profiles that the history holds."""
-    return BisectState(log, _differentials(store, log))
+    """Return the state of a bisect with the profiles and the costs that the history holds."""
+    return BisectState(log, _differentials(store, log), changed_costs(store, log))
 
 
 def export(state: BisectState) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from runners.bisect.domain.ancestry import ancestry_of
 from runners.bisect.domain.question import CandidateRange
 from runners.bisect.domain.rules import Measure, Observation
 from runners.bisect.inference.branched.search import BranchedSearch
+from runners.bisect.report.costs import changed_costs
 from runners.bisect.report.render import markdown, text
 from runners.bisect.report.state import BisectState
 from runners.bisect.run.candidates import candidate_range
@@ -116,6 +117,8 @@ def test_the_report_names_the_merge_that_brought_the_culprit(
     names = f"{commits[13][:12]} (merged by {commits[18][:12]})"
     assert f"{names} (Commit 13) changes qps of" in text(state)
     assert f"merged by {commits[18]}" in markdown(state)
+    ((cost,),) = changed_costs(machine.store, log).values()
+    assert cost.value == pytest.approx(1 / SLOWER, rel=0.02)
     assert [version.ref for version in state.pair()] == [f"git:{commits[at][:12]}" for at in (11, 13)]
     # The same command finds it again, and its log says the same.
     assert machine.bisect(a_question(commits[0], "main")).bisect.uid == log.bisect.uid
