@@ -9,7 +9,7 @@ from build.build import Build
 from build.files import make_folder
 from build.progress import Progress, ProgressTask, in_words
 from history.comparison.exact import MAX_PASSES
-from history.counts import counted
+from history.counts import counted, plural_of
 from runners.measuring.durations.deadline import Deadline
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.failures.policy import FailurePolicy
@@ -79,7 +79,7 @@ class Rounds:
         began = time.monotonic() if session_began is None else session_began
         try:
             total = self.request.least_rounds * len(self.request.steps)
-            with self.progress.task("measuring", total, "rounds of steps") as task:
+            with self.progress.task("measuring", total, f"{plural_of(self.request.round_name)} of steps") as task:
                 self.tell_passes_in(task)
                 for version in versions:
                     loaded = self.measurement.sizes.data_loaded
@@ -205,15 +205,16 @@ class Rounds:
             for step in open_steps:
                 if not deadline.allows(number):
                     return last
-                task.rename(f"round {number}: {step.name} ({counted(len(open_steps), 'step')} open)")
                 is_new = not self.recorder.recorded_versions(step, number)
+                if is_new:
+                    task.rename(f"round {number}: {step.name} ({counted(len(open_steps), 'step')} open)")
                 began = time.monotonic()
                 self.measure_round(number, step, versions)
-                if is_new:
-                    deadline.take(time.monotonic() - began)
                 done, last[step.name] = done + 1, number
-                remaining = max(0, self.request.least_rounds - number) * len(steps)
-                task.update(done, done + remaining)
+                if is_new:  # those of an interrupted session took no time now
+                    deadline.take(time.monotonic() - began)
+                    remaining = max(0, self.request.least_rounds - number) * len(steps)
+                    task.update(done, done + remaining)
             if self.request.until_decided and number >= self.request.least_rounds:
                 names = self.verdicts.open_steps([step.name for step in open_steps], number)
                 open_steps = [step for step in open_steps if step.name in names]

@@ -153,7 +153,7 @@ def run_session(
         session = resumed.id if resumed else store.start_session(with_machine_changes(start, changed))
         outcome = SessionOutcome(resumed.uid if resumed else start.uid, not_built)
         recorded = resumed.recorded if resumed else {}
-        _announce(progress, start, store.where, resumed, changed, request.round_name)
+        _announce(progress, start, store.where, resumed, changed, request)
         bursts = resumed.bursts if resumed else ()
         recorder = RunRecorder(request, store, session, progress, recorded, bursts, outcome.failures)
         status = SessionStatus.FAILED
@@ -253,11 +253,15 @@ def _announce(
     where: str,
     resumed: InterruptedSession | None,
     changed: Sequence[str],
-    what: str,
+    request: Request,
 ) -> None:
     uid, again = start.uid, ""
     if resumed is not None:
-        uid, again = resumed.uid, f", resumed after {counted(len(resumed.recorded), what)} of steps"
+        done, most = len(resumed.recorded), request.most_rounds * len(request.steps)
+        many = counted(done, request.round_name)
+        if request.least_rounds == request.most_rounds:
+            many = f"{done} of {counted(most, request.round_name)}"
+        uid, again = resumed.uid, f", resumed after {many} of steps"
     declared = str(Declared.of(start.options))
     declared = f" with {declared}" if declared else ""
     progress.note(f"session {uid}: {start.suite}, {start.profile}{declared}, in {where}{again}")

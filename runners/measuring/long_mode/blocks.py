@@ -22,6 +22,24 @@ WARMING_IDS = 200_000
 
 
 @dataclass(frozen=True)
+class _ShownBlocks:
+    """The task that is shown, with the blocks of all steps before one and the least of those after it."""
+
+    task: ProgressTask
+    before: int
+    after: int
+
+    def count(self, block: int, left: int) -> None:
+        """Show a new block of the step, of which so many are left.
+
+        What was recorded before a session was resumed is not shown alone: it took no time now, by which the
+        time left would be estimated.
+        """
+        done = self.before + block
+        self.task.update(done, done + left + self.after)
+
+
+@dataclass(frozen=True)
 class Blocks:
     """The blocks of a session, step by step; each is recorded as one round."""
 
@@ -47,32 +65,38 @@ class Blocks:
         the budget, so that the first ones leave some to the others.
         """
         steps, deadline, had_time = self.request.steps, Deadline(self.request, began, time.monotonic), True
+        done = 0
         for place, step in enumerate(steps):
             deadline.share_among(len(steps) - place)
-            self._measure_step(step, versions, deadline, task)
+            later = (len(steps) - place - 1) * self.least
+            done += self._measure_step(step, versions, deadline, _ShownBlocks(task, done, later))
             had_time = had_time and not deadline.passed
-            task.update(place + 1, len(steps))
         if not had_time:
             self.progress.note("the time budget is used up; steps without a verdict stay open")
         return had_time
 
     def _measure_step(
-        self, step: Step, versions: Sequence[MeasuredVersion], deadline: Deadline, task: ProgressTask
-    ) -> None:
-        """Measure the blocks of a step that are not recorded yet, until it ends."""
+        self, step: Step, versions: Sequence[MeasuredVersion], deadline: Deadline, shown: "_ShownBlocks"
+    ) -> int:
+        """Measure the blocks of a step that are not recorded yet, until it ends; return how many it has."""
         part, is_running = self._part(step), False
         for block in range(1, self.most + 1):
             is_new = not self.policy.recorder.recorded_versions(step, block)
             if not is_running:
                 if not deadline.allows(block):
-                    return
+                    return block - 1
                 if is_new and self._warms:
-                    task.rename(f"{step.name}: warming up")
+                    shown.task.rename(f"{step.name}: warming up")
                     self._warm_up(step, versions, deadline, part)
                 is_running = is_new
-            task.rename(f"{step.name}, block {block} of {self._most_in_words}")
-            if self._measure_block(block, step, versions, part, deadline, task):
-                return
+            if is_new:
+                shown.task.rename(f"{step.name}, block {block} of {self._most_in_words}")
+            ends = self._measure_block(block, step, versions, part, deadline, shown.task)
+            if is_new:
+                shown.count(block, 0 if ends else max(0, self.least - block))
+            if ends:
+                return block
+        return self.most
 
     @property
     def _warms(self) -> bool:

@@ -1,13 +1,14 @@
 """What a session does, in which order, and what when something breaks: with servers that only remember."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from build.build import Build
-from build.progress import Silent
+from build.progress import Progress, ProgressTask, Silent
 from build.version import parse_version
 from history.stats.repeated_intervals import Design
 from history.store.records import Run, RunStatus
@@ -50,6 +51,7 @@ def carry_out(
     recorded: Recorded | None = None,
     suite: Suite = SUITE,
     layouts: Layouts | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> list[str]:
     names = tuple(built.version for built in builds)
@@ -69,7 +71,8 @@ def carry_out(
     recorder = RunRecorder(request, store, 1, Silent(), recorded or {})
     policy = FailurePolicy(recorder, verdicts, request.least_rounds, request.keep_disturbed)
     measurement = RoundMeasurement(request, room, generator)
-    rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, Silent(), layouts or {})
+    shown = progress or Silent()
+    rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, shown, layouts or {})
     rounds.run(builds, Path("/nowhere"))
     return recorder.failures
 
@@ -336,6 +339,49 @@ def test_an_interrupted_session_goes_on_and_measures_nothing_twice(
     )
     positions = [record.position for record in journal.records]
     assert len(set(positions)) == len(positions)
+
+
+class Shown(Silent):
+    """Remembers what is shown of a session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unit, self.labels, self.counts = "", list[str](), list[tuple[float, float | None]]()
+
+    @contextmanager
+    def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
+        self.unit = unit
+        yield self
+
+    def update(self, done: float, total: float | None = None) -> None:
+        self.counts.append((done, total))
+
+    def rename(self, label: str) -> None:
+        self.labels.append(label)
+
+    def detail(self, text: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("mode", "unit", "counts"),
+    [(Mode.ROUNDS, "rounds of steps", [(4, 6), (6, 6)]), (Mode.LONG, "blocks of steps", [(5, 6), (6, 6)])],
+)
+def test_what_was_recorded_before_is_not_shown_as_if_it_were_measured_now(
+    journal: Journal, mode: Mode, unit: str, counts: list[tuple[float, float]]
+) -> None:
+    """The time left would be estimated by it, and be seconds."""
+    options: dict[str, Any] = {"mode": mode, "seconds": 30.0}
+    carry_out(journal, (OLD, NEW), 3, blocks=3, **options)
+    first, second = (step.name for step in STEPS)
+    journal.records[:] = [record for record in journal.records if record.step == first or record.repetition == 1]
+    shown = Shown()
+    carry_out(journal, (OLD, NEW), 3, blocks=3, recorded=as_recorded(journal), progress=shown, **options)
+    assert shown.unit == unit
+    assert shown.counts == counts
+    measured = [label for label in shown.labels if first in label or second in label]
+    assert len(measured) == 2 + (mode is Mode.LONG), "a reset, in long mode"
+    assert not [label for label in measured if first in label]
 
 
 def test_a_version_that_was_left_out_of_a_step_stays_out(journal: Journal) -> None:
