@@ -29,7 +29,7 @@ class IntervalRow:
     low: float | None = None
     high: float | None = None
     tone: str = "plain"
-    """better, worse, open or plain."""
+    """better, worse, open, plain, or quiet for what has no part in the result."""
 
     note: str = ""
     href: str = ""

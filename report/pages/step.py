@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import htpy as h
 
+from history.comparison.pairs import StepPairs
 from history.comparison.result import ContenderComparison, StepComparison
+from history.comparison.rounds.background import why_left_out
 from history.comparison.verdict import Judged
 from history.counts import plural_of
 from history.rendering.profiles import quality
@@ -60,6 +62,7 @@ class _Both(NamedTuple):
     base: str
     contender: str
     step: StepComparison | None
+    pairs: StepPairs | None
 
 
 def step_page(values: SessionPage, step: StepRuns, clearance: Clearance, graphs: FlameGraphs) -> Page:
@@ -113,7 +116,12 @@ def _pairs(values: SessionPage, step: StepRuns) -> list[_Both]:
     if values.comparison is None:
         return []
     return [
-        _Both(str(compared.base), str(compared.contender), _of_step(compared, step.step))
+        _Both(
+            str(compared.base),
+            str(compared.contender),
+            _of_step(compared, step.step),
+            next((pairs for pairs in compared.paired if pairs.step == step.step), None),
+        )
         for compared in values.comparison.contenders
         if str(compared.contender) in step.runs or str(compared.base) in step.runs
     ]
@@ -223,8 +231,8 @@ def _why_no_seconds(values: SessionPage, step: StepRuns, both: _Both) -> str:
 
 
 def _rounds(step: StepRuns, both: _Both, judged: Judged) -> h.Node:
-    """Return the ratio of each round or pass by a metric, and that of all."""
-    rows = []
+    """Return the ratio of each round or pass by a metric, and that of all that count."""
+    rows, left_out = list[IntervalRow](), why_left_out(both.pairs, judged.metric) if both.pairs else {}
     for number, run in sorted(step.runs.get(both.contender, {}).items()):
         base = step.runs.get(both.base, {}).get(number)
         old, new = _value(base, judged.row), _value(run, judged.row)
@@ -233,16 +241,20 @@ def _rounds(step: StepRuns, both: _Both, judged: Judged) -> h.Node:
             str(measured.status) for measured in (base, run) if measured is not None and measured.failure
         }
         if ratio is not None or ended:
-            label = f"{judged.observed} {number}"
-            rows.append(IntervalRow(label, ratio, note=", ".join(sorted(ended)), is_small=True))
+            label, remark = f"{judged.observed} {number}", left_out.get(number, "")
+            tone = "quiet" if remark else "plain"
+            remarks = ", ".join(filter(None, (*sorted(ended), remark)))
+            rows.append(IntervalRow(label, ratio, tone=tone, note=remarks, is_small=True))
     interval = judged.interval
     if interval is not None:
-        label = f"all {plural_of(judged.observed)}"
+        label = f"{'other' if left_out else 'all'} {plural_of(judged.observed)}"
         ends = (interval.estimate, interval.low, interval.high)
         rows.append(IntervalRow(label, *ends, tone_of(judged.verdict), "the verdict's interval"))
     if not rows:
         return None
     caption = f"{metric_name(judged.metric)}: ratio of each {judged.observed}, and of all"
+    if left_out:
+        caption = f"{caption} but the {len(left_out)} that autovacuum reached"
     return interval_figure(rows, caption, what=judged.observed, threshold=judged.threshold)
 
 

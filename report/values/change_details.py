@@ -1,6 +1,6 @@
 """The details of a change: everything that the history knows of it, for one page."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -8,8 +8,8 @@ from sqlalchemy import Connection, select
 
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
-from history.comparison.pairs import pair_steps
 from history.comparison.result import ContenderComparison
+from history.comparison.rounds.background import why_left_out
 from history.comparison.verdict import Judged
 from history.errors import stored_object, stored_version
 from history.series.environment_changes import changes_between
@@ -59,9 +59,6 @@ class ChangeDetails:
     confirmation: ContenderComparison | None
     """The new commit against the old one in the confirming session, while it has rounds."""
 
-    round_ratios: tuple[tuple[int, float], ...]
-    """The paired rounds of the confirming session in the main series: number and ratio."""
-
     setups: tuple[VersionSetup, ...]
     """Settings and manifests before and after it, in the nights of the main series."""
 
@@ -80,6 +77,22 @@ class ChangeDetails:
         confirmed, found = self.report.confirmation, self.confirmation
         steps = found.steps if found is not None and confirmed is not None else ()
         return next((step.judged for step in steps if confirmed and step.step == confirmed.key.step), None)
+
+    @property
+    def confirmed_rounds(self) -> Iterator[tuple[int, float, str]]:
+        """The paired rounds of the confirmation in the main series: number, ratio, and why it does not count.
+
+        The reason is empty for those that count.
+        """
+        confirmed, found = self.report.confirmation, self.confirmation
+        pairs = () if found is None else found.paired
+        for step in pairs:
+            if confirmed is not None and step.step == confirmed.key.step:
+                metric = confirmed.key.metric
+                left_out = why_left_out(step, metric)
+                for number, ratio in enumerate(step.ratios(metric, step.last_round(metric)), start=1):
+                    if ratio is not None:
+                        yield number, ratio, left_out.get(number, "")
 
 
 IntervalsOf = Callable[[str], NightIntervals]
@@ -107,11 +120,11 @@ def read_details(
         )
         for member_series in drawn
     )
-    comparison, ratios = _confirmed(history, catalog, report)
+    comparison = _confirmed(history, catalog, report)
     by_step: dict[str, tuple[Member, ...]] = {}
     for member in report.change.members:
         by_step[member.key.step] = (*by_step.get(member.key.step, ()), member)
-    return ChangeDetails(report, drawn, comparison, ratios, setups, issue, by_step, kernels)
+    return ChangeDetails(report, drawn, comparison, setups, issue, by_step, kernels)
 
 
 def _series(connection: Connection, member: Member) -> MemberSeries:
@@ -161,22 +174,13 @@ def _with_sight(history: Reader, catalog: Catalog, member_series: MemberSeries) 
 
 def _confirmed(
     history: Reader, catalog: Catalog, report: ChangeReport
-) -> tuple[ContenderComparison | None, tuple[tuple[int, float], ...]]:
+) -> ContenderComparison | None:
     confirmed = report.confirmation
     if confirmed is None:
-        return None, ()
+        return None
     versions = [stored_version(night.version) for night in (confirmed.before, confirmed.after)]
     entry = catalog.sessions[confirmed.uid]
-    found = compared(history, entry, str(versions[0]), str(versions[1]), confirmed.key.metric)
-    if found is None:
-        return None, ()
-    rounds = history.runs(found.session.id, versions, {confirmed.key.metric})
-    base, contender = map(str, versions)
-    paired = {step.step: step for step in pair_steps(rounds, base, contender)}
-    step = paired.get(confirmed.key.step)
-    last = step.last_round(confirmed.key.metric) if step else 0
-    ratios = step.ratios(confirmed.key.metric, last) if step else []
-    return found, tuple((number, ratio) for number, ratio in enumerate(ratios, start=1) if ratio is not None)
+    return compared(history, entry, str(versions[0]), str(versions[1]), confirmed.key.metric)
 
 
 def _setup(connection: Connection, night: Night) -> VersionSetup:

@@ -18,6 +18,7 @@ from history.transfer.pruning import prune
 from report import addresses
 from report.markup.formats import amount
 from runners.cli import main
+from tests.history.comparison.findings.test_background import blocks_of
 from tests.history.handmade import NIGHT, record_steps, session_start
 from tests.history.watched import record_regression
 from tests.report.conftest import write
@@ -84,6 +85,21 @@ def test_a_session_of_long_mode_has_blocks_on_its_pages(tmp_path: Path) -> None:
     write(path, site)
     for page in (site / "sessions/only.html", site / "sessions/only/insert.html"):
         assert re.findall(r"\brounds?\b", page.read_text(), re.IGNORECASE) == []
+
+
+def test_blocks_that_do_not_count_are_told_where_all_are_drawn(tmp_path: Path) -> None:
+    blocks_of(tmp_path, "long")
+    (file,) = site_of(tmp_path / "history.db").glob("sessions/*/update.html")
+    page = parsed(file)
+    remarks = {row[0]: row[-1] for row in page.rows if re.fullmatch(r"(block|other) .*", row[0])}
+    assert {name: remark for name, remark in remarks.items() if remark} == {
+        "block 3": "left out, autovacuum",
+        "block 4": "left out, after autovacuum",
+        "block 9": "left out, autovacuum",
+        "block 10": "left out, after autovacuum",
+        "other blocks": "the verdict's interval",
+    }
+    assert "ratio of each block, and of all but the 4 that autovacuum reached" in page.text
 
 
 def test_a_pruned_session_keeps_its_addresses_and_says_so(tmp_path: Path) -> None:

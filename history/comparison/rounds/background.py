@@ -43,6 +43,12 @@ def bursts_left_out(steps: Iterable[StepPairs], metric: str) -> Iterator[Finding
             yield Finding(SOURCE, step.step, "", Bearing.TOLD, text)
 
 
+def why_left_out(step: StepPairs, metric: str) -> Mapping[int, str]:
+    """Return the blocks of a step that have no part in the interval of a metric, each with the reason."""
+    reasons = ("left out, after autovacuum", "left out, autovacuum")
+    return {number: reasons[number in step.bursts] for number in step.left_out(metric)}
+
+
 def background_shares(
     found: Mapping[int, Sequence[Activity]],
     runs: Runs,

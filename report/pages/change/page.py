@@ -199,12 +199,18 @@ def _confirmation(details: ChangeDetails, catalog: Catalog, root: str, linked: b
         )
     uid = h.a(href=f"{root}{addresses.session(confirmed.uid)}")[confirmed.uid] if linked else confirmed.uid
     name = confirmed.round_name
-    rows = [IntervalRow(f"{name} {number}", ratio, is_small=True) for number, ratio in details.round_ratios]
+    rows = [
+        IntervalRow(
+            f"{name} {number}", ratio, tone="quiet" if left_out else "plain", note=left_out, is_small=True
+        )
+        for number, ratio, left_out in details.confirmed_rounds
+    ]
+    which = "other" if any(interval.note for interval in rows) else "all"
     judged = details.confirmed_step
     tone = tone_of(judged.verdict) if judged is not None else "plain"
     rows.append(
         IntervalRow(
-            "all passes" if confirmed.is_counted else f"all {name}s",
+            "all passes" if confirmed.is_counted else f"{which} {name}s",
             confirmed.ratio,
             confirmed.low,
             confirmed.high,

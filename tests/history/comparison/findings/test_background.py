@@ -1,10 +1,13 @@
 """Shares of background work, as compare.py tells them in words and in JSON."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from build.progress import Silent
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
 from history.comparison.options import CompareOptions
@@ -16,11 +19,14 @@ from history.rendering.json_text import render_json
 from history.rendering.notes import basis
 from history.stats.repeated_intervals import Design
 from history.store.records import SessionStatus
+from history.store.resume import find_interrupted
+from runners.measuring.failures.policy import FailurePolicy
+from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from suites.accounting.activity import CHECKPOINT, LOG_WAIT, PURGE, VACUUM, Activity
 from suites.metric import QPS
 from tests.history.comparison.findings.test_onset import BASE, CONTENDER
-from tests.history.handmade import NIGHT, run_record, session_start
+from tests.history.handmade import NIGHT, a_build, run_record, session_start
 
 MANY = (Activity(CHECKPOINT, 1, 4), Activity(CHECKPOINT, 11, 14), Activity(VACUUM, 1, 20))
 FEW = (Activity(CHECKPOINT, 3, 6), Activity(LOG_WAIT, 1, 20))
@@ -174,3 +180,34 @@ def test_a_session_is_judged_as_it_was_when_it_stopped(tmp_path: Path, vacuums: 
     (step,) = compared.contenders[0].steps
     assert number < 15, "it does not take all 30 blocks until vacuums hide nothing"
     assert step.judged.verdict is verdicts.verdicts(CONTENDER, number)["insert"] is Verdict.IMPROVEMENT
+
+
+@pytest.mark.parametrize(("remembers", "verdict"), [(True, Verdict.IMPROVEMENT), (False, Verdict.INCONCLUSIVE)])
+def test_a_resumed_session_knows_which_blocks_a_vacuum_reached(
+    tmp_path: Path, remembers: bool, verdict: Verdict
+) -> None:
+    verdicts = SequentialVerdicts(BASE, [CONTENDER], Design(steps=1, least=5, cap=30), 0.02, {})
+    start = replace(session_start(), options={"mode": "long", "versions": [BASE, CONTENDER]})
+    with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
+        session = store.start_session(start)
+        for number in range(1, 11):
+            noise = 1 + 0.005 * (-1) ** number
+            for version, qps in ((BASE, 1000.0 * noise), (CONTENDER, 1060.0 / noise)):
+                is_reached = (version, number) == (CONTENDER, 4)
+                record = run_record(
+                    {QPS: 400.0 if is_reached else qps},
+                    version=version,
+                    repetition=number,
+                    activities=(Activity(VACUUM, 2, 14),) if is_reached else (),
+                )
+                store.record_run(session, record)
+        store.finish_session(session, SessionStatus.INTERRUPTED)
+        builds = [a_build(version) for version in (BASE, CONTENDER)]
+        with store.database.reading() as connection:
+            resumed = find_interrupted(connection, start, builds, NIGHT - timedelta(hours=1))
+        assert resumed is not None
+        bursts = resumed.bursts if remembers else ()
+        request: Any = None
+        recorder = RunRecorder(request, store, session, Silent(), resumed.recorded, bursts)
+        FailurePolicy(recorder, verdicts, 5, keep_disturbed=False).resume(())
+    assert verdicts.verdicts(CONTENDER, 10) == {"insert": verdict}
