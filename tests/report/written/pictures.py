@@ -1,6 +1,7 @@
-"""The pictures of docs/report.md: .venv/bin/python -m tests.report.written.pictures makes them anew.
+"""The pictures of docs/report.md, and that of a study: .venv/bin/python -m tests.report.written.pictures makes
+them anew.
 
-A picture shows the top of a page as a browser opens it. Debian's Chromium is needed.
+A picture shows the top of a page as a browser opens it, that of the study one chart. Debian's Chromium is needed.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from tests.report.rich import BRANCH, SLOWED, RichHistory, record_bisect
 
 FOLDER = ROOT / "docs/pictures"
 WIDTH = 1080
+STUDIED = "f725bd70"
 NIGHT = "db1n046"
 DRAWN_MS = 500
 """After which a script has drawn its chart."""
@@ -61,7 +63,19 @@ def main() -> int:
             page.wait_for_timeout(DRAWN_MS)
             page.screenshot(path=str(FOLDER / f"{picture}.png"))
             page.close()
+        page = browser.new_page(viewport={"width": WIDTH, "height": 900})
+        page.goto((_study(Path(name)) / addresses.step(STUDIED, "write-only")).as_uri())
+        page.wait_for_timeout(DRAWN_MS)
+        chart = page.locator("figure", has_text="The same seconds").first
+        chart.screenshot(path=str(FOLDER / "seconds.png"))
     return 0
+
+
+def _study(folder: Path) -> Path:
+    """Write the site of the study of larger tables."""
+    with open_reader(ROOT / "docs/results/write-heavy-io.db.gz") as history:
+        write_site(history, SiteOptions(folder / "study"), Silent())
+    return folder / "study"
 
 
 def _written(folder: Path) -> tuple[Path, str]:
