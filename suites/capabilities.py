@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 
 from build.build import Build
 from build.engines import EngineRegistry
@@ -19,6 +21,9 @@ class SettingError(CapabilityError):
 
 
 Numbers = tuple[int, ...]
+
+DEVELOPMENT = "devel"
+"""What the release of a branch ends with that is under development."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,10 @@ class EngineCapabilities:
     settings: Mapping[str, SupportedVersions]
     """Settings that not every version has. Every other setting is assumed to exist in all versions."""
 
+    program: str = ""
+    """The program that has the names of its settings as strings, which tell what a release under development
+    has; empty for an engine whose settings do not come in between releases."""
+
     auth: Mapping[str, SupportedVersions] = field(default_factory=dict)
     """The same of ways of authentication."""
 
@@ -73,6 +82,7 @@ CAPABILITIES = EngineRegistry(
             oldest=(13,),
             most_connections=262_143,
             isolation=lambda level: ("default_transaction_isolation", level.replace("-", " ")),
+            program="postgres",
             settings={
                 "io_method": SupportedVersions(since=(18,), instead="reads are always synchronous before 18"),
             },
@@ -157,8 +167,8 @@ def require_known(build: Build) -> None:
 
 def knows_setting(build: Build, name: str) -> bool:
     """Return whether the version of `build` has the setting `name`."""
-    supported = CAPABILITIES[build.version.engine].settings.get(name)
-    return supported is None or supported.includes(build.numbers)
+    capabilities = CAPABILITIES[build.version.engine]
+    return _has(build, capabilities.settings.get(name), capabilities.program, name)
 
 
 def require_setting(build: Build, name: str) -> None:
@@ -170,8 +180,29 @@ def require_setting(build: Build, name: str) -> None:
 
 def knows_initdb_option(build: Build, name: str) -> bool:
     """Return whether the initdb of a build has an option, or `option=value`."""
-    supported = CAPABILITIES[build.version.engine].initdb.get(name)
-    return supported is None or supported.includes(build.numbers)
+    return _has(build, CAPABILITIES[build.version.engine].initdb.get(name), "initdb", *name.split("="))
+
+
+def _has(build: Build, supported: SupportedVersions | None, program: str, *names: str) -> bool:
+    """Return whether a build has what only the `supported` versions have.
+
+    A branch calls itself `18devel` from its first commit on, and what is new in 18 comes in during the year
+    that follows. So a `program` under development is asked by the names that are among its strings.
+    """
+    if supported is None:
+        return True
+    if not supported.includes(build.numbers):
+        return False
+    is_new = supported.since[0] == build.numbers[0] and DEVELOPMENT in build.release
+    if not (is_new and program and build.program(program).is_file()):
+        return True
+    return all(f"\0{name}\0".encode() in _content(build.program(program)) for name in names)
+
+
+@lru_cache(maxsize=2)
+def _content(program: Path) -> bytes:
+    """Return a program of a build, which never changes."""
+    return program.read_bytes()
 
 
 def require_auth(build: Build, method: str) -> None:

@@ -1,6 +1,7 @@
 """postgresql.conf: whole files for three releases, and what differs between versions."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from suites.capabilities import CapabilityError, require_engine
 from suites.data_sets import EqualTables
 from suites.keys.durability import Durability
 from suites.postgres.configuration import render
+from suites.postgres.initdb import initdb_words
 from suites.sizing import Sizes
 from tests.suites.golden import require_golden
 
@@ -60,6 +62,20 @@ def test_versions_differ_in_what_they_know_only() -> None:
 def test_a_branch_counts_as_its_major_version() -> None:
     build = Build(parse_version("postgres@master"), "19devel", "key", Path("/nowhere"), {})
     assert "io_method" in render(build, ROOM, Durability.RELAXED, SOCKETS, {})
+
+
+@pytest.mark.parametrize(
+    ("release", "strings", "has"),
+    [("18devel", "io_method", True), ("18devel", "pgaio_method", False), ("19devel", "", True), ("18beta1", "", True)],
+)
+def test_a_branch_has_what_its_own_server_names(tmp_path: Path, release: str, strings: str, has: bool) -> None:
+    """What is new in 18 came in during a year of 18devel."""
+    (tmp_path / "bin").mkdir()
+    for program in ("postgres", "initdb"):
+        (tmp_path / "bin" / program).write_bytes(b"\0".join(map(str.encode, ("ELF", strings, "port", ""))))
+    build = replace(build_of(release), prefix=tmp_path)
+    assert ("io_method" in dict(settings(render(build, ROOM, Durability.RELAXED, SOCKETS, {})))) is has
+    assert ("--no-data-checksums" in initdb_words(build, {"checksums": "off"})) is (release != "18devel")
 
 
 def test_overrides_come_last() -> None:
