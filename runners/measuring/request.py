@@ -184,6 +184,8 @@ class Request:
     @property
     def round_name(self) -> str:
         """The noun for what is recorded as one round."""
+        if self.exact is Exact.ONLY:
+            return "pass"
         return "block" if self.profile.mode is Mode.LONG else "round"
 
     @property

@@ -207,7 +207,8 @@ class Rounds:
                     return last
                 is_new = not self.recorder.recorded_versions(step, number)
                 if is_new:
-                    task.rename(f"round {number}: {step.name} ({counted(len(open_steps), 'step')} open)")
+                    which = f"{self.request.round_name} {number}"
+                    task.rename(f"{which}: {step.name} ({counted(len(open_steps), 'step')} open)")
                 began = time.monotonic()
                 self.measure_round(number, step, versions)
                 done, last[step.name] = done + 1, number

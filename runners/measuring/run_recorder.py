@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from build.progress import Progress, in_words
+from history.counts import plural_of
 from history.store.records import DroppedRound, FailureCause, RunRecord, RunStatus, VersionFailure
 from history.store.resume import Recorded
 from history.store.writer import Store
@@ -119,7 +120,7 @@ class RunRecorder:
 
     def _tell(self, which: str, what: str, reasons: Sequence[str]) -> None:
         """Note what disturbs a round, but not for each round anew: `compare` counts them."""
-        rounds = f"{self.request.round_name}s"
+        rounds = plural_of(self.request.round_name)
         kinds = {_FIGURES.split(reason, maxsplit=1)[0] for reason in reasons} - self._told
         if kinds:
             self._told |= kinds
@@ -131,7 +132,7 @@ class RunRecorder:
         if kind not in self._told:
             self._told.add(kind)
             what = self.request.round_name
-            self.progress.note(f"{which} ({what} {number}): {warning}; later {what}s like it are not told")
+            self.progress.note(f"{which} ({what} {number}): {warning}; later {plural_of(what)} like it are not told")
 
     def record_plans(self, version: MeasuredVersion) -> None:
         """Store the plans of a version with the session."""

@@ -266,12 +266,17 @@ def test_a_long_pass_tells_how_far_it_is(passes: Passes) -> None:
         def detail(self, text: str) -> None:
             told.append(text)
 
+        rename = detail
+
     class Shown(Silent):
         @contextmanager
         def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
+            told.append(unit)
             yield Task()
 
     session(1, Exact.ONLY, progress=Shown())
+    assert told[0] == "passes of steps"
+    assert f"pass 1: {STEPS[0].name} (2 steps open)" in told
     assert "the server of postgres@18.6 starts under callgrind" in told
     assert "postgres@18.6 has run 100 of 400 transactions under callgrind, about 30 s left" in told
 
