@@ -172,9 +172,7 @@ def _with_sight(history: Reader, catalog: Catalog, member_series: MemberSeries) 
     return replace(member_series, visible=found.steps[0].smallest_visible)
 
 
-def _confirmed(
-    history: Reader, catalog: Catalog, report: ChangeReport
-) -> ContenderComparison | None:
+def _confirmed(history: Reader, catalog: Catalog, report: ChangeReport) -> ContenderComparison | None:
     confirmed = report.confirmation
     if confirmed is None:
         return None

@@ -79,7 +79,9 @@ class Rounds:
         began = time.monotonic() if session_began is None else session_began
         try:
             total = self.request.least_rounds * len(self.request.steps)
-            with self.progress.task("measuring", total, f"{plural_of(self.request.round_name)} of steps") as task:
+            with self.progress.task(
+                "measuring", total, f"{plural_of(self.request.round_name)} of steps"
+            ) as task:
                 self.tell_passes_in(task)
                 for version in versions:
                     loaded = self.measurement.sizes.data_loaded

@@ -132,7 +132,9 @@ class RunRecorder:
         if kind not in self._told:
             self._told.add(kind)
             what = self.request.round_name
-            self.progress.note(f"{which} ({what} {number}): {warning}; later {plural_of(what)} like it are not told")
+            self.progress.note(
+                f"{which} ({what} {number}): {warning}; later {plural_of(what)} like it are not told"
+            )
 
     def record_plans(self, version: MeasuredVersion) -> None:
         """Store the plans of a version with the session."""

@@ -277,7 +277,9 @@ def _stored(uid: str, recorder: RunRecorder) -> str:
     if not recorder.rounds:
         return f"session {uid}: no {recorder.request.round_name} was finished, and none is stored"
     request, what = recorder.request, recorder.request.round_name
-    count = f"1 {what} of a step is" if recorder.rounds == 1 else f"{counted(recorder.rounds, what)} of steps are"
+    count = (
+        f"1 {what} of a step is" if recorder.rounds == 1 else f"{counted(recorder.rounds, what)} of steps are"
+    )
     again = request.resumed_by or ("the same command" if request.resume else "")
     return f"session {uid}: {count} stored" + (
         f"; to resume within {RESUMABLE_HOURS:g} hours: {again}" if again else ""

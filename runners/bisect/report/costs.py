@@ -35,10 +35,10 @@ CostRow = tuple[str, str, str, str, str, str]
 def changed_costs(store: Reader, log: Log) -> Mapping[int, Sequence[Judged]]:
     """Return the costs that moved for certain with each change that the verdict names, largest ratio first.
 
-    They are by the position of the commit. Those rounds count in which a commit with the change ran beside one
-    without it, and both have the same other changes; of each side the one nearest to the change. Where there
-    are too few of them, rounds of either side are compared by their ratios to good. Counts for fixed work are
-    left out: the functions of the change explain them.
+    They are by the position of the commit. Those rounds count in which a commit with the change ran beside
+    one without it, and both have the same other changes; of each side the one nearest to the change. Where
+    there are too few of them, rounds of either side are compared by their ratios to good. Counts for fixed
+    work are left out: the functions of the change explain them.
     """
     changes = named_changes(log)
     if not changes:
@@ -103,7 +103,7 @@ def _paired(rounds: Sequence[Mapping[int, Run]], before: Set[int], after: Set[in
     sides = [[_nearest(measured, before, last=True), _nearest(measured, after)] for measured in rounds]
     pairs = [(old, new) for old, new in sides if old and new]
     if len(pairs) < MINIMUM_REPETITIONS:
-        # A second change is seldom probed beside a commit before it: good, in every round, is what they share.
+        # A second change is seldom probed beside a commit before it: good is in the rounds of both.
         olds, news = (
             [(run, measured[0]) for measured, side in zip(rounds, sides, strict=True) if (run := side[place])]
             for place in (0, 1)

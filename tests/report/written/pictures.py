@@ -1,7 +1,7 @@
-"""The pictures of docs/report.md, and that of a study: .venv/bin/python -m tests.report.written.pictures makes
-them anew.
+"""The pictures of the documents: .venv/bin/python -m tests.report.written.pictures makes them anew.
 
-A picture shows the top of a page as a browser opens it, that of the study one chart. Debian's Chromium is needed.
+A picture shows the top of a page as a browser opens it, that of the study of larger tables a chart. Debian's
+Chromium is needed.
 """
 
 import hashlib

@@ -18,7 +18,8 @@ from runners.measuring.sequential_verdicts import SequentialVerdicts
 from suites.definition import load_suite
 from suites.sizing import Hardware, sizes
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
-from tests.runners.measuring.test_rounds import NEW, OLD, as_recorded
+from tests.runners.measuring.resuming.test_resumed_rounds import as_recorded
+from tests.runners.measuring.test_rounds import NEW, OLD
 
 SUITE = load_suite("tpch").model_copy(update={"plans": False})
 

@@ -66,9 +66,16 @@ def test_a_branch_counts_as_its_major_version() -> None:
 
 @pytest.mark.parametrize(
     ("release", "strings", "has"),
-    [("18devel", "io_method", True), ("18devel", "pgaio_method", False), ("19devel", "", True), ("18beta1", "", True)],
+    [
+        ("18devel", "io_method", True),
+        ("18devel", "pgaio_method", False),
+        ("19devel", "", True),
+        ("18beta1", "", True),
+    ],
 )
-def test_a_branch_has_what_its_own_server_names(tmp_path: Path, release: str, strings: str, has: bool) -> None:
+def test_a_branch_has_what_its_own_server_names(
+    tmp_path: Path, release: str, strings: str, has: bool
+) -> None:
     """What is new in 18 came in during a year of 18devel."""
     (tmp_path / "bin").mkdir()
     for program in ("postgres", "initdb"):

@@ -182,7 +182,9 @@ def test_a_session_is_judged_as_it_was_when_it_stopped(tmp_path: Path, vacuums: 
     assert step.judged.verdict is verdicts.verdicts(CONTENDER, number)["insert"] is Verdict.IMPROVEMENT
 
 
-@pytest.mark.parametrize(("remembers", "verdict"), [(True, Verdict.IMPROVEMENT), (False, Verdict.INCONCLUSIVE)])
+@pytest.mark.parametrize(
+    ("remembers", "verdict"), [(True, Verdict.IMPROVEMENT), (False, Verdict.INCONCLUSIVE)]
+)
 def test_a_resumed_session_knows_which_blocks_a_vacuum_reached(
     tmp_path: Path, remembers: bool, verdict: Verdict
 ) -> None:

@@ -266,7 +266,8 @@ def test_a_long_pass_tells_how_far_it_is(passes: Passes) -> None:
         def detail(self, text: str) -> None:
             told.append(text)
 
-        rename = detail
+        def rename(self, label: str) -> None:
+            told.append(label)
 
     class Shown(Silent):
         @contextmanager
