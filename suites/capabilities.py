@@ -196,13 +196,13 @@ def _has(build: Build, supported: SupportedVersions | None, program: str, *names
     is_new = supported.since[0] == build.numbers[0] and DEVELOPMENT in build.release
     if not (is_new and program and build.program(program).is_file()):
         return True
-    return all(f"\0{name}\0".encode() in _content(build.program(program)) for name in names)
+    return all(_has_string(build.program(program), name) for name in names)
 
 
-@lru_cache(maxsize=2)
-def _content(program: Path) -> bytes:
-    """Return a program of a build, which never changes."""
-    return program.read_bytes()
+@lru_cache(maxsize=256)
+def _has_string(program: Path, text: str) -> bool:
+    """Return whether a program of a build, which never changes, has a string."""
+    return f"\0{text}\0".encode() in program.read_bytes()
 
 
 def require_auth(build: Build, method: str) -> None:

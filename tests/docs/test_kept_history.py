@@ -10,6 +10,7 @@ import pytest
 from build.home import ROOT
 from build.version import parse_version
 from history.comparison.compare import compare
+from history.comparison.options import CompareOptions
 from history.comparison.verdict import Judged, MetricChange
 from history.open import open_reader
 from history.series.matrix import judged_matrices
@@ -17,6 +18,7 @@ from history.store import bisects
 from history.store.reader import Reader
 from runners.bisect.report.state import BisectState, load_state
 from runners.bisect.run.event_log import read_log
+from suites.metric_names import INSTRUCTIONS
 
 RESULTS = ROOT / "docs/results"
 COMMITS, STUDY = "postgres", "write-heavy-io"
@@ -68,6 +70,19 @@ def test_the_points_are_those_of_the_history(kept: Reader) -> None:
         at = f"{row.pop('date')} {row.pop('commit')}"
         shown.setdefault(at, {}).update({step: value for step, value in row.items() if value})
     assert shown == points
+
+
+def test_the_releases_are_those_of_the_history(kept: Reader) -> None:
+    old, middle, new = (parse_version(f"postgres@{release}") for release in ("15.17", "17.11", "18.6"))
+    shown = {row.pop("step of releases"): tuple(row.values()) for row in tables(COMMITS, "step of releases")}
+    found: dict[str, tuple[str, ...]] = {}
+    for base, contender in ((old, middle), (middle, new), (old, new)):
+        (compared,) = compare(kept, base, (contender,), CompareOptions(metric=INSTRUCTIONS)).contenders
+        for step in compared.steps:
+            assert step.judged.value is not None
+            first = found.get(step.step, (f"{step.judged.base:,.0f}",))
+            found[step.step] = (*first, f"{100 * (step.judged.value - 1):+.1f}")
+    assert shown == found
 
 
 def test_the_culprits_are_those_of_its_bisects(kept: Reader) -> None:
