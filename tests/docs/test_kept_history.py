@@ -18,7 +18,9 @@ from history.store import bisects
 from history.store.reader import Reader
 from runners.bisect.report.state import BisectState, load_state
 from runners.bisect.run.event_log import read_log
+from suites.metric import Role
 from suites.metric_names import INSTRUCTIONS
+from suites.metrics import METRICS
 
 RESULTS = ROOT / "docs/results"
 COMMITS, STUDY = "postgres", "write-heavy-io"
@@ -184,6 +186,20 @@ def test_the_variation_of_the_study_is_that_of_its_history(study: Reader) -> Non
             seconds = [rate for run in own for rate in samples[run]]
             slow = sum(rate < median(seconds) / 2 for rate in seconds)
             assert row[version.ref] == f"{100 * pstdev(seconds) / fmean(seconds):.0f} %, {slow} s"
+
+
+def test_what_varies_more_for_certain_is_named(study: Reader) -> None:
+    steady = {name for name, metric in METRICS.items() if metric.role is Role.VARIATION}
+    moved = {
+        (step, name): judged
+        for step, row in compared(study).items()
+        for name, judged in row.items()
+        if judged.metric in steady and judged.change in SIGNS
+    }
+    assert {step for step, _ in moved} == {"insert"}
+    assert {name.split()[0] for _, name in moved} == {NEW[0].ref}
+    page = " ".join((RESULTS / f"{STUDY}.md").read_text(encoding="utf-8").split())
+    assert f"within a block is {ratio_text(moved['insert', f'{NEW[0].ref} qps_cv'])} times as large" in page
 
 
 @pytest.mark.parametrize("name", [COMMITS, STUDY])
