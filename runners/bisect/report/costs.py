@@ -7,7 +7,7 @@ from itertools import groupby
 
 from history.comparison.intervals import Intervals
 from history.comparison.options import CompareOptions, threshold_of
-from history.comparison.pairs import pair_steps
+from history.comparison.pairs import WORK_METRICS, pair_steps
 from history.comparison.verdict import Judged, MetricChange, judge_beside
 from history.numbers import amount, bounds
 from history.rendering.table import decimal, decimals
@@ -41,7 +41,7 @@ def changed_costs(store: Reader, log: Log) -> Mapping[int, Sequence[Judged]]:
     work are left out: the functions of the change explain them.
     """
     changes = named_changes(log)
-    if not changes:
+    if not changes or log.question.is_counted:  # passes time nothing
         return {}
     rounds = [measured for uid in log.bisect.sessions for measured in _rounds(store, log, uid)]
     has = _changes_of(log, [high for _, high in changes])
@@ -85,7 +85,7 @@ def _changes_of(log: Log, changes: Sequence[int]) -> Mapping[int, frozenset[int]
 def _rounds(store: Reader, log: Log, uid: str) -> Iterator[Mapping[int, Run]]:
     """Yield the finished runs of each round of a session that has one of good, by position."""
     session = store.latest_session((), uid=uid)
-    runs = () if session is None else store.runs(session.id)
+    runs = () if session is None else store.runs(session.id, (), {*COSTS, *WORK_METRICS})
     places = {version: place for place, version in enumerate(log.span.versions)}
     known = [run for run in runs if run.step == log.question.step and run.version in places and run.values]
     for _, of_round in groupby(sorted(known, key=_number), _number):
