@@ -61,6 +61,14 @@ def value(server: PostgresServer, question: str) -> Any:
     return only
 
 
+def wait_for(what: Callable[[], object], patience: float = 20) -> None:
+    """Return once `what` is true; fail when it is not within `patience` seconds."""
+    deadline = time.monotonic() + patience
+    while not what():
+        assert time.monotonic() < deadline, "what was waited for did not happen"
+        time.sleep(0.05)
+
+
 def tree(server: PostgresServer) -> list[psutil.Process]:
     """The postmaster and all its processes."""
     root = psutil.Process(server.pid)

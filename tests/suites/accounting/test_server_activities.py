@@ -13,7 +13,7 @@ from suites.accounting.sampling import RepeatedQuestion, ServerSampler
 from suites.server import ServerError
 from suites.slices import Schedule
 from tests.suites.innodb_servers import running as innodb_running
-from tests.suites.servers import ask, running, value
+from tests.suites.servers import ask, running, value, wait_for
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 
@@ -56,9 +56,7 @@ def test_autovacuum_is_told_and_a_dead_server_too(postgres_18: Build, server_fol
     ):
         ask(server, "CREATE TABLE load AS SELECT id, 0 AS n FROM generate_series(1, 100000) AS id")
         ask(server, "UPDATE load SET n = 1")
-        deadline = time.monotonic() + 60
-        while VACUUM not in read() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for(lambda: VACUUM in read(), 60)
         assert VACUUM in read()
         server.abandon()
         with pytest.raises(ServerError):
@@ -77,10 +75,7 @@ def test_an_autovacuum_between_two_questions_is_told_once(postgres_18: Build, se
         ask(server, "UPDATE load SET n = 1")
         vacuums = "SELECT sum(autovacuum_count) FROM pg_stat_user_tables"
         workers = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"
-        deadline = time.monotonic() + 60
-        while not value(server, vacuums) or value(server, workers):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: value(server, vacuums) and not value(server, workers), 60)
         assert VACUUM in read()
         assert VACUUM not in read()
 

@@ -2,8 +2,7 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,10 +22,9 @@ from suites.keys.durability import Durability
 from suites.postgres.server import PostgresServer
 from suites.server import Address, postgres_port
 from tests.suites import innodb_servers
-from tests.suites.servers import ask, running, small, value
+from tests.suites.servers import ask, running, small, value, wait_for
 
 ANYWHERE = Placement(None, None)
-PATIENCE = 20.0
 CONSUMERS = ("logical-consumer", "physical-consumer")
 MIB = 1024**2
 
@@ -42,13 +40,6 @@ def accompanied(
         AccompaniedServer(server, names, ANYWHERE, (0, 1)) as both,
     ):
         yield server, both
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < deadline, "what was waited for did not happen"
-        time.sleep(0.05)
 
 
 def processes(name: str, folder: Path) -> list[psutil.Process]:
