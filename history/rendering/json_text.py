@@ -161,7 +161,7 @@ def _step(step: StepComparison) -> dict[str, Any]:
         "trend": [rounded(ratio) for ratio in step.trend],
         "gained": [function_values(function) for function in step.gained],
         "client_time": _client_time(step),
-        "metrics": {ratio.metric: _metric(ratio) for ratio in step.metrics},
+        "metrics": {ratio.metric: metric_values(ratio) for ratio in step.metrics},
         "trade": step.is_trade,
         "findings": [vars(found) for found in step.findings],
         "unknown": [judged.metric for judged in step.unknown],
@@ -189,7 +189,8 @@ def _client_time(step: StepComparison) -> dict[str, Any] | None:
     return {"change": rounded(time.change), "change_interval": interval, "events": events}
 
 
-def _metric(ratio: Judged) -> dict[str, Any]:
+def metric_values(ratio: Judged) -> dict[str, Any]:
+    """Return the values and the ratio of one metric; what is not finite is None."""
     metric = METRICS[ratio.metric]
     return {
         "unit": metric.unit,

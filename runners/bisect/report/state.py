@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from build.version import Version
 from history.comparison.verdict import Judged
+from history.rendering.json_text import metric_values
 from history.store.bisects import EventKind
 from history.store.reader import Reader
 from runners.bisect.domain.question import BisectPoint
@@ -202,6 +203,10 @@ def export(state: BisectState) -> dict[str, Any]:
         "blamed": [asdict(point) for point in state.blamed()],
         "measured": [asdict(position) for position in state.measured()],
         "posterior": [round(share, 6) for share in state.posterior],
+        "costs": {
+            state.point(place).version: {cost.metric: metric_values(cost) for cost in costs}
+            for place, costs in state.costs.items()
+        },
     }
 
 

@@ -9,7 +9,7 @@ from report.pages.bisect import bisect_page
 from report.values.clearance import Clearance
 from runners.bisect.report.costs import changed_costs
 from runners.bisect.report.render import markdown, text
-from runners.bisect.report.state import load_state
+from runners.bisect.report.state import export, load_state
 from runners.reporting.bisects import bisect_values
 from tests.runners.bisect.conftest import Line, asked
 from tests.runners.bisect.stand import Stand
@@ -42,6 +42,8 @@ def test_they_are_told_in_words_and_on_the_page(stand: Made, line: Line) -> None
     assert row.split()[:3] == ["server", "CPU", "µs/query"]
     assert float(row.split()[5]) == pytest.approx(1 / 0.7, abs=0.03)
     assert "**Costs that moved with culprit**" in markdown(state)
+    (exported,) = export(state)["costs"][state.point(11).version].values()
+    assert exported["ratio"] == pytest.approx(float(row.split()[5]), abs=0.01)
     shown = str(h.div[bisect_page(bisect_values(state), Clearance()).body])
     assert f"Costs that moved with {state.point(11).short}" in shown
 
