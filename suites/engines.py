@@ -16,10 +16,13 @@ from suites.postgres import configuration as postgres_configuration
 from suites.postgres.server import SOCKET as POSTGRES_SOCKET
 from suites.postgres.server import PostgresServer
 from suites.server import Server, require_short
-from suites.sizing import MEMORY_BESIDE_BUFFERS, Sizes
+from suites.sizing import MEMORY_BESIDE_BUFFERS, Sizes, with_own_cache
 
-MEMORY_OF_MYSQL = 512 * 1024**2
-"""What MySQL needs beside its buffer pool: 9.7.2 has 420 MiB before a client comes."""
+MEMORY_OF_MYSQL = 576 * 1024**2
+"""What MySQL needs beside its buffer pool: 9.7.2 with one client has 512 MiB, and 40 MiB of its program."""
+
+MEMORY_OF_MARIADB = 160 * 1024**2
+"""What MariaDB needs beside its buffer pool: 11.8.6 with one client has 75 MiB, and 25 MiB of its program."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ SERVERS = EngineRegistry(
             MariadbServer.render,
             MariadbServer.check,
             innodb_configuration.writes_directly,
+            memory_beside_buffers=MEMORY_OF_MARIADB,
         ),
     },
 )
@@ -96,7 +100,15 @@ def make_server(
     """
     served = SERVERS[build.version.engine]
     options = (initdb or {},) if served.has_initdb else ()
-    return served.make(build, sizes, durability, folder, settings, layers, *options)
+    own = own_sizes(build.version.engine, sizes, settings)
+    return served.make(build, own, durability, folder, settings, layers, *options)
+
+
+def own_sizes(engine: Engine, sizes: Sizes, settings: Mapping[str, str]) -> Sizes:
+    """Return the sizes of a server with these settings: more buffers if nothing else caches its data."""
+    served = SERVERS[engine]
+    direct = served.writes_directly(settings)
+    return with_own_cache(sizes, served.memory_beside_buffers) if direct else sizes
 
 
 def require_settings(
@@ -112,7 +124,8 @@ def require_settings(
     """
     if settings or layers.of_connections:
         served = SERVERS[build.version.engine]
-        text = served.render(build, sizes, durability, Path("/nonexistent"), settings, layers)
+        own = own_sizes(build.version.engine, sizes, settings)
+        text = served.render(build, own, durability, Path("/nonexistent"), settings, layers)
         served.check(build, text)
 
 

@@ -185,7 +185,7 @@ class LocalServer:
         """Return totals that only grow; implemented for each engine."""
         raise NotImplementedError
 
-    def memory_use(self) -> MemoryUse:
+    def cache_use(self) -> MemoryUse:
         """Return the use of the memory of its control group, or of the machine's if it has no limit."""
         if self._group is not None and (use := self._group.use()) is not None:
             return use

@@ -209,8 +209,12 @@ class Server(Protocol):
         These are names of suites.accounting.activity.CAUSES. Both may raise ServerError.
         """
 
-    def memory_use(self) -> MemoryUse:
-        """Return the use of the memory of its control group, or of the machine's if it has no limit."""
+    def cache_use(self) -> MemoryUse:
+        """Return the use of what caches its data: its buffers, if it reads and writes past the page cache.
+
+        Otherwise that is the memory of its control group, or of the machine if it has no limit. Raises
+        ServerError.
+        """
 
     def disk_use(self) -> DiskUse | None:
         """Return what its control group has read and written of a disk with a limit; None without one."""

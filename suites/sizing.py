@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -186,6 +186,24 @@ def least_memory(profile: Profile, sizes: Sizes, beside_buffers: int) -> int:
     """
     beside = beside_buffers + sizes.most_clients * MEMORY_OF_CLIENT
     return int(max(MIN_BUFFER + beside, beside / (1 - profile.buffer_to_memory)))
+
+
+OWN_CACHE_SHARE = 0.85
+"""The buffers of a server that has no other cache, as a share of what it does not need beside them.
+
+The rest is for what it allocates while it works, and for its logs, which go through the page cache."""
+
+
+def with_own_cache(sizes: Sizes, beside_buffers: int) -> Sizes:
+    """Return the sizes of a server that reads and writes data past the page cache, of an engine as above.
+
+    With a declared memory its buffers are all that caches data, and get what the page cache of another server
+    holds too. Otherwise it shares the machine's memory with servers whose number is not known here.
+    """
+    if sizes.memory_bytes is None:
+        return sizes
+    left = sizes.memory_bytes - beside_buffers - sizes.most_clients * MEMORY_OF_CLIENT
+    return replace(sizes, buffer_bytes=max(MIN_BUFFER, int(left * OWN_CACHE_SHARE)))
 
 
 def max_transactions(step: Step, sizes: Sizes) -> int | None:

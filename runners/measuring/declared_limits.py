@@ -16,7 +16,7 @@ from suites.control_groups.group import PREFIX, hierarchy_with, make_group
 from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
 from suites.control_groups.limits import LimitError, memory_text
 from suites.control_groups.page_cache import attributes_writes, require_page_cache
-from suites.engines import SERVERS
+from suites.engines import SERVERS, own_sizes
 from suites.sizing import MEMORY_SHARE, Hardware, Sizes, fit_together, least_memory
 
 
@@ -52,9 +52,10 @@ def _require_memory(request: Request, needed: Sizes, declared: int, machine: Har
         beside = SERVERS[version.engine].memory_beside_buffers
         least = least_memory(request.profile, needed, beside)
         if declared < least:
+            own = own_sizes(version.engine, needed, request.settings_of(version))
             raise LimitError(
                 f"{memory_text(declared)} of memory are too little for {version}: it has "
-                f"{memory_text(needed.buffer_bytes)} of buffers, and needs {memory_text(beside)} beside them",
+                f"{memory_text(own.buffer_bytes)} of buffers, and needs {memory_text(beside)} beside them",
                 where="--memory",
                 hint=f"give it {memory_text(least)} at least",
             )

@@ -132,9 +132,9 @@ class AccompaniedServer(Server):
         """Return the whole effective configuration of the server."""
         return self._server.settings()
 
-    def memory_use(self) -> MemoryUse:
-        """Return the use of the memory of the server's control group, or of the machine's."""
-        return self._server.memory_use()
+    def cache_use(self) -> MemoryUse:
+        """Return the use of what caches the server's data."""
+        return self._server.cache_use()
 
     def disk_use(self) -> DiskUse | None:
         """Return what the server's control group has read and written of a disk with a limit."""

@@ -1,10 +1,14 @@
 """What InnoDB says of its log and its buffer pool, in the text of its monitor."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pymysql
 from pymysql.connections import Connection
+
+from suites.control_groups.limits import MemoryUse
+from suites.metric_names import BUFFER_POOL
 
 
 @dataclass(frozen=True)
@@ -17,8 +21,11 @@ class Monitor:
     checkpoint: int
     """The log sequence number before which all changes are in the data files."""
 
+    pages: int
+    """The pages of the buffer pool."""
+
     used_pages: int
-    """The pages of the buffer pool that hold anything. Memory of others was not used since it became free."""
+    """Those that hold anything. Memory of others was not used since it became free."""
 
 
 def monitor(connection: "Connection[pymysql.cursors.Cursor]") -> Monitor:
@@ -37,6 +44,29 @@ def deadlocks(connection: "Connection[pymysql.cursors.Cursor]") -> float:
         cursor.execute(counted)
         row = cursor.fetchone()
     return float(str(row[0])) if row is not None else 0.0
+
+
+def counter_reader(connection: "Connection[pymysql.cursors.Cursor]") -> Callable[[], Mapping[str, float]]:
+    """Return a function that returns the bytes of redo, and the most memory used of the buffer pool."""
+    page_bytes, most_used = bytes_of_page(connection), 0
+
+    def read() -> Mapping[str, float]:
+        nonlocal most_used
+        said = monitor(connection)
+        # The memory of a page that becomes free stays that of the process.
+        most_used = max(most_used, said.used_pages)
+        return {
+            "wal_bytes_per_op": float(said.log_sequence_number),
+            BUFFER_POOL: float(most_used * page_bytes),
+        }
+
+    return read
+
+
+def pool_use(connection: "Connection[pymysql.cursors.Cursor]") -> MemoryUse:
+    """Return how much of the buffer pool holds anything."""
+    said, page_bytes = monitor(connection), bytes_of_page(connection)
+    return MemoryUse(said.used_pages * page_bytes, said.pages * page_bytes)
 
 
 def bytes_of_page(connection: "Connection[pymysql.cursors.Cursor]") -> int:
@@ -58,4 +88,4 @@ def parsed(text: str) -> Monitor:
         for name in ("Log sequence number", "Last checkpoint at", "Buffer pool size", "Free buffers")
     ]
     log, checkpoint, size, free = (int(match[1]) for match in found if match is not None)
-    return Monitor(log, checkpoint, size - free)
+    return Monitor(log, checkpoint, size, size - free)

@@ -15,17 +15,18 @@ from pymysql.connections import Connection
 from build.build import Build
 from build.engines import ENGINES
 from suites.capabilities import require_auth
+from suites.control_groups.limits import MemoryUse
 from suites.innodb import activities, log_volume, reset
-from suites.innodb.configuration import TCP_PORT, fill_in, require_accepted
+from suites.innodb.configuration import TCP_PORT, fill_in, require_accepted, writes_directly
 from suites.innodb.data_directory import require_own_data
-from suites.innodb.monitor import bytes_of_page, deadlocks, monitor
+from suites.innodb.monitor import counter_reader, deadlocks, monitor, pool_use
 from suites.innodb.waits import STATES_PER_SECOND, states_by
 from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer, start_pause
-from suites.metric_names import BUFFER_POOL, DEADLOCKS, FIRST_ANSWER, START
+from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.processes import (
     as_server_user,
     open_log,
@@ -263,22 +264,15 @@ class InnodbServer(LocalServer):
     def open_counters(self) -> Iterator[Callable[[], Mapping[str, float]]]:
         """Yield a function that returns the bytes of redo written, and the memory used of the buffer pool."""
         asked = self.request("reading InnoDB's monitor")
-        connection = asked(self.connect)()
-        page_bytes = asked(bytes_of_page)(connection)
-        most_used = 0
+        with contextlib.closing(asked(self.connect)()) as connection:
+            yield asked(asked(counter_reader)(connection))
 
-        def read() -> Mapping[str, float]:
-            nonlocal most_used
-            said = asked(monitor)(connection)
-            # The memory of a page that becomes free stays that of the process.
-            most_used = max(most_used, said.used_pages)
-            return {
-                "wal_bytes_per_op": float(said.log_sequence_number),
-                BUFFER_POOL: float(most_used * page_bytes),
-            }
-
-        with contextlib.closing(connection):
-            yield read
+    def cache_use(self) -> MemoryUse:
+        """Return the use of the buffer pool, unless files are read through the page cache."""
+        if not writes_directly(self.chosen):
+            return super().cache_use()
+        with self.request("reading the use of the buffer pool"), self.connect() as connection:
+            return pool_use(connection)
 
     @contextlib.contextmanager
     def open_activities(self) -> Iterator[Callable[[], Collection[str]]]:

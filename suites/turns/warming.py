@@ -37,11 +37,11 @@ class _WarmingServer:
         self.server = server
         self._has_ended: Callable[[], bool] = (lambda: True) if step.reads_only else server.checkpoint_meter()
         self._checkpointed = step.reads_only
-        self._uses: list[MemoryUse] = [server.memory_use()]
+        self._uses: list[MemoryUse] = [server.cache_use()]
 
     def look(self) -> None:
         """Read the counters after a slice. Raises TidemarkError."""
-        self._uses.append(self.server.memory_use())
+        self._uses.append(self.server.cache_use())
         self._checkpointed = self._checkpointed or self._has_ended()
 
     @property
@@ -61,7 +61,7 @@ class _WarmingServer:
         found = []
         if not self.is_full:
             used, limit = memory_text(use.used_bytes), memory_text(use.limit_bytes)
-            found.append(f"the memory of {name} is not full ({used} of {limit})")
+            found.append(f"the cache of {name} is not full ({used} of {limit})")
         if not self._checkpointed:
             found.append(f"no checkpoint of {name} is over")
         return found

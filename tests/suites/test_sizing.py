@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from build.version import Engine
 from suites import sizing
 from suites.data_sets import EqualTables
 from suites.definition import Suite, load_suite, suite_names
+from suites.engines import SERVERS, own_sizes
 from suites.keys.profile import Profile
 from suites.sizing import (
     WAL_TO_DATA,
@@ -161,6 +163,37 @@ def test_the_least_memory_holds_buffers_and_what_is_beside(clients: int, beside:
         least = least_memory(profile, room, beside * MIB)
         needed = (beside + 8 * clients) * MIB
         assert least - max(int(least * profile.buffer_to_memory), 128 * MIB) == pytest.approx(needed, abs=2)
+
+
+DIRECT: dict[Engine, dict[str, str]] = {
+    Engine.MYSQL: {},
+    Engine.MARIADB: {},
+    Engine.POSTGRES: {"debug_io_direct": "data, wal"},
+}
+CACHED: dict[Engine, dict[str, str]] = {Engine.MYSQL: {"innodb_flush_method": "fsync"}, Engine.POSTGRES: {}}
+
+
+@given(st.sampled_from(list(DIRECT)), st.integers(0, 64), st.integers(0, 4096))
+def test_buffers_are_what_is_left_where_nothing_else_caches(engine: Engine, clients: int, more: int) -> None:
+    """From the least memory on, with room for what is beside them."""
+    suite = load_suite("write-heavy")
+    beside = SERVERS[engine].memory_beside_buffers
+    few = replace(sizes(suite, suite.profile("io"), Hardware(2, 64 * GIB)), most_clients=clients)
+    memory = least_memory(suite.profile("io"), few, beside) + more * MIB
+    profile = suite.with_declared(memory, None).profile("io")
+    room = replace(sizes(suite, profile, Hardware(2, 64 * GIB)), most_clients=clients)
+    own = own_sizes(engine, room, DIRECT[engine]).buffer_bytes
+    needed = beside + clients * 8 * MIB
+    assert 128 * MIB <= own <= memory - needed
+    assert own >= 0.85 * (memory - needed) - 1
+
+
+def test_others_keep_their_share_of_the_memory() -> None:
+    """Those whose data are in the page cache too, and all that share the machine's memory."""
+    suite = load_suite("write-heavy")
+    plain, declared = (sizes(suite, suite.profile(name), Hardware(2, 64 * GIB)) for name in ("long", "io"))
+    assert [own_sizes(engine, declared, chosen) for engine, chosen in CACHED.items()] == [declared] * 2
+    assert [own_sizes(engine, plain, chosen) for engine, chosen in DIRECT.items()] == [plain] * 3
 
 
 def test_a_limit_above_us_is_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

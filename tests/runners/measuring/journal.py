@@ -122,7 +122,7 @@ class FakeServer:
     def open_client_states(self) -> contextlib.AbstractContextManager[ClientStates]:
         return contextlib.nullcontext(ClientStates(dict))
 
-    def memory_use(self) -> MemoryUse:
+    def cache_use(self) -> MemoryUse:
         return MemoryUse(0, 1)
 
     def disk_use(self) -> DiskUse | None:

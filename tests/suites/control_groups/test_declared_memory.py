@@ -16,9 +16,14 @@ from runners.measuring.cleanup import clean
 from runners.measuring.failures.cause import run_failure
 from suites.control_groups.group import groups_below
 from suites.control_groups.limited import MemoryLimit
+from suites.definition import load_suite
+from suites.engines import SERVERS, make_server
+from suites.innodb.server import InnodbServer
+from suites.keys.durability import Durability
 from suites.postgres.server import PostgresServer
 from suites.server import ServerError
-from suites.sizing import Sizes
+from suites.sizing import Sizes, least_memory
+from tests.new_servers.data_directories import create
 from tests.suites.control_groups.disk_folders import folder_on_disk
 from tests.suites.servers import MIB, ask, dead, running, small
 
@@ -93,6 +98,37 @@ def test_what_needs_more_than_its_memory_is_killed_and_told(disk_folder: Path, p
         assert server.death() is None
         os.kill(server.pid, 9)
         assert dead(server).startswith("killed by SIGKILL"), "what it was killed for before is over"
+
+
+@pytest.mark.parametrize("engine", ["mysql_9", "mariadb_11"])
+def test_a_server_with_a_full_cache_of_its_own_is_not_killed(
+    request: pytest.FixtureRequest, engine: str, disk_folder: Path
+) -> None:
+    """With the least memory that it can have."""
+    build: Build = request.getfixturevalue(engine)
+    profile = load_suite("write-heavy").profile("io")
+    plain = replace(small(), memory_bytes=1, buffer_bytes=128 * MIB)
+    least = least_memory(profile, plain, SERVERS[build.version.engine].memory_beside_buffers)
+    sizes = replace(plain, memory_bytes=least)
+    server = make_server(build, sizes, Durability.RELAXED, disk_folder / "my", {})
+    assert isinstance(server, InnodbServer)
+    try:
+        create(server, sizes)
+        server.start()
+        pool = int(server.settings()["innodb_buffer_pool_size"])
+        assert server.cache_use().limit_bytes == pytest.approx(pool, rel=0.05)
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE IF NOT EXISTS test")
+            cursor.execute("CREATE TABLE test.large (id INT AUTO_INCREMENT PRIMARY KEY, filler BLOB)")
+            cursor.execute("INSERT INTO test.large (filler) VALUES (REPEAT('x', 8000))")
+            (file,) = server.data.glob("*/large.ibd")
+            while file.stat().st_size < 1.3 * server.cache_use().limit_bytes:
+                cursor.execute("INSERT INTO test.large (filler) SELECT filler FROM test.large LIMIT 1000")
+        use = server.cache_use()
+        assert use.used_bytes > 0.75 * use.limit_bytes
+        assert server.death() is None
+    finally:
+        server.destroy()
 
 
 def test_the_group_goes_with_the_server_or_with_the_next_session(

@@ -48,7 +48,8 @@ Database pages     331
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [(MYSQL, Monitor(31524097, 31091969, 1073)), (MARIADB, Monitor(52480, 46298, 331))]
+    ("text", "said"),
+    [(MYSQL, Monitor(31524097, 31091969, 8192, 1073)), (MARIADB, Monitor(52480, 46298, 1536, 331))],
 )
 def test_log_and_pool_are_read(text: str, said: Monitor) -> None:
     assert parsed(text) == said

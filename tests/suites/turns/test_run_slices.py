@@ -99,7 +99,7 @@ class FakeServer:
 
         return contextlib.nullcontext(read)
 
-    def memory_use(self) -> MemoryUse:
+    def cache_use(self) -> MemoryUse:
         return MemoryUse(0, 1)
 
     def disk_use(self) -> DiskUse | None:

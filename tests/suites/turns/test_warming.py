@@ -29,7 +29,7 @@ class WarmingServer(FakeServer):
         self.mebibytes, self.looks = mebibytes, 0
         self.checkpoint_at = checkpoint_at
 
-    def memory_use(self) -> MemoryUse:
+    def cache_use(self) -> MemoryUse:
         self._note("memory")
         used = self.mebibytes[min(self.looks, len(self.mebibytes) - 1)] * 2**20
         self.looks += 1
@@ -89,7 +89,7 @@ def test_it_ends_when_memory_is_full_and_a_checkpoint_over(
 def test_at_its_limit_it_says_what_no_server_has_reached() -> None:
     first, second = WarmingServer("17.11", [100, 200, 300, 400], 99), WarmingServer("18.6", [990], 1)
     lacking = (
-        "the memory of postgres@17.11 is not full (400M of 1000M)",
+        "the cache of postgres@17.11 is not full (400M of 1000M)",
         "no checkpoint of postgres@17.11 is over",
     )
     assert warmed(first, second, most=3) == Warmth(30.0, checkpoint=True, lacking=lacking)
@@ -97,7 +97,7 @@ def test_at_its_limit_it_says_what_no_server_has_reached() -> None:
 
 def test_memory_that_nobody_counts_is_never_full() -> None:
     (told,) = warmed(WarmingServer("17.11", [0], 1), WarmingServer("18.6", [990], 1), most=4).lacking
-    assert told == "the memory of postgres@17.11 is not full (0M of 1000M)"
+    assert told == "the cache of postgres@17.11 is not full (0M of 1000M)"
 
 
 def test_a_step_that_reads_has_no_checkpoint() -> None:

@@ -127,7 +127,7 @@ def test_servers_warm_up_before_the_first_block_of_a_step_with_work_of_their_own
     assert done == [0, work[0], block.transactions, 2 * (block.transactions or 0)]
     assert work[0] + work[1] <= work[2] == work[3]
     lacking = tuple(
-        f"the memory of postgres@{release} is not full (0M of 1M)" for release in ("17.11", "18.6")
+        f"the cache of postgres@{release} is not full (0M of 1M)" for release in ("17.11", "18.6")
     )
     assert journal.warmth == {step.name: Warmth(0.1, checkpoint=True, lacking=lacking) for step in STEPS}
 
