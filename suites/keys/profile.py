@@ -78,7 +78,7 @@ class Profile(Strict):
     block_seconds: Number = Field(default=10, gt=0, le=LONGEST_SECONDS)
     """In mode long, how long each version works at least in a block, which is recorded as one round."""
     warm_limit_seconds: Number = Field(default=0, ge=0, le=LONGEST_SECONDS)
-    """In mode long, how long each version works at most at the beginning of a step until its memory is full
+    """In mode long, how long each version works at most at the beginning of a step until its cache is full
     and a checkpoint is over; 0 for not at all."""
     until_decided: bool = Field(default=False, strict=True)
     """Whether sessions measure until their steps are decided, as with --until-decided."""

@@ -19,11 +19,14 @@ import pytest
 
 from benchmarks.output.intervals import ratio_interval, simultaneous_confidence
 from build.home import ROOT
+from build.version import Engine
 from history.comparison.options import CONFIDENCE, THRESHOLD
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, smallest_visible
 from suites.capabilities import CapabilityError, knows_setting
 from suites.definition import load_suite, suite_names
+from suites.engines import own_sizes
+from suites.sizing import Hardware, sizes
 from tests.docs.test_docs import WRITE_HEAVY, build_of, configuration, room
 
 FIGURES = Path(__file__).parent / "figures"
@@ -88,6 +91,10 @@ def _is_served(major: int) -> bool:
     return False
 
 
+DIRECT = (Engine.MYSQL, Engine.MARIADB)
+IO = sizes(WRITE_HEAVY, WRITE_HEAVY.profile("io"), Hardware(2, 64 * 1024**3))
+"""Of a server with the memory that profile io declares."""
+
 COMPUTED: dict[str, Callable[..., float]] = {
     "steps": lambda: len(WRITE_HEAVY.steps),
     "confidence_of_one": lambda: 100 * simultaneous_confidence(CONFIDENCE / 100, len(WRITE_HEAVY.steps)),
@@ -101,6 +108,7 @@ COMPUTED: dict[str, Callable[..., float]] = {
     "threads_on_48": lambda: room(48).threads,
     "tables_on_48": lambda: room(48).data.tables,
     "least_buffer_mib": lambda: room(1, 1).buffer_bytes / 1024**2,
+    "own_cache_mib": lambda engine: own_sizes(DIRECT[int(engine)], IO, {}).buffer_bytes / 1024**2,
     "oldest_postgres": lambda: min(filter(_is_served, range(9, 99))),
     "io_method_since": lambda: min(n for n in range(9, 99) if knows_setting(build_of(f"{n}.0"), "io_method")),
 }
