@@ -4,7 +4,7 @@ A vacuum writes as much log as thousands of queries, and comes to two versions i
 of it a few blocks have is a matter of when they began.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from history.stats.estimators import MINIMUM_REPETITIONS
 
@@ -14,6 +14,14 @@ back into the cache."""
 
 MIN_SHARE = 1 / 3
 """The share of the blocks that has to remain. Where less would, bursts are the usual, and belong to all."""
+
+
+def are_comparable_without(versions: Iterable[str]) -> bool:
+    """Return whether versions can be compared between bursts, that is whether all are of one engine.
+
+    Another engine does the same work at all times. Beside it, one that is never seen at it would be too fast.
+    """
+    return len({version.partition("@")[0] for version in versions}) <= 1
 
 
 def blocks_with_bursts(numbers: Sequence[int], bursts: Collection[int]) -> frozenset[int]:

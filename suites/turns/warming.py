@@ -12,11 +12,11 @@ from suites.turns.failures import blame, blaming
 from suites.turns.warmth import Warmth
 
 FULL_SHARE = 0.95
-"""The share of its limit from which on memory counts as full: the kernel takes back before it is reached."""
+"""The share of its limit from which on a cache counts as full: kernel and InnoDB keep some of it free."""
 
 STILL_SHARE, STILL_SLICES = 0.005, 2
-"""In so many slices in a row memory grows by less than this share of its limit, once a step has read all that
-it reads."""
+"""In so many slices in a row a cache grows by less than this share of its limit, once a step has read all it
+reads."""
 
 
 class Unwatched:
@@ -76,7 +76,7 @@ def warm_up(
 ) -> Warmth:
     """Let servers work in the slices of one share after the other until all are warm, at most for all shares.
 
-    A server is warm when its memory is full or no longer grows, and a checkpoint has begun and ended since.
+    A server is warm when its cache is full or no longer grows, and a checkpoint has begun and ended since.
     All work until the last one is warm, so that they have done so for equally long. `committed` is that of
     `run_slices`. Raises ServerDiedError.
     """
