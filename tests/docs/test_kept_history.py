@@ -1,35 +1,27 @@
-"""The tables of pages of results, and the histories from which they are and which everybody can open."""
+"""The page of what was found commit by commit, and what is kept of any history: everybody can open it."""
 
 import math
 import re
 from collections.abc import Iterator, Set
-from statistics import fmean, median, pstdev
 
 import pytest
 
-from build.home import ROOT
 from build.version import parse_version
 from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
-from history.comparison.verdict import Judged, MetricChange
 from history.open import open_reader
 from history.series.matrix import judged_matrices
 from history.store import bisects
 from history.store.reader import Reader
 from runners.bisect.report.state import BisectState, load_state
 from runners.bisect.run.event_log import read_log
-from suites.metric import Role
 from suites.metric_names import INSTRUCTIONS
-from suites.metrics import METRICS
+from tests.docs.result_tables import RESULTS, ratio_text, tables
 
-RESULTS = ROOT / "docs/results"
-COMMITS, STUDY = "postgres", "write-heavy-io"
-"""Names of pages, and of the histories beside them."""
+COMMITS = "postgres"
+"""The name of the page, and of the history beside it."""
 
 BRANCH = "postgres@year#ivy"
-
-OLD, *NEW = (parse_version(f"postgres@{release}") for release in ("15.17", "17.9", "18.3"))
-"""The versions of the study."""
 
 MAX_BYTES = 5_000_000
 """Everybody who clones the repository gets it."""
@@ -39,21 +31,6 @@ MAX_BYTES = 5_000_000
 def kept() -> Iterator[Reader]:
     with open_reader(RESULTS / f"{COMMITS}.db.gz") as reader:
         yield reader
-
-
-@pytest.fixture(scope="module")
-def study() -> Iterator[Reader]:
-    with open_reader(RESULTS / f"{STUDY}.db.gz") as reader:
-        yield reader
-
-
-def tables(page: str, first: str) -> Iterator[dict[str, str]]:
-    """Yield the rows of the tables of a page whose head begins with a word, by the names of columns."""
-    text = (RESULTS / f"{page}.md").read_text(encoding="utf-8")
-    for head, body in re.findall(rf"^\| ({first} \|.*)\|\n\|[-| ]+\n((?:\|.*\n)+)", text, re.MULTILINE):
-        names = [name.strip() for name in head.split("|")]
-        for line in body.splitlines():
-            yield dict(zip(names, (cell.strip() for cell in line.strip("|").split("|")), strict=True))
 
 
 def test_the_points_are_those_of_the_history(kept: Reader) -> None:
@@ -122,89 +99,9 @@ def culprits(state: BisectState) -> Set[tuple[str, str, str]]:
     return {(step, state.point(place).commit[:10], f"{100 * (size - 1):+.1f}") for place, size in places}
 
 
-def compared(study: Reader) -> dict[str, dict[str, Judged]]:
-    """The newer versions against the oldest: step -> release or `RELEASE METRIC` -> what was judged."""
-    found: dict[str, dict[str, Judged]] = {}
-    for contender in compare(study, OLD, NEW).contenders:
-        for step in contender.steps:
-            row = found.setdefault(step.step, {})
-            row[contender.contender.ref] = step.judged
-            row |= {f"{contender.contender.ref} {judged.metric}": judged for judged in step.beside}
-    return found
-
-
-def test_the_ratios_of_the_study_are_those_of_its_history(study: Reader) -> None:
-    found = {
-        step: {
-            "15.17, queries/s": f"{row[NEW[0].ref].base:,.0f}",
-            **{version.ref: ratio_text(row[version.ref]) for version in NEW},
-        }
-        for step, row in compared(study).items()
-    }
-    shown = {row.pop("throughput of"): row for row in tables(STUDY, "throughput of")}
-    assert {step: {name: row[name] for name in found[step]} for step, row in shown.items()} == found
-
-
-def ratio_text(judged: Judged) -> str:
-    assert judged.interval is not None
-    estimate, low, high = (judged.interval.estimate, judged.interval.low, judged.interval.high)
-    return f"{estimate:.2f} ({low:.2f} to {high:.2f})"
-
-
-COSTS = {
-    "CPU": "server_cpu_us_per_op",
-    "switches": "server_cs_per_op",
-    "read": "server_read_kb_per_op",
-    "written": "server_written_kb_per_op",
-    "WAL": "wal_bytes_per_op",
-}
-SIGNS = {MetricChange.MORE: "+", MetricChange.LESS: "-"}
-
-
-def test_the_costs_of_the_study_are_those_of_its_history(study: Reader) -> None:
-    found = {
-        (step, version.ref): {
-            name: "" if judged.value is None else f"{judged.value:.2f}{SIGNS.get(judged.change, '')}"
-            for name, metric in COSTS.items()
-            for judged in [row[f"{version.ref} {metric}"]]
-        }
-        for step, row in compared(study).items()
-        for version in NEW
-    }
-    shown = {(row.pop("costs of"), row.pop("version")): row for row in tables(STUDY, "costs of")}
-    assert shown == found
-
-
-def test_the_variation_of_the_study_is_that_of_its_history(study: Reader) -> None:
-    session = study.latest_session((OLD, *NEW))
-    assert session is not None
-    runs = study.runs(session.id)
-    for row in tables(STUDY, "variation of"):
-        samples = study.samples(session.id, row["variation of"])
-        for version in (OLD, *NEW):
-            own = [run.id for run in runs if run.version == str(version) and run.id in samples]
-            seconds = [rate for run in own for rate in samples[run]]
-            slow = sum(rate < median(seconds) / 2 for rate in seconds)
-            assert row[version.ref] == f"{100 * pstdev(seconds) / fmean(seconds):.0f} %, {slow} s"
-
-
-def test_what_varies_more_for_certain_is_named(study: Reader) -> None:
-    steady = {name for name, metric in METRICS.items() if metric.role is Role.VARIATION}
-    moved = {
-        (step, name): judged
-        for step, row in compared(study).items()
-        for name, judged in row.items()
-        if judged.metric in steady and judged.change in SIGNS
-    }
-    assert {step for step, _ in moved} == {"insert"}
-    assert {name.split()[0] for _, name in moved} == {NEW[0].ref}
-    page = " ".join((RESULTS / f"{STUDY}.md").read_text(encoding="utf-8").split())
-    assert f"within a block is {ratio_text(moved['insert', f'{NEW[0].ref} qps_cv'])} times as large" in page
-
-
-@pytest.mark.parametrize("name", [COMMITS, STUDY])
+@pytest.mark.parametrize("name", sorted(file.name for file in RESULTS.glob("*.db.gz")))
 def test_it_is_small_and_names_no_path_of_the_machine(name: str) -> None:
-    file = RESULTS / f"{name}.db.gz"
+    file = RESULTS / name
     assert file.stat().st_size < MAX_BYTES
     with open_reader(file) as history, history.database.reading() as connection:
         commands = connection.exec_driver_sql("SELECT command || options FROM sessions").scalars().all()

@@ -1,0 +1,130 @@
+"""The pages of studies larger than memory, and their histories."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import fmean, median, pstdev
+
+import pytest
+
+from build.engines import ENGINES
+from build.version import Version, parse_version
+from history.comparison.compare import compare
+from history.comparison.verdict import Judged, MetricChange
+from history.open import open_reader
+from history.store.reader import Reader
+from suites.metric import Role
+from suites.metrics import METRICS
+from tests.docs.result_tables import RESULTS, ratio_text, tables
+
+COSTS = {
+    "CPU": "server_cpu_us_per_op",
+    "switches": "server_cs_per_op",
+    "read": "server_read_kb_per_op",
+    "written": "server_written_kb_per_op",
+    "log": "wal_bytes_per_op",
+}
+SIGNS = {MetricChange.MORE: "+", MetricChange.LESS: "-"}
+
+
+@dataclass(frozen=True)
+class Study:
+    """A page whose tables compare the versions of one session."""
+
+    page: str
+    history: Reader
+    old: Version
+    new: tuple[Version, ...]
+
+    def name(self, version: Version) -> str:
+        """The name in the heads of tables: the engine's too if there are several."""
+        several = any(other.engine != self.old.engine for other in self.new)
+        return f"{ENGINES[version.engine].title} {version.ref}" if several else version.ref
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Version -> name, of those that are compared with the oldest."""
+        return {str(version): self.name(version) for version in self.new}
+
+    def compared(self) -> dict[str, dict[tuple[str, str], Judged]]:
+        """Step -> name and metric -> what was judged; of the metric of verdicts, which is empty, too."""
+        found: dict[str, dict[tuple[str, str], Judged]] = {}
+        for contender in compare(self.history, self.old, self.new).contenders:
+            name = self.name(contender.contender)
+            for step in contender.steps:
+                row = found.setdefault(step.step, {})
+                row[name, ""] = step.judged
+                row |= {(name, judged.metric): judged for judged in step.beside}
+        return found
+
+    def rows(self, first: str) -> Iterator[dict[str, str]]:
+        """The rows of its page's tables whose head begins with a word."""
+        return tables(self.page, first)
+
+
+STUDIES = {
+    "write-heavy-io": ("postgres@15.17", "postgres@17.9", "postgres@18.3"),
+}
+"""The versions of the studies by their pages."""
+
+
+@pytest.fixture(scope="module", params=STUDIES)
+def study(request: pytest.FixtureRequest) -> Iterator[Study]:
+    old, *new = map(parse_version, STUDIES[request.param])
+    with open_reader(RESULTS / f"{request.param}.db.gz") as history:
+        yield Study(request.param, history, old, tuple(new))
+
+
+def test_ratios_of_throughput(study: Study) -> None:
+    base = f"{study.name(study.old)}, queries/s"
+    found = {}
+    for step, row in study.compared().items():
+        ratios = {name: ratio_text(row[name, ""]) for name in study.names.values()}
+        found[step] = {base: f"{next(iter(row.values())).base:,.0f}", **ratios}
+    shown = {row.pop("throughput of"): row for row in study.rows("throughput of")}
+    assert {step: {name: row[name] for name in found[step]} for step, row in shown.items()} == found
+
+
+def test_costs(study: Study) -> None:
+    found = {
+        (step, name): {
+            column: "" if judged.value is None else f"{judged.value:.2f}{SIGNS.get(judged.change, '')}"
+            for column, metric in COSTS.items()
+            for judged in [row[name, metric]]
+        }
+        for step, row in study.compared().items()
+        for name in study.names.values()
+    }
+    shown = {(row.pop("costs of"), row.pop("version")): row for row in study.rows("costs of")}
+    assert shown == found
+
+
+def test_variation(study: Study) -> None:
+    versions = (study.old, *study.new)
+    session = study.history.latest_session(versions)
+    assert session is not None
+    runs = study.history.runs(session.id)
+    for row in study.rows("variation of"):
+        samples = study.history.samples(session.id, row["variation of"])
+        for version in versions:
+            own = [run.id for run in runs if run.version == str(version) and run.id in samples]
+            seconds = [rate for run in own for rate in samples[run]]
+            slow = sum(rate < median(seconds) / 2 for rate in seconds)
+            shown = f"{100 * pstdev(seconds) / fmean(seconds):.0f} %, {slow} s"
+            assert row[study.name(version)] == shown
+
+
+def test_what_varies_more_in_newer_releases_is_named() -> None:
+    """In one step of one release, for certain."""
+    old, *new = map(parse_version, STUDIES["write-heavy-io"])
+    with open_reader(RESULTS / "write-heavy-io.db.gz") as history:
+        compared = Study("write-heavy-io", history, old, tuple(new)).compared()
+    steady = {name for name, metric in METRICS.items() if metric.role is Role.VARIATION}
+    moved = {
+        (step, name, metric): judged
+        for step, row in compared.items()
+        for (name, metric), judged in row.items()
+        if metric in steady and judged.change in SIGNS
+    }
+    assert {(step, name) for step, name, _ in moved} == {("insert", "17.9")}
+    page = " ".join((RESULTS / "write-heavy-io.md").read_text(encoding="utf-8").split())
+    assert f"within a block is {ratio_text(moved['insert', '17.9', 'qps_cv'])} times as large" in page
