@@ -18,9 +18,8 @@ from suites.postgres.server import PostgresServer
 from suites.server import Server, require_short
 from suites.sizing import MEMORY_BESIDE_BUFFERS, Sizes, with_own_cache
 
-MEMORY_OF_MYSQL = 672 * 1024**2
-"""What MySQL needs beside its buffer pool: 9.7.2 with one client has 510 MiB, 100 MiB once it has created
-an index, and 40 MiB of its program."""
+MEMORY_OF_MYSQL = 576 * 1024**2
+"""What MySQL needs beside its buffer pool: 9.7.2 with one client has 510 MiB, and 40 MiB of its program."""
 
 MEMORY_OF_MARIADB = 160 * 1024**2
 """What MariaDB needs beside its buffer pool: 11.8.6 with one client has 75 MiB, and 25 MiB of its program."""

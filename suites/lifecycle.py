@@ -201,10 +201,10 @@ class LocalServer:
         return contextlib.nullcontext()
 
     def end_loading(self) -> None:
-        """Limit the disk from now on, as the data are loaded. Raises LimitError."""
+        """Limit memory and disk from now on, as the data are loaded. Raises LimitError."""
         self._is_loaded = True
         if self._group is not None:
-            self._group.throttle(is_on=True)
+            self._group.limit(is_on=True)
 
     def keep(self) -> None:
         """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""
@@ -239,15 +239,15 @@ class LocalServer:
 
         The group exists from the first start until the server is destroyed: what the server itself has read
         and written since stays in its page cache, and what others have written of its data is dropped from
-        theirs. Its disk is limited once data are loaded. Under an `instrument`, which needs memory itself,
-        there is no limit. Raises LimitError.
+        theirs. Memory and disk are limited once data are loaded. Under an `instrument`, which needs memory
+        itself, there is no limit. Raises LimitError.
         """
         limits = self._limits()
         if not limits or instrument is not None:
             return argv
         if self._group is None:
             self._group = make_group(group_name(self.folder), limits)
-        self._group.throttle(is_on=self._is_loaded)
+        self._group.limit(is_on=self._is_loaded)
         self._kills = self._group.kills()
         if self._memory_bytes is not None:
             forget(self.data)

@@ -171,7 +171,7 @@ class Server(Protocol):
         """End immediately, as the data are no longer needed; no process or shared memory remains."""
 
     def end_loading(self) -> None:
-        """Let what is declared for the disk hold from now on: the data are loaded. Raises LimitError."""
+        """Let what is declared hold from now on, as the data are loaded. Raises LimitError."""
 
     def keep(self) -> None:
         """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""

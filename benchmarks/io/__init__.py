@@ -162,6 +162,9 @@ def _loaded_server(home: Home, memory: int, spread: int = 1) -> Iterator[Postgre
                 connection.execute(f"VACUUM ANALYZE {TABLE}")
                 _require_layout(connection, spread)
                 connection.execute("CHECKPOINT")
+            server.stop()
+            server.end_loading()
+            server.start()
             yield server
         finally:
             server.destroy()

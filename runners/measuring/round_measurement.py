@@ -58,7 +58,7 @@ class RoundMeasurement:
     def load(self, version: MeasuredVersion) -> None:
         """Load a version, and in rounds mode keep a copy of its data. A failure is stored in its `broken`.
 
-        What is declared for its disk holds from then on.
+        What is declared for its memory and disk holds from then on.
         """
         explained = self.request.steps if self.request.suite.plans else ()
         keeps = self.copies if self.request.profile.mode is Mode.ROUNDS else None
@@ -79,7 +79,7 @@ class RoundMeasurement:
             keeps.save(self._copy_key(version), version.server.loaded)
 
     def _end_loading(self, server: Server) -> None:
-        """Limit the disk of a loaded server; with a declared memory, start it again with nothing in that."""
+        """Limit what a loaded server may use; with a declared memory, start it again with nothing in that."""
         is_cold = self.sizes.memory_bytes is not None
         if is_cold:
             server.stop()

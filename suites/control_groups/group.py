@@ -66,12 +66,10 @@ class ControlGroup:
         files = [str(part.folder / "cgroup.procs") for part in self.parts]
         return ["/bin/sh", "-c", _ENTER, "sh", *files, "--", *argv]
 
-    def throttle(self, *, is_on: bool) -> None:
-        """Set the limits of disks, or lift them for a while. Raises LimitError."""
+    def limit(self, *, is_on: bool) -> None:
+        """Set the limits, or lift them for a while. Raises LimitError."""
         for part in self.parts:
             for limit in part.limits:
-                if not isinstance(limit, DiskLimit):
-                    continue
                 try:
                     (limit.set if is_on else limit.lift)(part.folder, part.version, self.kernel)
                 except OSError as error:

@@ -33,6 +33,9 @@ class GroupLimit(Protocol):
     def set(self, folder: Path, version: int, kernel: GroupKernel) -> None:
         """Set the limit of the group in a folder. Raises OSError."""
 
+    def lift(self, folder: Path, version: int, kernel: GroupKernel) -> None:
+        """Let the group in a folder have as much as there is. Raises OSError."""
+
 
 @dataclass(frozen=True)
 class MemoryLimit:
@@ -46,21 +49,28 @@ class MemoryLimit:
 
     def set(self, folder: Path, version: int, kernel: GroupKernel) -> None:
         """Set the limit of the group in a folder. Raises OSError."""
-        limit, swapped, no_swap = _MEMORY_FILES[version]
+        limit, swapped, no_swap, _ = _MEMORY_FILES[version]
         kernel.write(folder / limit, str(self.amount))
         # Without swap in the kernel, the file is missing. That of version 1 is of memory and swap together.
         if (folder / swapped).exists():
             kernel.write(folder / swapped, no_swap or str(self.amount))
+
+    def lift(self, folder: Path, version: int, kernel: GroupKernel) -> None:
+        """Let the group in a folder have as much memory as there is. Raises OSError."""
+        limit, swapped, no_swap, unlimited = _MEMORY_FILES[version]
+        if not no_swap and (folder / swapped).exists():  # which is never less than the limit of memory alone
+            kernel.write(folder / swapped, unlimited)
+        kernel.write(folder / limit, unlimited)
 
     def __str__(self) -> str:
         return f"{memory_text(self.amount)} of memory"
 
 
 _MEMORY_FILES = {
-    1: ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", ""),
-    2: ("memory.max", "memory.swap.max", "0"),
+    1: ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "", "-1"),
+    2: ("memory.max", "memory.swap.max", "0", "max"),
 }
-"""By version: the file of the limit, that of the swap, and what is written there for none."""
+"""By version: the file of the limit, that of the swap, what is written there for none, and no limit."""
 
 
 @dataclass(frozen=True)

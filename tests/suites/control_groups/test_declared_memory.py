@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
 from suites.postgres.server import PostgresServer
 from suites.server import ServerError
-from suites.sizing import Sizes, least_memory
+from suites.sizing import least_memory
 from tests.new_servers.data_directories import create
 from tests.suites.control_groups.disk_folders import folder_on_disk
 from tests.suites.servers import MIB, ask, dead, running, small
@@ -40,8 +41,13 @@ def disk_folder() -> Iterator[Path]:
         yield folder
 
 
-def room(memory: int) -> Sizes:
-    return replace(small(), buffer_bytes=16 * MIB, memory_bytes=memory)
+@contextmanager
+def limited(build: Build, folder: Path, memory: int) -> Iterator[PostgresServer]:
+    """A server with so much memory, as if something had been loaded."""
+    room = replace(small(), buffer_bytes=16 * MIB, memory_bytes=memory)
+    with running(build, folder, room) as server:
+        server.end_loading()
+        yield server
 
 
 def read_by_scan(server: PostgresServer) -> int:
@@ -73,7 +79,7 @@ def test_what_does_not_fit_is_read_again_and_what_fits_never(
 
     Before 18, which has processes that read, the backend itself does.
     """
-    with running(postgres_17, disk_folder, room(memory)) as server:
+    with limited(postgres_17, disk_folder, memory) as server:
         size = load(server)
         assert size > 200 * MIB
         server.keep()
@@ -85,7 +91,7 @@ def test_what_does_not_fit_is_read_again_and_what_fits_never(
 
 
 def test_what_needs_more_than_its_memory_is_killed_and_told(disk_folder: Path, postgres_18: Build) -> None:
-    with running(postgres_18, disk_folder, room(96 * MIB)) as server:
+    with limited(postgres_18, disk_folder, 96 * MIB) as server:
         with pytest.raises(psycopg.OperationalError):
             ask(server, "SELECT length(string_agg(repeat('x', 1000), '')) FROM generate_series(1, 400000)")
         ended = dead(server)
@@ -115,6 +121,7 @@ def test_a_server_with_a_full_cache_of_its_own_is_not_killed(
     try:
         create(server, sizes)
         server.start()
+        server.end_loading()
         pool = int(server.settings()["innodb_buffer_pool_size"])
         assert server.cache_use().limit_bytes == pytest.approx(pool, rel=0.05)
         with server.connect() as connection, connection.cursor() as cursor:
@@ -134,12 +141,12 @@ def test_a_server_with_a_full_cache_of_its_own_is_not_killed(
 def test_the_group_goes_with_the_server_or_with_the_next_session(
     disk_folder: Path, postgres_18: Build
 ) -> None:
-    with running(postgres_18, disk_folder, room(128 * MIB)) as server:
+    with limited(postgres_18, disk_folder, 128 * MIB) as server:
         (group,) = groups_below(disk_folder)
         members = (group.folder / "cgroup.procs").read_text().split()
         assert str(server.pid) in members
     assert groups_below(disk_folder) == []
-    with running(postgres_18, disk_folder, room(128 * MIB)) as server:
+    with limited(postgres_18, disk_folder, 128 * MIB) as server:
         os.kill(server.pid, 9)
         time.sleep(0.1)
         clean(disk_folder)  # as the next session does with the folder of one that was killed

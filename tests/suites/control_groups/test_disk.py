@@ -104,11 +104,13 @@ def test_in_version_2_one_group_has_both_limits(tmp_path: Path) -> None:
     assert text(made.folder / "io.max") == "254:0 rbps=100000000 wbps=100000000 riops=2000 wiops=2000"
     assert text(made.folder.parent / "cgroup.subtree_control").split() == ["io", "memory"]
     assert text(made.folder / "memory.max") == "max"
-    made.throttle(is_on=False)
+    made.limit(is_on=False)
     assert text(made.folder / "io.max") == "254:0 rbps=max wbps=max riops=max wiops=max"
     both = make_group("tidemark-y", [MEMORY, DISK], kernel, *kernel.where)
     assert len(both.parts) == 1
     assert text(both.folder / "memory.max") == str(2**30)
+    both.limit(is_on=False)
+    assert (text(both.folder / "memory.max"), text(both.folder / "memory.swap.max")) == ("max", "0")
 
 
 def test_in_version_1_a_group_has_a_folder_in_each_hierarchy(tmp_path: Path) -> None:
@@ -119,8 +121,9 @@ def test_in_version_1_a_group_has_a_folder_in_each_hierarchy(tmp_path: Path) -> 
     assert text(memory / "memory.limit_in_bytes") == str(2**30)
     limits = [text(blkio / name) for name in THROTTLES]
     assert limits == ["254:0 100000000", "254:0 2000", "254:0 100000000", "254:0 2000"]
-    made.throttle(is_on=False)
+    made.limit(is_on=False)
     assert {text(blkio / name) for name in THROTTLES} == {"254:0 0"}, "zero is no limit"
+    assert text(memory / "memory.limit_in_bytes") == "-1"
     entered = made.entered_by(["postgres", "-D", "data"])
     assert entered[4:] == [f"{memory}/cgroup.procs", f"{blkio}/cgroup.procs", "--", "postgres", "-D", "data"]
     assert len(groups_below(session, *kernel.where)) == 2

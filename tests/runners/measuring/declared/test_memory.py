@@ -45,7 +45,7 @@ def refused(asked: Request, folder: Path, machine: Hardware) -> LimitError:
     ("memory", "version", "what", "least"),
     [
         ("300M", "postgres@18.6", "it has 128M of buffers, and needs 256M beside them", "384M"),
-        ("600M", "mysql@9.7.2", "it has 128M of buffers, and needs 672M beside them", "840M"),
+        ("600M", "mysql@9.7.2", "it has 128M of buffers, and needs 576M beside them", "720M"),
     ],
 )
 def test_too_little_for_a_server_names_the_least(
