@@ -53,6 +53,12 @@ SMOKE = Domain(
             " is larger trees, reading from disk.",
         ),
         (
+            replace(SMOKE, bytes=9 << 30, is_durable=True, seconds=40.0, work_seconds=200.0, clients=(8,),
+                    index_levels=4, other_cache_bytes=399 << 20),
+            "On 97,200 rows (9,664 MB, indexes 4 levels deep), larger than memory, buffers of 134 MB and 418"
+            " MB, 8 clients, rounds of 40 s.",
+        ),
+        (
             replace(SMOKE, is_counted=True, seconds=None, work_seconds=0.0),
             "On 97,200 rows (21 MB, indexes 2 levels deep), cached, 1 client, counted work: not seen"
             " is time: waiting, locks, cache misses, I/O, larger trees.",
@@ -89,6 +95,7 @@ extents = st.one_of(
         work_seconds=st.floats(0, 1e5),
         is_durable=st.booleans(),
         is_long=st.booleans(),
+        other_cache_bytes=st.one_of(st.none(), number),
     )
 )
 def test_the_sentence_has_three_lines_at_most(domain: Domain) -> None:
@@ -111,6 +118,7 @@ def compared(path: Path, options: Mapping[str, object]) -> Domain | None:
         if "tables" not in options:
             extent = {"rows": 400_000, "bytes": 92_000_000, "index_levels": 3, "cache_bytes": 256 << 20}
             store.record_data(session, BASE, extent)
+            store.record_data(session, NEW, {**extent, "cache_bytes": 399 << 20})
         (contender,) = compare(store, parse_version(BASE), [parse_version(NEW)]).contenders
     return domain_of(contender)
 
@@ -120,6 +128,7 @@ def test_a_session_says_its_domain(tmp_path: Path) -> None:
     assert found is not None
     assert (found.rows, found.bytes, found.index_levels, found.clients) == (400_000, 92_000_000, 3, (8,))
     assert (found.seconds, found.work_seconds, found.is_cached, found.is_durable) == (9.0, 27.0, True, False)
+    assert (found.cache_bytes, found.other_cache_bytes) == (256 << 20, 399 << 20)
 
 
 @pytest.mark.parametrize(
