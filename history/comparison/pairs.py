@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from history.stats.bursts import are_comparable_without, blocks_with_bursts
+from history.stats.bursts import are_alike, blocks_with_bursts
 from history.stats.estimators import MINIMUM_REPETITIONS, variance
 from history.store.records import Run, RunStatus, StepNoise
 from suites.metric_names import EQUAL_WORK, TRANSACTIONS
@@ -164,7 +164,7 @@ def pair_steps(
     `bursts` are the ids of runs with background work that comes in bursts, where rounds are compared for it.
     Between two engines they count as all others.
     """
-    if not are_comparable_without((base, contender)):
+    if not are_alike((base, contender)):
         bursts = ()
     by_step: defaultdict[tuple[int, str], list[Run]] = defaultdict(list)
     for run in runs:

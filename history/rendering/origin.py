@@ -48,7 +48,7 @@ def _warmed_up(contender: ContenderComparison) -> Iterator[str]:
     for step, warmth in found.items():
         by_seconds.setdefault(in_words(warmth.seconds), []).append(step)
     steps = "; ".join(f"{seconds} before {', '.join(names)}" for seconds, names in by_seconds.items())
-    until = "its memory was full or no longer grew"
+    until = "its cache was full or no longer grew"
     if any(warmth.checkpoint for warmth in found.values()):
         until += ", and a checkpoint was over"
     yield f"Each version warmed up until {until}, or time was up: {steps}."

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, select
 from build.engines import ENGINES
 from build.version import Version, release_numbers
 from history.errors import stored_options, stored_version
-from history.stats.bursts import are_comparable_without, blocks_with_bursts
+from history.stats.bursts import are_alike, blocks_with_bursts
 from history.stats.estimators import geometric_mean, mean
 from history.store.records import ALL_STEPS, BASE, IMPORTED, STANDS_AT, Run, RunStatus
 from history.store.schema import builds, gaps, nights, points, series
@@ -209,7 +209,7 @@ def _comparable_rounds(finished: Mapping[tuple[str, int], Run], bursts: Collecti
     versions of several engines.
     """
     versions = {version for version, _ in finished}
-    if not are_comparable_without(versions):
+    if not are_alike(versions):
         bursts = ()
     rounds = sorted({number for _, number in finished})
     complete = [number for number in rounds if all((version, number) in finished for version in versions)]

@@ -16,10 +16,10 @@ MIN_SHARE = 1 / 3
 """The share of the blocks that has to remain. Where less would, bursts are the usual, and belong to all."""
 
 
-def are_comparable_without(versions: Iterable[str]) -> bool:
-    """Return whether versions can be compared between bursts, that is whether all are of one engine.
+def are_alike(versions: Iterable[str]) -> bool:
+    """Return whether versions are of one engine, and therefore do the same work in the background.
 
-    Another engine does the same work at all times. Beside it, one that is never seen at it would be too fast.
+    InnoDB purges at all times. Beside it, a Postgres that is never seen at its vacuums would be too fast.
     """
     return len({version.partition("@")[0] for version in versions}) <= 1
 

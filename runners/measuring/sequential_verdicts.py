@@ -6,7 +6,7 @@ from math import log
 
 from history.comparison.priors import priors_of
 from history.comparison.verdict import TRAITS, Verdict, judge
-from history.stats.bursts import are_comparable_without, blocks_with_bursts
+from history.stats.bursts import are_alike, blocks_with_bursts
 from history.stats.layouts import layout_interval, layout_of
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, sequential_interval
@@ -58,7 +58,7 @@ class SequentialVerdicts:
                 logarithm = log(value / base) if min(base, value) > 0 else None
                 self._logs[contender][step][number] = logarithm
             both = {self._base, contender}
-            if not both.isdisjoint(bursts) and are_comparable_without(both):
+            if not both.isdisjoint(bursts) and are_alike(both):
                 self._bursts[contender, step].add(number)
 
     def _left_out(self, contender: str, step: str, last: int) -> frozenset[int]:

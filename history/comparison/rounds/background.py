@@ -9,6 +9,7 @@ from history.comparison.rounds.onset import Seconds
 from history.comparison.rounds.stalls import Runs
 from history.counts import counted
 from history.numbers import signed_percent
+from history.stats.bursts import are_alike
 from history.stats.estimators import mean
 from suites.accounting.activity import BURSTS, CHECKPOINT, PURGE, VACUUM, Activity
 
@@ -61,8 +62,10 @@ def background_shares(
 
     `found` is what went on in runs, by id; `seconds` is called for steps in which there was any. Blocks with
     bursts do not count in the steps `without_bursts`. The finding is only told: how much there is may belong
-    to a version, or be chance.
+    to a version, or be chance. Between engines, whose work has other kinds, there is none.
     """
+    if not are_alike(versions):
+        return
     for step in dict.fromkeys(step for step, _, _ in runs):
         both = [
             number

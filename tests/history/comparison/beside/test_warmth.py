@@ -33,7 +33,7 @@ def test_a_session_says_how_long_its_servers_warmed_up(tmp_path: Path) -> None:
     first, _, warmed, lacking, *_ = origin_lines(comparison, contender)
     assert "3 blocks" in first
     assert warmed == (
-        "Each version warmed up until its memory was full or no longer grew, and a checkpoint was over, or "
+        "Each version warmed up until its cache was full or no longer grew, and a checkpoint was over, or "
         "time was up: 45 s before insert; 5 min before delete."
     )
     assert lacking == "not warm after 5 min: delete: no checkpoint is over"

@@ -91,6 +91,15 @@ def test_what_is_told() -> None:
     assert not [*background_shares(found(FEW, nearly), RUNS, versions, lambda name: seconds(20))]
 
 
+def test_engines_have_other_kinds_of_work() -> None:
+    of_mysql = {
+        (step, "mysql@9.7.2" if version == CONTENDER else version, number): run
+        for (step, version, number), run in RUNS.items()
+    }
+    versions = (BASE, "mysql@9.7.2")
+    assert not [*background_shares(found(MANY, FEW), of_mysql, versions, lambda name: seconds(20))]
+
+
 def test_rounds_of_one_version_alone_have_no_part() -> None:
     alone = {("update", BASE, 1): 1, ("update", CONTENDER, 2): 2}
     assert not [*background_shares({1: FEW, 2: MANY}, alone, (BASE, CONTENDER), lambda name: [])]
