@@ -155,11 +155,13 @@ def contradicted(logs: Array, counts: Array, kept: Array, prior: VectorPriors, s
     drifts = has & (np.abs(prior.trend) > contrary_evidence.DRIFT_CRITICAL)
     unsteady = _changing(rounds, there, number, prior) | drifts
     aside = _first(logs, counts) & ~kept
+    shown_by_all = np.where(_first(logs, counts), sign[:, :, None] * logs, np.inf).min(axis=2) > 0
     many, above = aside.sum(axis=2), (aside & (logs > middle[:, :, None])).sum(axis=2)
     fast, slow = (many > 1) & (above == many), (many > 1) & (above == 0)
     leans = has & ~(fast | slow | agree) & (np.abs(prior.lean) > contrary_evidence.LEAN_CRITICAL)
     up, down = shown == IMPROVEMENT, shown == REGRESSION
-    one_sided = (fast & ~up) | (slow & ~down) | (leans & np.where(prior.lean > 0, up, down))
+    one_sided = (fast & ~up & ~(down & shown_by_all)) | (slow & ~down & ~(up & shown_by_all))
+    one_sided |= leans & np.where(prior.lean > 0, up, down)
     return np.asarray((shown != UNDECIDED) & ((unsteady & ((shown == UNCHANGED) | ~agree)) | one_sided))
 
 

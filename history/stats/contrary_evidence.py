@@ -75,11 +75,12 @@ def objections(
     `logs` are the log ratios of its rounds in order, `kept` those that did not stall, `prior` is the variance
     of a round with its degrees of freedom by other steps, or (0, 0). `trend` and `lean` are those of the
     session, in standard errors. A change that every round shows by AGREEMENT of the mean is not in doubt
-    because its size is.
+    because its size is; nor is one that even the rounds show which stalled, whose ratio is less of it.
     """
     middle = math.fsum(kept) / len(kept)
     sign = 1 if middle > 0 else -1
     all_agree = min(sign * log for log in kept) >= AGREEMENT * abs(middle)
+    is_shown_by_all = min(sign * log for log in logs) > 0
     unsteady = frozenset({SAME}) if all_agree else frozenset({LESS, SAME, MORE})
     found = []
     if seems_changing(kept, prior):
@@ -88,7 +89,8 @@ def objections(
         found.append(Objection(Doubt.DRIFTING, unsteady))
     sides = {log > middle for log in logs if log not in kept}
     if len(logs) - len(kept) > 1 and len(sides) == 1:
-        found.append(Objection(Doubt.ONE_SIDED, frozenset({SAME, LESS if True in sides else MORE})))
+        other = LESS if True in sides else MORE
+        found.append(Objection(Doubt.ONE_SIDED, frozenset({SAME} if is_shown_by_all else {SAME, other})))
     elif abs(lean) > LEAN_CRITICAL and not all_agree:
         found.append(Objection(Doubt.ONE_SIDED, frozenset({MORE if lean > 0 else LESS})))
     return tuple(found)
