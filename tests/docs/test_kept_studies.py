@@ -1,7 +1,9 @@
 """The pages of studies larger than memory, and their histories."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from statistics import fmean, median, pstdev
 
 import pytest
@@ -63,15 +65,34 @@ class Study:
 
 STUDIES = {
     "write-heavy-io": ("postgres@15.17", "postgres@17.9", "postgres@18.3"),
+    "write-heavy-engines": ("postgres@18.3", "mysql@9.7.2", "mariadb@11.8.6"),
 }
 """The versions of the studies by their pages."""
 
 
+@contextmanager
+def opened(page: str) -> Iterator[Study]:
+    old, *new = map(parse_version, STUDIES[page])
+    with open_reader(RESULTS / f"{page}.db.gz") as history:
+        yield Study(page, history, old, tuple(new))
+
+
 @pytest.fixture(scope="module", params=STUDIES)
 def study(request: pytest.FixtureRequest) -> Iterator[Study]:
-    old, *new = map(parse_version, STUDIES[request.param])
-    with open_reader(RESULTS / f"{request.param}.db.gz") as history:
-        yield Study(request.param, history, old, tuple(new))
+    with opened(request.param) as study:
+        yield study
+
+
+@pytest.fixture(scope="module")
+def releases() -> Iterator[Study]:
+    with opened("write-heavy-io") as study:
+        yield study
+
+
+@pytest.fixture(scope="module")
+def engines() -> Iterator[Study]:
+    with opened("write-heavy-engines") as study:
+        yield study
 
 
 def test_ratios_of_throughput(study: Study) -> None:
@@ -84,17 +105,45 @@ def test_ratios_of_throughput(study: Study) -> None:
     assert {step: {name: row[name] for name in found[step]} for step, row in shown.items()} == found
 
 
-def test_costs(study: Study) -> None:
+MEANS = {
+    "CPU, µs": ("server_cpu_us_per_op", 1, 0),
+    "switches": ("server_cs_per_op", 1, 2),
+    "read, KiB": ("server_read_kb_per_op", 1, 1),
+    "written, KiB": ("server_written_kb_per_op", 1, 1),
+    "log, KiB": ("wal_bytes_per_op", 1024, 1),
+    "binary log, KiB": ("binlog_bytes_per_op", 1024, 1),
+}
+"""The metric of a column, its unit in that of the metric, and the decimals."""
+
+
+def test_means(engines: Study) -> None:
+    versions = (engines.old, *engines.new)
+    session = engines.history.latest_session(versions)
+    assert session is not None
+    runs = engines.history.runs(session.id)
+    found = {}
+    for step, version in product(dict.fromkeys(run.step for run in runs), versions):
+        row = found[step, engines.name(version)] = dict.fromkeys(MEANS, "")
+        for column, (metric, unit, digits) in MEANS.items():
+            own = [run for run in runs if (run.step, run.version) == (step, str(version))]
+            values = [run.values[metric] for run in own if metric in run.values]
+            if values:
+                row[column] = f"{fmean(values) / unit:.{digits}f}"
+    shown = {(row.pop("mean per query"), row.pop("version")): row for row in engines.rows("mean per query")}
+    assert shown == found
+
+
+def test_costs(releases: Study) -> None:
     found = {
         (step, name): {
             column: "" if judged.value is None else f"{judged.value:.2f}{SIGNS.get(judged.change, '')}"
             for column, metric in COSTS.items()
             for judged in [row[name, metric]]
         }
-        for step, row in study.compared().items()
-        for name in study.names.values()
+        for step, row in releases.compared().items()
+        for name in releases.names.values()
     }
-    shown = {(row.pop("costs of"), row.pop("version")): row for row in study.rows("costs of")}
+    shown = {(row.pop("costs of"), row.pop("version")): row for row in releases.rows("costs of")}
     assert shown == found
 
 
@@ -113,11 +162,9 @@ def test_variation(study: Study) -> None:
             assert row[study.name(version)] == shown
 
 
-def test_what_varies_more_in_newer_releases_is_named() -> None:
+def test_what_varies_more_in_newer_releases_is_named(releases: Study) -> None:
     """In one step of one release, for certain."""
-    old, *new = map(parse_version, STUDIES["write-heavy-io"])
-    with open_reader(RESULTS / "write-heavy-io.db.gz") as history:
-        compared = Study("write-heavy-io", history, old, tuple(new)).compared()
+    compared = releases.compared()
     steady = {name for name, metric in METRICS.items() if metric.role is Role.VARIATION}
     moved = {
         (step, name, metric): judged
