@@ -151,6 +151,7 @@ def contradicted(logs: Array, counts: Array, kept: Array, prior: VectorPriors, s
     sign = np.where(middle > 0, 1, -1)
     least = np.where(there, sign[:, :, None] * rounds, np.inf).min(axis=2)
     agree = least >= contrary_evidence.AGREEMENT * np.abs(middle)
+    mostly = least >= contrary_evidence.LEANING_AGREEMENT * np.abs(middle)
     has = ~np.isnan(prior.sd)
     drifts = has & (np.abs(prior.trend) > contrary_evidence.DRIFT_CRITICAL)
     unsteady = _changing(rounds, there, number, prior) | drifts
@@ -158,7 +159,7 @@ def contradicted(logs: Array, counts: Array, kept: Array, prior: VectorPriors, s
     shown_by_all = np.where(_first(logs, counts), sign[:, :, None] * logs, np.inf).min(axis=2) > 0
     many, above = aside.sum(axis=2), (aside & (logs > middle[:, :, None])).sum(axis=2)
     fast, slow = (many > 1) & (above == many), (many > 1) & (above == 0)
-    leans = has & ~(fast | slow | agree) & (np.abs(prior.lean) > contrary_evidence.LEAN_CRITICAL)
+    leans = has & ~(fast | slow | mostly) & (np.abs(prior.lean) > contrary_evidence.LEAN_CRITICAL)
     up, down = shown == IMPROVEMENT, shown == REGRESSION
     one_sided = (fast & ~up & ~(down & shown_by_all)) | (slow & ~down & ~(up & shown_by_all))
     one_sided |= leans & np.where(prior.lean > 0, up, down)

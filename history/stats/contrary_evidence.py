@@ -32,6 +32,9 @@ MIN_PART = 2
 AGREEMENT = 0.75
 """The share of the mean that every round has to show to settle a doubt."""
 
+LEANING_AGREEMENT = 0.4
+"""The same for a doubt that comes from slow rounds of all steps together, and not of the step's own."""
+
 LESS, SAME, MORE = -1, 0, 1
 
 
@@ -79,9 +82,9 @@ def objections(
     """
     middle = math.fsum(kept) / len(kept)
     sign = 1 if middle > 0 else -1
-    all_agree = min(sign * log for log in kept) >= AGREEMENT * abs(middle)
+    least = min(sign * log for log in kept)
     is_shown_by_all = min(sign * log for log in logs) > 0
-    unsteady = frozenset({SAME}) if all_agree else frozenset({LESS, SAME, MORE})
+    unsteady = frozenset({SAME}) if least >= AGREEMENT * abs(middle) else frozenset({LESS, SAME, MORE})
     found = []
     if seems_changing(kept, prior):
         found.append(Objection(Doubt.CHANGING, unsteady))
@@ -91,7 +94,7 @@ def objections(
     if len(logs) - len(kept) > 1 and len(sides) == 1:
         other = LESS if True in sides else MORE
         found.append(Objection(Doubt.ONE_SIDED, frozenset({SAME} if is_shown_by_all else {SAME, other})))
-    elif abs(lean) > LEAN_CRITICAL and not all_agree:
+    elif abs(lean) > LEAN_CRITICAL and least < LEANING_AGREEMENT * abs(middle):
         found.append(Objection(Doubt.ONE_SIDED, frozenset({MORE if lean > 0 else LESS})))
     return tuple(found)
 
