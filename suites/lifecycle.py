@@ -160,8 +160,9 @@ class LocalServer:
         status = self._process.poll()
         self._log.read()
         how = self._log.crash or (None if status is None else exit_reason(status))
-        if how is not None and self._group is not None and self._group.kills() > self._kills:
-            how = f"{self._group.killed()}; {how}"
+        group = self._group if self._is_loaded else None  # which has no limit before
+        if how is not None and group is not None and group.kills() > self._kills:
+            how = f"{group.killed()}; {how}"
         return None if how is None else f"{how}; the end of its log:\n{tail_of(self.log)}"
 
     def errors_logged(self) -> Sequence[str]:
