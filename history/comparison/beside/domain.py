@@ -56,7 +56,7 @@ class Domain:
     is_long: bool = False
     """Whether servers stay up, so that a round is a block of a longer life."""
 
-    other_cache_bytes: int | None = None
+    contender_cache_bytes: int | None = None
     """The bytes of the buffer cache of the contender's server."""
 
     @property
@@ -95,8 +95,8 @@ class Domain:
         yield f"{first} ({', '.join(known)})" if known else first
         if self.bytes is not None:
             yield "cached" if self.is_cached else "in memory" if self.is_in_memory else "larger than memory"
-        if self.cache_bytes and self.other_cache_bytes and self.cache_bytes != self.other_cache_bytes:
-            yield f"buffers of {_size(self.cache_bytes)} and {_size(self.other_cache_bytes)}"
+        if self.cache_bytes and self.contender_cache_bytes and self.cache_bytes != self.contender_cache_bytes:
+            yield f"buffers of {_size(self.cache_bytes)} and {_size(self.contender_cache_bytes)}"
         if self.clients:
             least, most = self.clients[0], self.clients[-1]
             yield counted(most, "client") if least == most else f"{least} to {most} clients"
@@ -165,7 +165,7 @@ def domain_of(contender: ContenderComparison) -> Domain | None:
         work_seconds=(seconds or 0.0) * rounds,
         is_durable=session.durability != Durability.RELAXED,
         is_long=is_long,
-        other_cache_bytes=_count(other.get("cache_bytes")),
+        contender_cache_bytes=_count(other.get("cache_bytes")),
     )
 
 

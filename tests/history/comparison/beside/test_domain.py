@@ -54,7 +54,7 @@ SMOKE = Domain(
         ),
         (
             replace(SMOKE, bytes=9 << 30, is_durable=True, seconds=40.0, work_seconds=200.0, clients=(8,),
-                    index_levels=4, other_cache_bytes=399 << 20),
+                    index_levels=4, contender_cache_bytes=399 << 20),
             "On 97,200 rows (9,664 MB, indexes 4 levels deep), larger than memory, buffers of 134 MB and 418"
             " MB, 8 clients, rounds of 40 s.",
         ),
@@ -95,7 +95,7 @@ extents = st.one_of(
         work_seconds=st.floats(0, 1e5),
         is_durable=st.booleans(),
         is_long=st.booleans(),
-        other_cache_bytes=st.one_of(st.none(), number),
+        contender_cache_bytes=st.one_of(st.none(), number),
     )
 )
 def test_the_sentence_has_three_lines_at_most(domain: Domain) -> None:
@@ -128,7 +128,7 @@ def test_a_session_says_its_domain(tmp_path: Path) -> None:
     assert found is not None
     assert (found.rows, found.bytes, found.index_levels, found.clients) == (400_000, 92_000_000, 3, (8,))
     assert (found.seconds, found.work_seconds, found.is_cached, found.is_durable) == (9.0, 27.0, True, False)
-    assert (found.cache_bytes, found.other_cache_bytes) == (256 << 20, 399 << 20)
+    assert (found.cache_bytes, found.contender_cache_bytes) == (256 << 20, 399 << 20)
 
 
 @pytest.mark.parametrize(
