@@ -28,6 +28,13 @@ MIN_OPEN_TABLES = 4000
 OPEN_TABLES_OF_CLIENT = 16
 """Tables that one connection may have open at once."""
 
+POOL_CHUNK = 128 * 1024**2
+"""The default of innodb_buffer_pool_chunk_size in MySQL, which rounds its pool up to a multiple of it."""
+
+CHUNKS_OF_POOL = 512
+"""The chunks of a pool with a declared memory, in which there is no room for 127 MiB more. MySQL's manual
+advises against more than 1000."""
+
 REDO_FILES = 2
 """Number of files of innodb_log_file_size in the redo log of MySQL before 8.0.30."""
 
@@ -70,6 +77,7 @@ def fill_in(
         max_connections=sizes.connections + SPARE_CONNECTIONS,
         table_open_cache=max(MIN_OPEN_TABLES, sizes.connections * OPEN_TABLES_OF_CLIENT),
         buffer_bytes=sizes.buffer_bytes,
+        chunk_bytes=_chunk_bytes(sizes),
         flush_at_commit=1 if durability is Durability.FULL else 0,
         redo_bytes=sizes.wal_limit_bytes,
         redo_file_bytes=sizes.wal_limit_bytes // REDO_FILES,
@@ -84,6 +92,14 @@ def fill_in(
             *(f"{name} = {value}" for name, value in settings.items()),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _chunk_bytes(sizes: Sizes) -> int:
+    """Return the unit of the buffer pool: whole MiB, as MySQL wants it."""
+    if sizes.memory_bytes is None:
+        return POOL_CHUNK
+    mebibytes = sizes.buffer_bytes // CHUNKS_OF_POOL // 1024**2
+    return min(POOL_CHUNK, max(1, mebibytes) * 1024**2)
 
 
 def writes_directly(settings: Mapping[str, str]) -> bool:

@@ -18,7 +18,7 @@ from runners.measuring.failures.cause import run_failure
 from suites.control_groups.group import groups_below
 from suites.control_groups.limited import MemoryLimit
 from suites.definition import load_suite
-from suites.engines import SERVERS, make_server
+from suites.engines import SERVERS, make_server, own_sizes
 from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
 from suites.postgres.server import PostgresServer
@@ -123,6 +123,8 @@ def test_a_server_with_a_full_cache_of_its_own_is_not_killed(
         server.start()
         server.end_loading()
         pool = int(server.settings()["innodb_buffer_pool_size"])
+        given = own_sizes(build.version.engine, sizes, {}).buffer_bytes
+        assert pool == pytest.approx(given, abs=2 * MIB)
         assert server.cache_use().limit_bytes == pytest.approx(pool, rel=0.05)
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE IF NOT EXISTS test")

@@ -1,6 +1,7 @@
 """my.cnf: whole files for four releases, and what differs between versions."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from suites.mysql.server import MysqlServer
 from tests.suites.engines.test_postgres_configuration import ROOM
 from tests.suites.engines.test_postgres_configuration import settings as pairs_of
 from tests.suites.golden import require_golden
+from tests.suites.servers import MIB
 
 FOLDER = Path("/srv/tidemark/data/1")
 
@@ -43,6 +45,24 @@ def test_redo_is_sized_as_the_version_can(release: str, by_capacity: bool) -> No
     assert ("innodb_log_file_size" in names) != by_capacity
     size = names.get("innodb_redo_log_capacity") or 2 * int(names["innodb_log_file_size"])
     assert int(size) == ROOM.wal_limit_bytes
+
+
+@pytest.mark.parametrize(
+    ("buffers", "most_more"), [(128 * MIB, 1 * MIB), (445 * MIB, 1 * MIB), (40 * 1024 * MIB, 80 * MIB)]
+)
+def test_of_a_declared_memory_the_pool_takes_no_more_than_it_was_given(buffers: int, most_more: int) -> None:
+    """MySQL rounds it up to a multiple of its chunk, of one mebibyte or more."""
+    text = MysqlServer.render(
+        build_of("9.7.2"),
+        replace(ROOM, memory_bytes=2 * buffers, buffer_bytes=buffers),
+        Durability.RELAXED,
+        FOLDER,
+        {},
+    )
+    chunk = int(dict(settings(text))["innodb_buffer_pool_chunk_size"])
+    assert 1 * MIB <= chunk <= most_more
+    assert chunk % MIB == 0
+    assert buffers / chunk <= 1000
 
 
 @pytest.mark.parametrize(("durability", "value"), [(Durability.RELAXED, "0"), (Durability.FULL, "1")])
