@@ -38,12 +38,37 @@ def require_declared(request: Request, needed: Sizes, machine: Hardware, home: H
         make_group(f"{PREFIX}tried-{os.getpid()}", limits).remove()
 
 
+def note_resources(request: Request, sizes: Sizes, folder: Path, progress: Progress) -> None:
+    """Note what servers with data in `folder` do not have: the declared disk, or equal memory."""
+    note_slow_disk(sizes.disk, folder, progress)
+    note_unequal_caches(request, sizes, progress)
+
+
 def note_slow_disk(declared: DiskSpeed | None, folder: Path, progress: Progress) -> None:
     """Note when the disk behind `folder` does less than is declared, by a probe of a second."""
     if declared is not None and (found := slower_than(declared, probe(folder))):
         progress.note(
             f"the disk does less than --disk {declared}, in a probe of a second {found}: what waits for the "
             "disk waits for its own speed"
+        )
+
+
+def note_unequal_caches(request: Request, sizes: Sizes, progress: Progress) -> None:
+    """Note when engines do not get the same memory to cache data that their buffers cannot hold.
+
+    Beside buffers of the same size, one that goes through the page cache has what the machine leaves of it.
+    """
+    if sizes.memory_bytes is not None or sizes.data_bytes <= sizes.buffer_bytes:
+        return
+    alone: list[str] = []
+    beside: list[str] = []
+    for version in request.versions:
+        is_direct = SERVERS[version.engine].writes_directly(request.settings_of(version))
+        (alone if is_direct else beside).append(str(version))
+    if alone and beside:
+        progress.note(
+            f"not the same memory: each has {memory_text(sizes.buffer_bytes)} of buffers, beside which the page "
+            f"cache holds data of {', '.join(beside)} and none of {', '.join(alone)}; --memory gives each as much"
         )
 
 

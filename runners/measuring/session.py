@@ -18,7 +18,7 @@ from history.store.records import FailureCause, SessionStart, SessionStatus, Ver
 from history.store.resume import InterruptedSession
 from history.store.writer import Store
 from runners.measuring.cleanup import data_folder
-from runners.measuring.declared_limits import note_slow_disk
+from runners.measuring.declared_limits import note_resources
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import link_layouts
 from runners.measuring.machine_facts import changes, describe
@@ -159,7 +159,7 @@ def run_session(
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:
-                note_slow_disk(sizes.disk, folder, progress)
+                note_resources(request, sizes, folder, progress)
                 verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
                 policy = _policy(recorder, verdicts, builds[0], sizes, generator, callgrind, home)
                 kept = copies_of(request, home, progress)

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from build.home import Home
+from build.progress import Silent
 from build.version import parse_version
 from history.open import open_store
 from history.series.night import configuration_name
 from history.store.records import StepNoise
 from runners.measuring import declared_limits
-from runners.measuring.declared_limits import require_declared
+from runners.measuring.declared_limits import note_unequal_caches, require_declared
 from runners.measuring.request import Request
 from runners.nightly.plan import Task
 from runners.nightly.work import environment_of, request_of
@@ -77,6 +78,32 @@ def test_the_least_is_accepted_and_tried_on_an_empty_group(
     assert made == ["tidemark-tried 384M of memory", "removed"]
     require_declared(asked, replace(needed, memory_bytes=None), machine, Home(tmp_path))
     assert len(made) == 2, "nothing is required of a session without"
+
+
+@pytest.mark.parametrize(
+    ("profile", "memory", "versions", "is_told"),
+    [
+        ("long", None, ("postgres@18.6", "mysql@9.7.2"), True),
+        ("long", None, ("mariadb@11.8.6", "mysql@9.7.2"), False),
+        ("short", None, ("postgres@18.6", "mysql@9.7.2"), False),
+        ("long", GIB, ("postgres@18.6", "mysql@9.7.2"), False),
+    ],
+)
+def test_engines_that_do_not_have_the_same_memory_are_told(
+    monkeypatch: pytest.MonkeyPatch, profile: str, memory: int | None, versions: tuple[str, ...], is_told: bool
+) -> None:
+    """Where data do not fit into buffers, and no memory is declared that each of them would have."""
+    suite = SUITE.with_declared(memory, None)
+    asked = Request(tuple(map(parse_version, versions)), suite, profile, suite.steps, 3)
+    notes: list[str] = []
+    shown = Silent()
+    monkeypatch.setattr(shown, "note", notes.append)
+    note_unequal_caches(asked, sizes(suite, asked.profile, Hardware(2, 8 * GIB), asked.steps), shown)
+    told = (
+        "not the same memory: each has 2G of buffers, beside which the page cache holds data of postgres@18.6"
+        " and none of mysql@9.7.2; --memory gives each as much"
+    )
+    assert notes == ([told] if is_told else [])
 
 
 def test_more_than_the_machine_has_names_the_most(tmp_path: Path) -> None:
