@@ -5,10 +5,8 @@ those of the product, round by round. Arrays are (suites, steps) or (suites, ste
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.simulation.distribution_arrays import (
     inverse_trigammas,
@@ -16,12 +14,18 @@ from benchmarks.simulation.distribution_arrays import (
     normals_below,
     student_margins,
 )
+from benchmarks.simulation.round_arrays import (
+    Array,
+    in_order,
+    moments,
+    robust_deviations,
+    were_run,
+    without_stalls,
+)
 from history.stats import contrary_evidence, noise_model
 from history.stats.distributions import normal_below
 from history.stats.repeated_intervals import Design
 from history.stats.selection import HALVINGS
-
-Array = NDArray[Any]
 
 UNDECIDED, REGRESSION, IMPROVEMENT, UNCHANGED = range(4)
 
@@ -118,13 +122,13 @@ def run_suites(
 
 def kept_rounds(logs: Array, counts: Array, prior: VectorPriors) -> Array:
     """Return the mask of the rounds that are not set aside as stalled."""
-    return _without_stalls(logs, counts, np.where(np.isnan(prior.sd), np.inf, prior.sd))
+    return without_stalls(logs, counts, np.where(np.isnan(prior.sd), np.inf, prior.sd))
 
 
 def intervals(logs: Array, kept: Array, look: int, design: Design, prior: VectorPriors) -> VectorIntervals:
     """history.stats.repeated_intervals.sequential_interval; meaningful for steps with `look` rounds."""
     has = ~np.isnan(prior.sd)
-    mean, own, number = _moments(logs, kept)
+    mean, own, number = moments(logs, kept)
     d = number - 1
     expected = np.where(has, prior.sd, 1.0) ** 2
     prior_df = np.where(has, prior.df, 1.0)
@@ -146,46 +150,67 @@ def intervals(logs: Array, kept: Array, look: int, design: Design, prior: Vector
 
 def contradicted(logs: Array, counts: Array, kept: Array, prior: VectorPriors, shown: Array) -> Array:
     """(suites, steps): whether history.stats.contrary_evidence.objections are against the verdict `shown`."""
-    rounds, there, number = _in_order(logs, kept)
+    rounds, there, number = in_order(logs, kept)
     middle = rounds.sum(axis=2) / number
     sign = np.where(middle > 0, 1, -1)
     least = np.where(there, sign[:, :, None] * rounds, np.inf).min(axis=2)
     agree = least >= contrary_evidence.AGREEMENT * np.abs(middle)
     mostly = least >= contrary_evidence.LEANING_AGREEMENT * np.abs(middle)
+    shown_by_all = np.where(were_run(logs, counts), sign[:, :, None] * logs, np.inf).min(axis=2) > 0
     has = ~np.isnan(prior.sd)
     drifts = has & (np.abs(prior.trend) > contrary_evidence.DRIFT_CRITICAL)
-    unsteady = _changing(rounds, there, number, prior) | drifts
-    aside = _first(logs, counts) & ~kept
-    shown_by_all = np.where(_first(logs, counts), sign[:, :, None] * logs, np.inf).min(axis=2) > 0
+    changing, later = _changing(rounds, there, number, prior)
+    shown_later = changing & shown_by_all & _show_by_themselves(rounds, there, number, later, prior)
+    unsteady = (changing & ~shown_later) | drifts
+    aside = were_run(logs, counts) & ~kept
     many, above = aside.sum(axis=2), (aside & (logs > middle[:, :, None])).sum(axis=2)
     fast, slow = (many > 1) & (above == many), (many > 1) & (above == 0)
     leans = has & ~(fast | slow | mostly) & (np.abs(prior.lean) > contrary_evidence.LEAN_CRITICAL)
     up, down = shown == IMPROVEMENT, shown == REGRESSION
     one_sided = (fast & ~up & ~(down & shown_by_all)) | (slow & ~down & ~(up & shown_by_all))
     one_sided |= leans & np.where(prior.lean > 0, up, down)
+    one_sided |= shown_later & (shown == UNCHANGED)
     return np.asarray((shown != UNDECIDED) & ((unsteady & ((shown == UNCHANGED) | ~agree)) | one_sided))
 
 
-def _changing(rounds: Array, there: Array, number: Array, prior: VectorPriors) -> Array:
-    """(suites, steps): history.stats.contrary_evidence.seems_changing of rounds in order."""
+def _changing(rounds: Array, there: Array, number: Array, prior: VectorPriors) -> tuple[Array, Array]:
+    """(suites, steps): history.stats.contrary_evidence.change_of_level of rounds in order.
+
+    Whether there is one, and the rounds before the likeliest.
+    """
     expected, df = _expected_of(prior)
     degrees = np.maximum(df + number - 2, 1)
-    square = np.where(there, (rounds - (rounds.sum(axis=2) / number)[:, :, None]) ** 2, 0).sum(axis=2)
+    square = np.where(there, (rounds - (rounds.sum(axis=2) / np.maximum(number, 1))[:, :, None]) ** 2, 0)
+    total = square.sum(axis=2)
     sums, part = rounds.cumsum(axis=2), contrary_evidence.MIN_PART
-    most = np.zeros(number.shape)
+    most, place = np.zeros(number.shape), np.zeros(number.shape, int)
     for cut in range(part, rounds.shape[2] - part + 1):
         rest = np.maximum(number - cut, 1)
         apart = (sums[:, :, cut - 1] / cut - (sums[:, :, -1] - sums[:, :, cut - 1]) / rest) ** 2
-        apart = np.where(number - cut >= part, apart * cut * rest / number, 0)
-        variance = (df * expected + np.maximum(square - apart, 0)) / degrees
-        most = np.maximum(most, np.where(variance > 0, apart / np.where(variance > 0, variance, 1), 0))
+        apart = np.where(number - cut >= part, apart * cut * rest / np.maximum(number, 1), 0)
+        variance = (df * expected + np.maximum(total - apart, 0)) / degrees
+        ratio = np.where(variance > 0, apart / np.where(variance > 0, variance, 1), 0)
+        most, place = np.where(ratio > most, ratio, most), np.where(ratio > most, cut, place)
     cuts = number - 2 * part + 1
     found = np.zeros(number.shape, bool)
     for many in np.unique(cuts[cuts > 0]):
-        there = cuts == many
+        these = cuts == many
         tail = contrary_evidence.CHANGING_ERROR / 2 / float(many)
-        found[there] = np.sqrt(most[there]) > student_margins(degrees[there], tail)
-    return found
+        found[these] = np.sqrt(most[these]) > student_margins(degrees[these], tail)
+    return found, place
+
+
+def _show_by_themselves(rounds: Array, there: Array, number: Array, cut: Array, prior: VectorPriors) -> Array:
+    """(suites, steps): history.stats.contrary_evidence._show_by_themselves of the rounds from `cut` on."""
+    places = np.arange(rounds.shape[2]) + cut[:, :, None]
+    later = np.take_along_axis(rounds, np.minimum(places, rounds.shape[2] - 1), axis=2)
+    left = number - cut
+    there = np.arange(rounds.shape[2]) < left[:, :, None]
+    later = np.where(there, later, 0)
+    middle = np.abs(later.sum(axis=2) / np.maximum(left, 1))
+    least = np.where(there, np.abs(later), np.inf).min(axis=2)
+    clear = (left >= contrary_evidence.LATER_ROUNDS) & (least >= contrary_evidence.LEANING_AGREEMENT * middle)
+    return np.asarray(clear & ~_changing(later, there, left, prior)[0])
 
 
 def reported(shown: VectorIntervals, verdict: Array, threshold: float) -> Array:
@@ -227,7 +252,7 @@ def pooled_noise(logs: Array, counts: Array, calibration: Calibration | None) ->
         df = np.full((suites, 1), min(calibration.df, noise_model.UNCHECKED_DF))
         return _of_session(logs, counts, unit * noise_model.UNCHECKED_INFLATION, df)
     scaled = logs / unit[:, :, None]
-    _, value, number = _moments(scaled, _cleaned(scaled, counts))
+    _, value, number = moments(scaled, _cleaned(scaled, counts))
     location, uncertainty = np.empty((suites, steps)), np.empty((suites, steps))
     for step in range(steps):
         rest = [other for other in range(steps) if other != step]
@@ -250,7 +275,7 @@ def _of_session(logs: Array, counts: Array, sd: Array, df: Array) -> VectorPrior
 
 def _trend(logs: Array, kept: Array, prior: VectorPriors) -> Array:
     """(suites,): history.stats.contrary_evidence.common_trend."""
-    rounds, there, n = _in_order(logs, kept)
+    rounds, there, n = in_order(logs, kept)
     expected, df = _expected_of(prior)
     place = np.where(there, np.arange(rounds.shape[2]) - (n[:, :, None] - 1) / 2, 0)
     rise = (place * rounds).sum(axis=2) / np.sqrt(n * (n * n - 1) / 12)
@@ -265,8 +290,8 @@ def _trend(logs: Array, kept: Array, prior: VectorPriors) -> Array:
 
 def _lean(logs: Array, counts: Array, kept: Array) -> Array:
     """(suites,): history.stats.contrary_evidence.common_lean."""
-    mean, _, _ = _moments(logs, kept)
-    there = _first(logs, counts)
+    mean, _, _ = moments(logs, kept)
+    there = were_run(logs, counts)
     excess = np.where(there, np.sign(logs - mean[:, :, None]), 0).sum(axis=(1, 2))
     return np.asarray(excess / np.sqrt(there.sum(axis=(1, 2)) * (1 - 2 / np.pi)))
 
@@ -276,22 +301,14 @@ def _expected_of(prior: VectorPriors) -> tuple[Array, Array]:
     return np.where(has, prior.sd, 0.0) ** 2, np.where(has, prior.df, 0.0)
 
 
-def _in_order(logs: Array, kept: Array) -> tuple[Array, Array, Array]:
-    """Return the kept rounds first, in order, followed by zeros; a mask of them; and their number."""
-    together = np.take_along_axis(logs, np.argsort(~kept, axis=2, kind="stable"), axis=2)
-    number = kept.sum(axis=2)
-    there = np.arange(logs.shape[2]) < number[:, :, None]
-    return np.where(there, together, 0), there, number
-
-
 def _cleaned(logs: Array, counts: Array) -> Array:
-    typical = np.median(_robust_deviations(logs, counts), axis=1, keepdims=True)
-    return _without_stalls(logs, counts, np.broadcast_to(typical, counts.shape))
+    typical = np.median(robust_deviations(logs, counts), axis=1, keepdims=True)
+    return without_stalls(logs, counts, np.broadcast_to(typical, counts.shape))
 
 
 def _correlation(logs: Array, kept: Array) -> Array:
     """(suites,): history.stats.noise_model.pooled_correlation."""
-    mean, value, n = _moments(logs, kept)
+    mean, value, n = moments(logs, kept)
     away = np.where(kept, logs - mean[:, :, None], 0)
     together = np.take_along_axis(away, np.argsort(~kept, axis=2, kind="stable"), axis=2)
     products = (together[:, :, 1:] * together[:, :, :-1]).sum(axis=2)
@@ -334,52 +351,3 @@ def _log_moments(value: Array, df: Array) -> tuple[Array, Array]:
 HALF_DF = np.maximum(np.arange(1000), 1) / 2
 TRIGAMMA = np.array([noise_model.trigamma(x) for x in HALF_DF])
 LOG_BIAS = np.array([noise_model.digamma(x) for x in HALF_DF]) - np.log(HALF_DF)
-
-
-def _first(logs: Array, counts: Array) -> Array:
-    return np.arange(logs.shape[2]) < counts[:, :, None]
-
-
-def _median(values: Array, counts: Array) -> Array:
-    """Return the medians of the first `counts` values in order; the others are infinite."""
-    ordered = np.sort(values, axis=2)
-    low = np.take_along_axis(ordered, ((counts - 1) // 2)[:, :, None], axis=2)
-    high = np.take_along_axis(ordered, (counts // 2)[:, :, None], axis=2)
-    return np.asarray((low + high)[:, :, 0] / 2)
-
-
-def _distances(logs: Array, counts: Array) -> Array:
-    """Return the distances from the median of a step; infinite for rounds that were not run."""
-    there = _first(logs, counts)
-    middle = _median(np.where(there, logs, np.inf), counts)
-    return np.where(there, np.abs(logs - middle[:, :, None]), np.inf)
-
-
-def _robust_deviations(logs: Array, counts: Array) -> Array:
-    return _deviation_of(_distances(logs, counts), counts)
-
-
-def _deviation_of(distances: Array, counts: Array) -> Array:
-    small = np.array(noise_model.MAD_FACTORS)
-    factor = np.where(counts < len(small), small[np.minimum(counts, len(small) - 1)], counts / (counts - 0.8))
-    return 1.4826 * factor * _median(distances, counts)
-
-
-def _without_stalls(logs: Array, counts: Array, deviation: Array) -> Array:
-    """Return the mask of the rounds that were run and are not stalled."""
-    distances = _distances(logs, counts)
-    cut = noise_model.STALL_DEVIATIONS * np.maximum(deviation, _deviation_of(distances, counts))
-    there = _first(logs, counts)
-    kept = there & (distances <= cut[:, :, None])
-    allowed = np.minimum(
-        np.maximum(1, (counts * noise_model.STALL_SHARE).astype(int)), counts - noise_model.MIN_KEPT
-    )
-    many = counts - kept.sum(axis=2) > allowed
-    return np.where(many[:, :, None], there, kept)
-
-
-def _moments(logs: Array, kept: Array) -> tuple[Array, Array, Array]:
-    number = kept.sum(axis=2)
-    mean = np.where(kept, logs, 0).sum(axis=2) / number
-    square = np.where(kept, (logs - mean[:, :, None]) ** 2, 0).sum(axis=2)
-    return mean, square / (number - 1), number

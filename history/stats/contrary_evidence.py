@@ -35,6 +35,9 @@ AGREEMENT = 0.75
 LEANING_AGREEMENT = 0.4
 """The same for a doubt that comes from slow rounds of all steps together, and not of the step's own."""
 
+LATER_ROUNDS = 8
+"""The rounds after a change of level that are enough to tell by themselves which way a ratio is."""
+
 LESS, SAME, MORE = -1, 0, 1
 
 
@@ -78,7 +81,8 @@ def objections(
     `logs` are the log ratios of its rounds in order, `kept` those that did not stall, `prior` is the variance
     of a round with its degrees of freedom by other steps, or (0, 0). `trend` and `lean` are those of the
     session, in standard errors. A change that every round shows by AGREEMENT of the mean is not in doubt
-    because its size is; nor is one that even the rounds show which stalled, whose ratio is less of it.
+    because its size is; nor is one that even the rounds show which stalled, whose ratio is less of it. Nor is
+    one that all rounds show, after a change of level LATER_ROUNDS or more by LEANING_AGREEMENT of their mean.
     """
     middle = math.fsum(kept) / len(kept)
     sign = 1 if middle > 0 else -1
@@ -86,8 +90,10 @@ def objections(
     is_shown_by_all = min(sign * log for log in logs) > 0
     unsteady = frozenset({SAME}) if least >= AGREEMENT * abs(middle) else frozenset({LESS, SAME, MORE})
     found = []
-    if seems_changing(kept, prior):
-        found.append(Objection(Doubt.CHANGING, unsteady))
+    cut = change_of_level(kept, prior)
+    if cut is not None:
+        is_shown_later = is_shown_by_all and _show_by_themselves(kept[cut:], prior)
+        found.append(Objection(Doubt.CHANGING, frozenset({SAME}) if is_shown_later else unsteady))
     if abs(trend) > DRIFT_CRITICAL:
         found.append(Objection(Doubt.DRIFTING, unsteady))
     sides = {log > middle for log in logs if log not in kept}
@@ -100,7 +106,12 @@ def objections(
 
 
 def seems_changing(rounds: Sequence[float], prior: tuple[float, float]) -> bool:
-    """Return whether the rounds, in order, are likely to be of two levels, one after the other.
+    """Return whether the rounds, in order, are likely to be of two levels, one after the other."""
+    return change_of_level(rounds, prior) is not None
+
+
+def change_of_level(rounds: Sequence[float], prior: tuple[float, float]) -> int | None:
+    """Return how many rounds are of a first level if the others are likely to be of a second one.
 
     For every cut that leaves MIN_PART rounds on both sides it is the t test of two samples, whose variance
     is moderated by the `prior`; Bonferroni's inequality is over the cuts.
@@ -108,18 +119,27 @@ def seems_changing(rounds: Sequence[float], prior: tuple[float, float]) -> bool:
     n = len(rounds)
     cuts = range(MIN_PART, n - MIN_PART + 1)
     if not cuts:
-        return False
+        return None
     expected, df = prior
     sums = list(accumulate(rounds))
     middle = sums[-1] / n
     total = math.fsum([(log - middle) ** 2 for log in rounds])
-    most = 0.0
+    most, place = 0.0, None
     for cut in cuts:
         apart = (sums[cut - 1] / cut - (sums[-1] - sums[cut - 1]) / (n - cut)) ** 2 * cut * (n - cut) / n
         variance = (df * expected + max(0.0, total - apart)) / (df + n - 2)
-        if variance > 0:
-            most = max(most, apart / variance)
-    return math.sqrt(most) > student_quantile(df + n - 2, 1 - CHANGING_ERROR / 2 / len(cuts))
+        if variance > 0 and apart / variance > most:
+            most, place = apart / variance, cut
+    is_likely = math.sqrt(most) > student_quantile(df + n - 2, 1 - CHANGING_ERROR / 2 / len(cuts))
+    return place if is_likely else None
+
+
+def _show_by_themselves(rounds: Sequence[float], prior: tuple[float, float]) -> bool:
+    """Return whether rounds that lie on one side of 0 are of one level, far enough from it."""
+    middle = math.fsum(rounds) / len(rounds)
+    least = min(map(abs, rounds))
+    is_clear = len(rounds) >= LATER_ROUNDS and least >= LEANING_AGREEMENT * abs(middle)
+    return is_clear and not seems_changing(rounds, prior)
 
 
 def common_trend(steps: Sequence[Sequence[float]], priors: Sequence[tuple[float, float]]) -> float:

@@ -67,8 +67,9 @@ def note_unequal_caches(request: Request, sizes: Sizes, progress: Progress) -> N
         (alone if is_direct else beside).append(str(version))
     if alone and beside:
         progress.note(
-            f"not the same memory: each has {memory_text(sizes.buffer_bytes)} of buffers, beside which the page "
-            f"cache holds data of {', '.join(beside)} and none of {', '.join(alone)}; --memory gives each as much"
+            f"not the same memory: each has {memory_text(sizes.buffer_bytes)} of buffers, beside which the "
+            f"page cache holds data of {', '.join(beside)} and none of {', '.join(alone)}; --memory gives "
+            "each as much"
         )
 
 

@@ -33,7 +33,8 @@ CODES = {
 
 QUANTISED: Kind = lambda rng, shape: np.round(gaussian(rng, shape) / DEVIATION) * DEVIATION  # noqa: E731
 SETTLING: Kind = lambda rng, shape: gaussian(rng, shape) - 0.06 * np.exp(-np.arange(shape[2]) / 4)  # noqa: E731
-KINDS = {**SYNTHETIC, "quantised": QUANTISED, "settling": SETTLING}
+LESSER: Kind = lambda rng, shape: 3 * gaussian(rng, shape) - 0.25 - 0.2 * (np.arange(shape[2]) < 3)  # noqa: E731
+KINDS = {**SYNTHETIC, "quantised": QUANTISED, "settling": SETTLING, "less after three rounds": LESSER}
 
 
 def by_product(
@@ -68,6 +69,7 @@ def by_product(
         (1, False, 3, 16),
         (1, True, 3, 16),
         (10, False, 5, 5),
+        (10, False, 14, 15),
     ],
 )
 def test_twin_is_the_product(kind: str, steps: int, calibrate: bool, least: int, cap: int) -> None:

@@ -16,6 +16,7 @@ from history.stats.contrary_evidence import (
     MORE,
     SAME,
     Doubt,
+    change_of_level,
     common_lean,
     common_trend,
     objections,
@@ -134,3 +135,16 @@ def test_a_change_that_every_round_shows_is_beyond_doubt() -> None:
     assert against(clear, trend=5.0)[Doubt.DRIFTING] == {SAME}
     unclear = [-0.2, -0.21, -0.2, -0.19, -0.1, -0.1, -0.09, -0.1]
     assert against(unclear, trend=-5.0)[Doubt.DRIFTING] == ALL
+
+
+def test_later_rounds_of_one_level_show_a_change_whose_size_is_in_doubt() -> None:
+    """As of MariaDB against Postgres in update-inlist: more in each block, much more in the first three."""
+    before = [0.365, 0.588, 0.489]
+    after = [0.336, 0.182, 0.262, 0.399, 0.322, 0.285, 0.239, 0.262, 0.278, 0.372, 0.255, 0.351]
+    assert change_of_level([*before, *after], PRIOR) == 3
+    assert against([*before, *after]) == {Doubt.CHANGING: {SAME}}
+    assert against([*before, *after[:7]]) == {Doubt.CHANGING: ALL}, "too few rounds after the change"
+    assert against([*before, *after[:-1], -0.01])[Doubt.CHANGING] == ALL, "one round shows the contrary"
+    falling = [log - 0.02 * place for place, log in enumerate(after)]
+    assert against([*before, *falling])[Doubt.CHANGING] == ALL, "later rounds are not of one level either"
+    assert against([*before, *after], trend=3.0)[Doubt.DRIFTING] == ALL, "all steps may end elsewhere"

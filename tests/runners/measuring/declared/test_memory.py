@@ -81,7 +81,7 @@ def test_the_least_is_accepted_and_tried_on_an_empty_group(
 
 
 @pytest.mark.parametrize(
-    ("profile", "memory", "versions", "is_told"),
+    ("profile", "memory", "versions", "told"),
     [
         ("long", None, ("postgres@18.6", "mysql@9.7.2"), True),
         ("long", None, ("mariadb@11.8.6", "mysql@9.7.2"), False),
@@ -90,7 +90,7 @@ def test_the_least_is_accepted_and_tried_on_an_empty_group(
     ],
 )
 def test_engines_that_do_not_have_the_same_memory_are_told(
-    monkeypatch: pytest.MonkeyPatch, profile: str, memory: int | None, versions: tuple[str, ...], is_told: bool
+    monkeypatch: pytest.MonkeyPatch, profile: str, memory: int | None, versions: tuple[str, ...], told: bool
 ) -> None:
     """Where data do not fit into buffers, and no memory is declared that each of them would have."""
     suite = SUITE.with_declared(memory, None)
@@ -99,11 +99,11 @@ def test_engines_that_do_not_have_the_same_memory_are_told(
     shown = Silent()
     monkeypatch.setattr(shown, "note", notes.append)
     note_unequal_caches(asked, sizes(suite, asked.profile, Hardware(2, 8 * GIB), asked.steps), shown)
-    told = (
+    text = (
         "not the same memory: each has 2G of buffers, beside which the page cache holds data of postgres@18.6"
         " and none of mysql@9.7.2; --memory gives each as much"
     )
-    assert notes == ([told] if is_told else [])
+    assert notes == ([text] if told else [])
 
 
 def test_more_than_the_machine_has_names_the_most(tmp_path: Path) -> None:
