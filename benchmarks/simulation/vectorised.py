@@ -160,7 +160,7 @@ def contradicted(logs: Array, counts: Array, kept: Array, prior: VectorPriors, s
     has = ~np.isnan(prior.sd)
     drifts = has & (np.abs(prior.trend) > contrary_evidence.DRIFT_CRITICAL)
     changing, later = _changing(rounds, there, number, prior)
-    shown_later = changing & shown_by_all & _show_by_themselves(rounds, there, number, later, prior)
+    shown_later = changing & shown_by_all & _show_as_much(rounds, number, later, middle, prior)
     unsteady = (changing & ~shown_later) | drifts
     aside = were_run(logs, counts) & ~kept
     many, above = aside.sum(axis=2), (aside & (logs > middle[:, :, None])).sum(axis=2)
@@ -200,8 +200,8 @@ def _changing(rounds: Array, there: Array, number: Array, prior: VectorPriors) -
     return found, place
 
 
-def _show_by_themselves(rounds: Array, there: Array, number: Array, cut: Array, prior: VectorPriors) -> Array:
-    """(suites, steps): history.stats.contrary_evidence._show_by_themselves of the rounds from `cut` on."""
+def _show_as_much(rounds: Array, number: Array, cut: Array, whole: Array, prior: VectorPriors) -> Array:
+    """(suites, steps): history.stats.contrary_evidence._show_as_much of the rounds from `cut` on."""
     places = np.arange(rounds.shape[2]) + cut[:, :, None]
     later = np.take_along_axis(rounds, np.minimum(places, rounds.shape[2] - 1), axis=2)
     left = number - cut
@@ -209,7 +209,10 @@ def _show_by_themselves(rounds: Array, there: Array, number: Array, cut: Array, 
     later = np.where(there, later, 0)
     middle = np.abs(later.sum(axis=2) / np.maximum(left, 1))
     least = np.where(there, np.abs(later), np.inf).min(axis=2)
-    clear = (left >= contrary_evidence.LATER_ROUNDS) & (least >= contrary_evidence.LEANING_AGREEMENT * middle)
+    clear = middle >= contrary_evidence.AGREEMENT * np.abs(whole)
+    clear &= (least >= contrary_evidence.LEANING_AGREEMENT * middle) & (
+        left >= contrary_evidence.LATER_ROUNDS
+    )
     return np.asarray(clear & ~_changing(later, there, left, prior)[0])
 
 

@@ -82,7 +82,8 @@ def objections(
     of a round with its degrees of freedom by other steps, or (0, 0). `trend` and `lean` are those of the
     session, in standard errors. A change that every round shows by AGREEMENT of the mean is not in doubt
     because its size is; nor is one that even the rounds show which stalled, whose ratio is less of it. Nor is
-    one that all rounds show, after a change of level LATER_ROUNDS or more by LEANING_AGREEMENT of their mean.
+    one that all rounds show and LATER_ROUNDS or more of one level at the end, whose mean is AGREEMENT of that
+    of all and which each show LEANING_AGREEMENT of it.
     """
     middle = math.fsum(kept) / len(kept)
     sign = 1 if middle > 0 else -1
@@ -92,7 +93,7 @@ def objections(
     found = []
     cut = change_of_level(kept, prior)
     if cut is not None:
-        is_shown_later = is_shown_by_all and _show_by_themselves(kept[cut:], prior)
+        is_shown_later = is_shown_by_all and _show_as_much(kept[cut:], middle, prior)
         found.append(Objection(Doubt.CHANGING, frozenset({SAME}) if is_shown_later else unsteady))
     if abs(trend) > DRIFT_CRITICAL:
         found.append(Objection(Doubt.DRIFTING, unsteady))
@@ -134,12 +135,11 @@ def change_of_level(rounds: Sequence[float], prior: tuple[float, float]) -> int 
     return place if is_likely else None
 
 
-def _show_by_themselves(rounds: Sequence[float], prior: tuple[float, float]) -> bool:
-    """Return whether rounds that lie on one side of 0 are of one level, far enough from it."""
-    middle = math.fsum(rounds) / len(rounds)
-    least = min(map(abs, rounds))
-    is_clear = len(rounds) >= LATER_ROUNDS and least >= LEANING_AGREEMENT * abs(middle)
-    return is_clear and not seems_changing(rounds, prior)
+def _show_as_much(rounds: Sequence[float], whole: float, prior: tuple[float, float]) -> bool:
+    """Return whether rounds that lie on one side of 0 are of one level, far enough from 0 for `whole`."""
+    middle, least = abs(math.fsum(rounds)) / len(rounds), min(map(abs, rounds))
+    is_clear = middle >= AGREEMENT * abs(whole) and least >= LEANING_AGREEMENT * middle
+    return is_clear and len(rounds) >= LATER_ROUNDS and not seems_changing(rounds, prior)
 
 
 def common_trend(steps: Sequence[Sequence[float]], priors: Sequence[tuple[float, float]]) -> float:

@@ -145,6 +145,7 @@ def test_later_rounds_of_one_level_show_a_change_whose_size_is_in_doubt() -> Non
     assert against([*before, *after]) == {Doubt.CHANGING: {SAME}}
     assert against([*before, *after[:7]]) == {Doubt.CHANGING: ALL}, "too few rounds after the change"
     assert against([*before, *after[:-1], -0.01])[Doubt.CHANGING] == ALL, "one round shows the contrary"
+    assert against([*before, *[log / 2 for log in after]])[Doubt.CHANGING] == ALL, "much less than before"
     falling = [log - 0.02 * place for place, log in enumerate(after)]
     assert against([*before, *falling])[Doubt.CHANGING] == ALL, "later rounds are not of one level either"
     assert against([*before, *after], trend=3.0)[Doubt.DRIFTING] == ALL, "all steps may end elsewhere"
