@@ -219,10 +219,11 @@ class Server(Protocol):
     def disk_use(self) -> DiskUse | None:
         """Return what its control group has read and written of a disk with a limit; None without one."""
 
-    def checkpoint_meter(self) -> Callable[[], bool]:
-        """Note where the log ends, and return a function that says whether a checkpoint is over since.
+    def checkpoint_meter(self) -> Callable[[], float]:
+        """Note where the log ends, and return a function that says how much of a checkpoint is over since.
 
-        It has then begun and ended since, and what was changed before is on disk. Both may raise ServerError.
+        At 1 it has begun and ended since, and what was changed before is on disk; less is known of servers
+        whose checkpoints go on with the log. Both may raise ServerError.
         """
 
     def log_meter(self) -> Callable[[], LogVolume | None]:

@@ -220,7 +220,9 @@ class RoundMeasurement:
         ]
         return at_equal_work(watched), disturbance.reasons(self.limits)
 
-    def warm_up(self, versions: Sequence[MeasuredVersion], step: Step, shares: Iterable[Share]) -> Warmth:
+    def warm_up(
+        self, versions: Sequence[MeasuredVersion], step: Step, shares: Iterable[Share], limit_seconds: float
+    ) -> Warmth:
         """Let servers that are up work on a step until they are warm, for all shares at most.
 
         Raises ServerDiedError.
@@ -228,7 +230,7 @@ class RoundMeasurement:
         self._bind(versions, step)
         servers = [version.server for version in versions]
         committed = [version.committed for version in versions]
-        return warm_up(servers, self.generator, step, shares, committed)
+        return warm_up(servers, self.generator, step, shares, committed, limit_seconds)
 
     def _bind(self, versions: Sequence[MeasuredVersion], step: Step) -> None:
         if step.clients:

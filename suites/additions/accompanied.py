@@ -140,7 +140,7 @@ class AccompaniedServer(Server):
         """Return what the server's control group has read and written of a disk with a limit."""
         return self._server.disk_use()
 
-    def checkpoint_meter(self) -> Callable[[], bool]:
+    def checkpoint_meter(self) -> Callable[[], float]:
         """Return a function that says whether a checkpoint of the server is over since."""
         return self._server.checkpoint_meter()
 

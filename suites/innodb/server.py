@@ -291,11 +291,11 @@ class InnodbServer(LocalServer):
                 "binlog_bytes_per_op": float(sum(log_volume.binlog_sizes(self.data).values())),
             }
 
-    def checkpoint_meter(self) -> Callable[[], bool]:
-        """Return a function that says whether as much redo was written since then as the log holds."""
+    def checkpoint_meter(self) -> Callable[[], float]:
+        """Return a function that says which share of the log was written since then; at most 1."""
         with self.request("reading the size of the log"), self.connect() as connection:
-            end = self._sequence_number() + activities.log_capacity(connection)
-        return lambda: self._sequence_number() >= end
+            begin, capacity = self._sequence_number(), activities.log_capacity(connection)
+        return lambda: min(1.0, (self._sequence_number() - begin) / capacity)
 
     def log_meter(self) -> Callable[[], LogVolume | None]:
         """Return a function that returns the redo since then, and what was added to the binary log."""

@@ -226,15 +226,15 @@ class PostgresServer(LocalServer):
             prefer(connection.info.backend_pid)
             yield self._request("reading its activities")(activity_reader(connection))
 
-    def checkpoint_meter(self) -> Callable[[], bool]:
-        """Return a function that says whether a checkpoint has begun and ended since then."""
+    def checkpoint_meter(self) -> Callable[[], float]:
+        """Return a function that says whether a checkpoint has begun and ended since then: 1, or 0."""
         what = "reading the last checkpoint"
         with self._request(what), self.connect() as connection:
             begin = log_volume.position(connection)
 
-        def ended() -> bool:
+        def ended() -> float:
             with self._request(what), self.connect() as connection:
-                return checkpoint_ended(connection, begin.lsn)
+                return float(checkpoint_ended(connection, begin.lsn))
 
         return ended
 

@@ -19,6 +19,10 @@ STILL_SHARE, STILL_SLICES = 0.005, 2
 reads."""
 
 
+PACE_SHARE = 0.2
+"""The share of the limit after which the pace of a log tells whether it can be written around within it."""
+
+
 class Unwatched:
     """Observes nothing; an Observer."""
 
@@ -35,14 +39,21 @@ class _WarmingServer:
     def __init__(self, server: Server, step: Step) -> None:
         """Raises TidemarkError. A step that only reads has no checkpoint."""
         self.server = server
-        self._has_ended: Callable[[], bool] = (lambda: True) if step.reads_only else server.checkpoint_meter()
-        self._checkpointed = step.reads_only
+        self._meter: Callable[[], float] = (lambda: 1.0) if step.reads_only else server.checkpoint_meter()
+        self._checkpoint = 1.0 if step.reads_only else 0.0
         self._uses: list[MemoryUse] = [server.cache_use()]
 
     def look(self) -> None:
         """Read the counters after a slice. Raises TidemarkError."""
         self._uses.append(self.server.cache_use())
-        self._checkpointed = self._checkpointed or self._has_ended()
+        if self._checkpoint < 1:
+            self._checkpoint = self._meter()
+
+    def gets_warmer(self, seconds: float, limit: float) -> bool:
+        """Whether it lacks something that it can have by `limit`, after so many seconds of work."""
+        is_known = 0 < self._checkpoint < 1 and seconds >= PACE_SHARE * limit
+        is_out_of_reach = is_known and seconds > self._checkpoint * limit
+        return not self.is_full or (self._checkpoint < 1 and not is_out_of_reach)
 
     @property
     def is_full(self) -> bool:
@@ -62,8 +73,9 @@ class _WarmingServer:
         if not self.is_full:
             used, limit = memory_text(use.used_bytes), memory_text(use.limit_bytes)
             found.append(f"the cache of {name} is not full ({used} of {limit})")
-        if not self._checkpointed:
-            found.append(f"no checkpoint of {name} is over")
+        if self._checkpoint < 1:
+            known = f" ({100 * self._checkpoint:.0f} % of its log is written)" if self._checkpoint else ""
+            found.append(f"no checkpoint of {name} is over{known}")
         return found
 
 
@@ -73,11 +85,13 @@ def warm_up(
     step: Step,
     shares: Iterable[Share],
     committed: Sequence[Counter[str]],
+    limit_seconds: float,
 ) -> Warmth:
     """Let servers work in the slices of one share after the other until all are warm, at most for all shares.
 
     A server is warm when its cache is full or no longer grows, and a checkpoint has begun and ended since.
-    All work until the last one is warm, so that they have done so for equally long. `committed` is that of
+    One that writes its log too slowly for that within `limit_seconds`, of all shares, is not waited for. All
+    work until the last one is warm, so that they have done so for equally long. `committed` is that of
     `run_slices`. Raises ServerDiedError.
     """
     warming: list[_WarmingServer] = []
@@ -96,7 +110,7 @@ def warm_up(
             with blaming(place):
                 warming[place].look()
         seconds += share.schedule.seconds / len(servers)
-        if not any(server.lacking for server in warming):
+        if not any(server.gets_warmer(seconds, limit_seconds) for server in warming):
             break
     lacking = tuple(text for server in warming for text in server.lacking)
     return Warmth(seconds, checkpoint=not step.reads_only, lacking=lacking)

@@ -118,7 +118,8 @@ class Blocks:
         while active := [version for version in versions if version.exclusion_reason(step.name) is None]:
             most = min(limit, deadline.left_seconds / 2 / len(active))
             try:
-                warmth = self.measurement.warm_up(active, step, self._warming(len(active), most, part))
+                shares = self._warming(len(active), most, part)
+                warmth = self.measurement.warm_up(active, step, shares, most)
             except ServerDiedError as error:
                 failed = active if error.place is None else [active[error.place]]
                 self.policy.exclude(failed, step, 1, error)

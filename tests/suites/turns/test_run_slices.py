@@ -105,7 +105,7 @@ class FakeServer:
     def disk_use(self) -> DiskUse | None:
         return None
 
-    def checkpoint_meter(self) -> Callable[[], bool]:
+    def checkpoint_meter(self) -> Callable[[], float]:
         return lambda: True
 
     def log_meter(self) -> Callable[[], None]:

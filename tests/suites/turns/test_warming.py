@@ -24,10 +24,12 @@ SLICE_SECONDS = 10.0
 class WarmingServer(FakeServer):
     """A server whose memory has so many MiB at each look, and whose checkpoint is over at one of them."""
 
-    def __init__(self, release: str, mebibytes: Sequence[int], checkpoint_at: int) -> None:
+    def __init__(
+        self, release: str, mebibytes: Sequence[int], checkpoint_at: int, *, is_told: bool = False
+    ) -> None:
         super().__init__(release, [])
         self.mebibytes, self.looks = mebibytes, 0
-        self.checkpoint_at = checkpoint_at
+        self.checkpoint_at, self.is_told = checkpoint_at, is_told
 
     def cache_use(self) -> MemoryUse:
         self._note("memory")
@@ -38,9 +40,11 @@ class WarmingServer(FakeServer):
     def disk_use(self) -> DiskUse | None:
         return None
 
-    def checkpoint_meter(self) -> Callable[[], bool]:
+    def checkpoint_meter(self) -> Callable[[], float]:
         self._note("checkpoint")
-        return lambda: self.looks > self.checkpoint_at
+        return lambda: (
+            min(1, (self.looks - 1) / self.checkpoint_at) if self.is_told else self.looks > self.checkpoint_at
+        )
 
 
 class WarmingGenerator:
@@ -63,7 +67,8 @@ def shares(most: int) -> Iterator[Share]:
 
 def warmed(*servers: WarmingServer, most: int = 10, step: Step = STEP) -> Warmth:
     generator: Any = WarmingGenerator()
-    found = warm_up(servers, generator, step, shares(most), [Counter() for _ in servers])
+    counters: list[Counter[str]] = [Counter() for _ in servers]
+    found = warm_up(servers, generator, step, shares(most), counters, most * SLICE_SECONDS)
     assert found.seconds == SLICE_SECONDS * len(generator.shares)
     return found
 
@@ -95,6 +100,22 @@ def test_at_its_limit_it_says_what_no_server_has_reached() -> None:
     assert warmed(first, second, most=3) == Warmth(30.0, checkpoint=True, lacking=lacking)
 
 
+@pytest.mark.parametrize(("checkpoint_at", "slices"), [(9, 9), (10, 10), (11, 2)])
+def test_a_log_that_is_written_too_slowly_is_not_waited_for(checkpoint_at: int, slices: int) -> None:
+    """Its pace is known after a fifth of the limit, of ten slices."""
+    slow = WarmingServer("17.11", [100, 990], checkpoint_at, is_told=True)
+    lacking = ("no checkpoint of postgres@17.11 is over (18 % of its log is written)",) if slices == 2 else ()
+    found = warmed(slow, WarmingServer("18.6", [100, 990], 1))
+    assert found == Warmth(slices * SLICE_SECONDS, checkpoint=True, lacking=lacking)
+
+
+def test_what_is_not_waited_for_is_told_at_the_end_of_what_is() -> None:
+    slow = WarmingServer("17.11", [990], 40, is_told=True)
+    filling = WarmingServer("18.6", [100, 200, 300, 400, 990], 1)
+    told = "no checkpoint of postgres@17.11 is over (10 % of its log is written)"
+    assert warmed(slow, filling) == Warmth(4 * SLICE_SECONDS, checkpoint=True, lacking=(told,))
+
+
 def test_memory_that_nobody_counts_is_never_full() -> None:
     (told,) = warmed(WarmingServer("17.11", [0], 1), WarmingServer("18.6", [990], 1), most=4).lacking
     assert told == "the cache of postgres@17.11 is not full (0M of 1000M)"
@@ -111,9 +132,9 @@ def test_a_server_that_fails_is_named_by_its_place() -> None:
     servers = [WarmingServer("17.11", [100], 9), WarmingServer("18.6", [100], 9)]
     generator: Any = WarmingGenerator(fails_in=2)
     with pytest.raises(ServerDiedError) as caught:
-        warm_up(servers, generator, STEP, shares(5), [Counter(), Counter()])
+        warm_up(servers, generator, STEP, shares(5), [Counter(), Counter()], 50.0)
     assert caught.value.place == 1
     servers[1].fails = {"memory": LoadError("refused")}
     with pytest.raises(ServerDiedError, match="refused") as caught:
-        warm_up(servers, generator, STEP, shares(5), [Counter(), Counter()])
+        warm_up(servers, generator, STEP, shares(5), [Counter(), Counter()], 50.0)
     assert caught.value.place == 1
