@@ -14,6 +14,7 @@ from history.comparison.compare import compare
 from history.comparison.verdict import Judged, MetricChange
 from history.open import open_reader
 from history.store.reader import Reader
+from suites.accounting.activity import DATA_WAIT, FLUSH, PURGE, VACUUM
 from suites.metric import Role
 from suites.metrics import METRICS
 from tests.docs.result_tables import RESULTS, ratio_text, tables
@@ -160,6 +161,30 @@ def test_variation(study: Study) -> None:
             slow = sum(rate < median(seconds) / 2 for rate in seconds)
             shown = f"{100 * pstdev(seconds) / fmean(seconds):.0f} %, {slow} s"
             assert row[study.name(version)] == shown
+
+
+WAITS = {
+    ("MySQL 9.7.2", "free pages"): ("mysql@9.7.2", FLUSH),
+    ("MariaDB 11.8.6", "free pages"): ("mariadb@11.8.6", FLUSH),
+    ("MariaDB 11.8.6", "purge"): ("mariadb@11.8.6", PURGE),
+    ("Postgres 18.3", "data files"): ("postgres@18.3", DATA_WAIT),
+    ("Postgres 18.3", "autovacuum"): ("postgres@18.3", VACUUM),
+}
+"""Columns -> what they have the seconds of."""
+
+
+def test_seconds_with_waits_and_background_work(engines: Study) -> None:
+    """In per cent of all seconds of a version in a step."""
+    session = engines.history.latest_session((engines.old, *engines.new))
+    assert session is not None
+    runs, going_on = engines.history.runs(session.id), engines.history.activities(session.id)
+    rows = list(engines.rows("seconds with"))
+    assert {row["seconds with"] for row in rows} == {run.step for run in runs}
+    for row, ((title, what), (version, name)) in product(rows, WAITS.items()):
+        own = [run.id for run in runs if (run.step, run.version) == (row["seconds with"], version)]
+        seconds = sum(len(engines.history.samples(session.id, row["seconds with"])[run]) for run in own)
+        found = sum(a.last - a.first + 1 for run in own for a in going_on.get(run, ()) if a.name == name)
+        assert row[f"{title}: {what}"] == f"{100 * found / seconds:.0f}"
 
 
 def test_what_varies_more_in_newer_releases_is_named(releases: Study) -> None:
