@@ -64,6 +64,20 @@ def test_the_releases_are_those_of_the_history(kept: Reader) -> None:
     assert shown == found
 
 
+def test_what_messages_cost_is_what_the_history_says(kept: Reader) -> None:
+    versions = parse_version("postgres@18.6"), (parse_version("postgres@18.6#quiet"),)
+    (compared,) = compare(kept, *versions, CompareOptions(metric=INSTRUCTIONS)).contenders
+    shown = {
+        row.pop("step without messages"): tuple(row.values())
+        for row in tables(COMMITS, "step without messages")
+    }
+    found = {}
+    for step in compared.steps:
+        assert step.judged.value is not None
+        found[step.step] = (f"{step.judged.base:,.0f}", f"{100 * (step.judged.value - 1):+.1f}")
+    assert shown == found
+
+
 def test_the_culprits_are_those_of_its_bisects(kept: Reader) -> None:
     with kept.database.reading() as connection:
         logs = [read_log(kept, bisect) for bisect in bisects.load_all(connection)]
