@@ -163,6 +163,27 @@ def test_variation(study: Study) -> None:
             assert row[study.name(version)] == shown
 
 
+NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def test_how_many_steps_are_faster_and_slower(engines: Study) -> None:
+    compared = engines.compared()
+    verdicts = {
+        name: [row[name, ""].change for row in compared.values()]
+        for name in ("MySQL 9.7.2", "MariaDB 11.8.6")
+    }
+    mysql, mariadb = (
+        [NUMBERS[found.count(change)] for change in (MetricChange.MORE, MetricChange.LESS)]
+        for found in verdicts.values()
+    )
+    told = (
+        f"MySQL is faster than Postgres in {mysql[0]} of {NUMBERS[len(compared)]} steps and slower in "
+        f"{mysql[1]}, MariaDB in {mariadb[0]} and {mariadb[1]}"
+    )
+    page = (RESULTS / f"{engines.page}.md").read_text(encoding="utf-8")
+    assert told in " ".join(page.split())
+
+
 WAITS = {
     ("MySQL 9.7.2", "free pages"): ("mysql@9.7.2", FLUSH),
     ("MariaDB 11.8.6", "free pages"): ("mariadb@11.8.6", FLUSH),
