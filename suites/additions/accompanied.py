@@ -141,7 +141,7 @@ class AccompaniedServer(Server):
         return self._server.disk_use()
 
     def checkpoint_meter(self) -> Callable[[], float]:
-        """Return a function that says whether a checkpoint of the server is over since."""
+        """Return a function that says how much of a checkpoint of the server is over since."""
         return self._server.checkpoint_meter()
 
     def log_meter(self) -> Callable[[], LogVolume | None]:

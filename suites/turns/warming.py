@@ -23,6 +23,10 @@ PACE_SHARE = 0.2
 """The share of the limit after which the pace of a log tells whether it can be written around within it."""
 
 
+ROUNDING = 1e-9
+"""Of sums of shares."""
+
+
 class Unwatched:
     """Observes nothing; an Observer."""
 
@@ -41,19 +45,27 @@ class _WarmingServer:
         self.server = server
         self._meter: Callable[[], float] = (lambda: 1.0) if step.reads_only else server.checkpoint_meter()
         self._checkpoint = 1.0 if step.reads_only else 0.0
+        self._most_written = 0.0  # of a log, in a slice that began with a full cache
         self._uses: list[MemoryUse] = [server.cache_use()]
 
     def look(self) -> None:
         """Read the counters after a slice. Raises TidemarkError."""
+        was_full = self.is_full
         self._uses.append(self.server.cache_use())
         if self._checkpoint < 1:
-            self._checkpoint = self._meter()
+            before, self._checkpoint = self._checkpoint, self._meter()
+            if was_full:
+                self._most_written = max(self._most_written, self._checkpoint - before)
 
     def gets_warmer(self, seconds: float, limit: float) -> bool:
-        """Whether it lacks something that it can have by `limit`, after so many seconds of work."""
-        is_known = 0 < self._checkpoint < 1 and seconds >= PACE_SHARE * limit
-        is_out_of_reach = is_known and seconds > self._checkpoint * limit
-        return not self.is_full or (self._checkpoint < 1 and not is_out_of_reach)
+        """Whether it lacks something that it can have by `limit`, after so many seconds of work.
+
+        A log is written at most as fast as in its best slice with a full cache.
+        """
+        slices_left = (limit - seconds) / seconds * (len(self._uses) - 1)
+        is_known = self._most_written > 0 and seconds >= PACE_SHARE * limit
+        can_end = not is_known or self._checkpoint + slices_left * self._most_written > 1 - ROUNDING
+        return not self.is_full or (self._checkpoint < 1 and can_end)
 
     @property
     def is_full(self) -> bool:
@@ -74,7 +86,7 @@ class _WarmingServer:
             used, limit = memory_text(use.used_bytes), memory_text(use.limit_bytes)
             found.append(f"the cache of {name} is not full ({used} of {limit})")
         if self._checkpoint < 1:
-            known = f" ({100 * self._checkpoint:.0f} % of its log is written)" if self._checkpoint else ""
+            known = f" ({int(100 * self._checkpoint)} % of its log is written)" if self._checkpoint else ""
             found.append(f"no checkpoint of {name} is over{known}")
         return found
 

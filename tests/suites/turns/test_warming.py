@@ -109,6 +109,13 @@ def test_a_log_that_is_written_too_slowly_is_not_waited_for(checkpoint_at: int, 
     assert found == Warmth(slices * SLICE_SECONDS, checkpoint=True, lacking=lacking)
 
 
+def test_the_pace_of_a_log_is_not_that_of_a_cold_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache is full after three slices of ten, in which a twentieth of the log was written."""
+    cold, written = WarmingServer("17.11", [100, 300, 600, 990], 1), [0.01, 0.03, 0.05, 0.25, 0.5, 0.75, 1.0]
+    monkeypatch.setattr(cold, "checkpoint_meter", lambda: iter(written).__next__)
+    assert warmed(cold, WarmingServer("18.6", [990], 1)) == Warmth(7 * SLICE_SECONDS, checkpoint=True)
+
+
 def test_what_is_not_waited_for_is_told_at_the_end_of_what_is() -> None:
     slow = WarmingServer("17.11", [990], 40, is_told=True)
     filling = WarmingServer("18.6", [100, 200, 300, 400, 990], 1)
