@@ -326,17 +326,22 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
 
-def test_a_snapshot_of_300_processes_is_quick() -> None:
+def test_a_snapshot_of_300_processes_takes_little_more_than_reading_them() -> None:
+    """In CPU time, by turns with plain reading: the machine itself is at times half as fast."""
     sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(300)]
     try:
         watching = DisturbanceWatch(lambda: (os.getpid(),))
-        spent = []
+        ratios = []
         for _ in range(9):
             began = time.process_time()
+            for process in Path("/proc").iterdir():
+                if process.name.isdigit():
+                    (process / "stat").read_bytes()
+            read = time.process_time()
             watching.begin()
-            spent.append(time.process_time() - began)
+            ratios.append((time.process_time() - read) / (read - began))
     finally:
         for sleeper in sleepers:
             sleeper.kill()
             sleeper.wait()
-    assert statistics.median(spent) < 0.020
+    assert statistics.median(ratios) < 1.6  # 1.0 to 1.1; one more file of each process would be twice
