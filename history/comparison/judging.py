@@ -1,6 +1,7 @@
 """The verdicts on the steps of a base and a contender, by the metric that was asked for and all others."""
 
 from collections.abc import Collection, Mapping, Sequence
+from statistics import median
 
 from build.version import Engine
 from history.comparison.beside.clients import clients_of
@@ -70,5 +71,10 @@ def choose_steps(paired: Sequence[StepPairs], steps: Sequence[str], where: str) 
 
 
 def _base_drift(step: StepPairs) -> float | None:
+    """Return by how much the base moved; one block with an autovacuum at either end is not all of it."""
     rates, _ = step.values(PRIMARY)
-    return rates[-1] / rates[0] if len(rates) > 1 and rates[0] > 0 else None
+    if len(rates) < 2:
+        return None
+    third = max(1, len(rates) // 3)
+    first, last = median(rates[:third]), median(rates[-third:])
+    return last / first if first > 0 else None

@@ -57,7 +57,7 @@ class StepComparison:
     It follows from the latest calibration of the machine; None without one."""
 
     base_drift: float | None = None
-    """The base's QPS in the last paired round over that in the first; None below two rounds."""
+    """The base's median QPS in the last third of the paired rounds over that in the first; None below two."""
 
     gained: "tuple[FunctionChange, ...]" = ()
     """The functions of a regressed, profiled step whose CPU time per query grew most."""

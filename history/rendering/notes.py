@@ -203,8 +203,8 @@ def _base_drift(comparison: Comparison, contender: ContenderComparison) -> Itera
     step = max(drifts, key=lambda step: abs(math.log(drifts[step])))
     if abs(drifts[step] - 1) > comparison.options.threshold_percent / 100:
         drift = signed_percent(drifts[step] - 1)
-        what = "night" if contender.nights is not None else contender.session.round_name
-        yield f"the base drifted by {drift} from the first to the last {what} of {step}"
+        rounds = f"{contender.session.round_name}s"
+        yield f"the base drifted by {drift} from the first to the last third of the {rounds} of {step}"
 
 
 def _measured_again(contender: ContenderComparison) -> Iterator[str]:
