@@ -75,6 +75,7 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {
     "left_out": (list,),
     "layouts": (dict,),
     "memory": (str,),
+    "reclaim": (str,),
     "warmed_up": (dict,),
 }
 """The JSON types of a session's options that Tidemark itself reads again."""

@@ -1,7 +1,7 @@
 """Checks of memory: transparent huge pages, swap, proactive reclaim, available memory."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from build.programs.control_groups import memory_limit
 from runners.fitness.checked_machine import CheckedMachine
@@ -70,32 +70,44 @@ def swap(machine: CheckedMachine) -> Reading:
 def proactive_reclaim(machine: CheckedMachine) -> Reading:
     """Check that DAMON takes no memory back that nobody else asks for. What it does only root may read."""
     kernel = machine.kernel
-    found: dict[str, str] = {}
-    """What is at work, by the command that turns it off."""
-    unreadable = []
-    for folder in kernel.names(KDAMONDS):
-        number = folder.rpartition("/")[2]
-        if not number.isdecimal():
-            continue
-        state = kernel.read(f"{folder}/state")
-        if state is None:
-            unreadable.append(f"kdamond {number}")
-        elif state == "on":
-            schemes = kernel.names(f"{folder}/contexts/*/schemes/*/action")
-            actions = {kernel.read(scheme) or "" for scheme in schemes} & RECLAIMING
-            if actions:
-                found[f"echo off > {folder}/state"] = f"{', '.join(sorted(actions))} by kdamond {number}"
-    for module in RECLAIMING_MODULES:
-        enabled = f"/sys/module/{module}/parameters/enabled"
-        if kernel.read(enabled) == "Y":
-            found[f"echo N > {enabled}"] = module
-    if found:
+    if found := reclaiming(kernel):
         return unfit("; ".join(found.values()), "; ".join(found))
+    unreadable = [
+        f"kdamond {_number_of(folder)}"
+        for folder in _kdamonds(kernel)
+        if kernel.read(f"{folder}/state") is None
+    ]
     if unreadable:
         return note(
             f"{', '.join(unreadable)} may be at work: only root reads it", look="sudo ./tidemark check"
         )
     return ok("none")
+
+
+def reclaiming(kernel: Kernel) -> Mapping[str, str]:
+    """Return what of DAMON takes memory back, as far as it may be read, by the command that turns it off."""
+    found: dict[str, str] = {}
+    for folder in _kdamonds(kernel):
+        if kernel.read(f"{folder}/state") == "on":
+            schemes = kernel.names(f"{folder}/contexts/*/schemes/*/action")
+            actions = {kernel.read(scheme) or "" for scheme in schemes} & RECLAIMING
+            if actions:
+                text = f"{', '.join(sorted(actions))} by kdamond {_number_of(folder)}"
+                found[f"echo off > {folder}/state"] = text
+    for module in RECLAIMING_MODULES:
+        enabled = f"/sys/module/{module}/parameters/enabled"
+        if kernel.read(enabled) == "Y":
+            found[f"echo N > {enabled}"] = module
+    return found
+
+
+def _kdamonds(kernel: Kernel) -> Sequence[str]:
+    """Return the folders of the kernel threads of DAMON."""
+    return [folder for folder in kernel.names(KDAMONDS) if _number_of(folder).isdecimal()]
+
+
+def _number_of(folder: str) -> str:
+    return folder.rpartition("/")[2]
 
 
 def available(machine: CheckedMachine) -> Reading:

@@ -1,6 +1,7 @@
 """Whether servers can have the memory and disk that a session declares for them."""
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from build.home import Home
@@ -8,6 +9,7 @@ from build.progress import Progress
 from build.version import Version
 from runners.fitness.disk_probe import probe, slower_than
 from runners.fitness.kernel import Kernel
+from runners.fitness.memory import reclaiming
 from runners.fitness.storage import home_mount
 from runners.measuring.request import Request
 from suites.control_groups.devices import device_of
@@ -39,8 +41,9 @@ def require_declared(request: Request, needed: Sizes, machine: Hardware, home: H
 
 
 def note_resources(request: Request, sizes: Sizes, folder: Path, progress: Progress) -> None:
-    """Note what servers with data in `folder` do not have: the declared disk, or equal memory."""
+    """Note what servers with data in `folder` do not have: the declared disk, all or equal memory."""
     note_slow_disk(sizes.disk, folder, progress)
+    note_reclaim(request, sizes, Kernel(), progress)
     note_unequal_caches(request, sizes, progress)
 
 
@@ -53,6 +56,35 @@ def note_slow_disk(declared: DiskSpeed | None, folder: Path, progress: Progress)
         )
 
 
+def note_reclaim(request: Request, sizes: Sizes, kernel: Kernel, progress: Progress) -> None:
+    """Note when the kernel drops data from the page cache early, and how to turn it off."""
+    if found := reclaiming_data(request, sizes, kernel):
+        progress.note(
+            f"the kernel takes back memory that was not used for a while ({'; '.join(found.values())}), so "
+            f"that servers may cache less than they could; to turn it off: {'; '.join(found)}"
+        )
+
+
+def reclaiming_data(request: Request, sizes: Sizes, kernel: Kernel) -> Mapping[str, str]:
+    """Return what drops data from the page cache early, by the command that turns it off.
+
+    It is nothing where all data fit into buffers, or all servers read past the page cache.
+    """
+    if sizes.data_bytes <= sizes.buffer_bytes or not _by_page_cache(request)[1]:
+        return {}
+    return reclaiming(kernel)
+
+
+def _by_page_cache(request: Request) -> tuple[Sequence[Version], Sequence[Version]]:
+    """Return the versions that read and write past the page cache, and those that go through it."""
+    alone: list[Version] = []
+    beside: list[Version] = []
+    for version in request.versions:
+        is_direct = SERVERS[version.engine].writes_directly(request.settings_of(version))
+        (alone if is_direct else beside).append(version)
+    return alone, beside
+
+
 def note_unequal_caches(request: Request, sizes: Sizes, progress: Progress) -> None:
     """Note when engines do not get the same memory to cache data that their buffers cannot hold.
 
@@ -60,15 +92,11 @@ def note_unequal_caches(request: Request, sizes: Sizes, progress: Progress) -> N
     """
     if sizes.memory_bytes is not None or sizes.data_bytes <= sizes.buffer_bytes:
         return
-    alone: list[str] = []
-    beside: list[str] = []
-    for version in request.versions:
-        is_direct = SERVERS[version.engine].writes_directly(request.settings_of(version))
-        (alone if is_direct else beside).append(str(version))
+    alone, beside = (", ".join(map(str, versions)) for versions in _by_page_cache(request))
     if alone and beside:
         progress.note(
             f"not the same memory: each has {memory_text(sizes.buffer_bytes)} of buffers, beside which the "
-            f"page cache holds data of {', '.join(beside)} and none of {', '.join(alone)}; --memory gives "
+            f"page cache holds data of {beside} and none of {alone}; --memory gives "
             "each as much"
         )
 

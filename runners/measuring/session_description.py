@@ -9,6 +9,7 @@ from build.addresses import redacted
 from build.programs import environment
 from build.version import Version
 from history.comparison.beside.curves import LEVELS
+from history.comparison.beside.domain import RECLAIM
 from history.series.variants import VARIANTS
 from history.store.records import (
     CLIENTS,
@@ -26,6 +27,8 @@ from history.store.records import (
     VersionFailure,
 )
 from history.timestamps import to_text
+from runners.fitness.kernel import Kernel
+from runners.measuring.declared_limits import reclaiming_data
 from runners.measuring.layouts import layout_options
 from runners.measuring.request import Request
 from runners.measuring.variants import recorded
@@ -102,6 +105,7 @@ def _options(
         "threads": sizes.threads,
         **_clients(request, sizes),
         **sizes.data.facts,
+        **_reclaim(request, sizes),
         "settings": dict(request.every.settings),
         **_variants(request),
         **_of_suite(request),
@@ -119,6 +123,12 @@ def _options(
         **({CONFIRMS: request.confirms.option()} if request.confirms else {}),
         **({"perf": {"event": profiling.perf.description, "when": request.perf}} if profiling else {}),
     }
+
+
+def _reclaim(request: Request, sizes: Sizes) -> dict[str, object]:
+    """Return what drops data from the page cache early; nothing where it makes no difference."""
+    found = reclaiming_data(request, sizes, Kernel())
+    return {RECLAIM: "; ".join(found.values())} if found else {}
 
 
 def _rates(request: Request) -> dict[str, object]:

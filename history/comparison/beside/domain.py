@@ -19,6 +19,9 @@ LATE_SECONDS = 30.0
 STALL_SECONDS = 30.0
 """The seconds of work of a version in all rounds below which a stall every few seconds is not decided."""
 
+RECLAIM = "reclaim"
+"""The option of a session with what took memory back that had not been used for a while."""
+
 DEEP_LEVELS = 4
 """The levels of indexes on a hundred million rows; with fewer, code of deeper trees does not run."""
 
@@ -59,6 +62,9 @@ class Domain:
     contender_cache_bytes: int | None = None
     """The bytes of the buffer cache of the contender's server."""
 
+    reclaim: str = ""
+    """What of the kernel took memory back early, of data that do not fit into buffers; empty for nothing."""
+
     @property
     def is_cached(self) -> bool:
         """Whether the data fit into the buffer cache of the server."""
@@ -95,6 +101,8 @@ class Domain:
         yield f"{first} ({', '.join(known)})" if known else first
         if self.bytes is not None:
             yield "cached" if self.is_cached else "in memory" if self.is_in_memory else "larger than memory"
+        if self.reclaim:
+            yield f"proactive reclaim ({self.reclaim})"
         if self.cache_bytes and self.contender_cache_bytes and self.cache_bytes != self.contender_cache_bytes:
             yield f"buffers of {_size(self.cache_bytes)} and {_size(self.contender_cache_bytes)}"
         if self.clients:
@@ -166,6 +174,7 @@ def domain_of(contender: ContenderComparison) -> Domain | None:
         is_durable=session.durability != Durability.RELAXED,
         is_long=is_long,
         contender_cache_bytes=_count(other.get("cache_bytes")),
+        reclaim=str(options.get(RECLAIM) or ""),
     )
 
 

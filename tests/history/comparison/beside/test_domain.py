@@ -54,9 +54,9 @@ SMOKE = Domain(
         ),
         (
             replace(SMOKE, bytes=9 << 30, is_durable=True, seconds=40.0, work_seconds=200.0, clients=(8,),
-                    index_levels=4, contender_cache_bytes=399 << 20),
-            "On 97,200 rows (9,664 MB, indexes 4 levels deep), larger than memory, buffers of 134 MB and 418"
-            " MB, 8 clients, rounds of 40 s.",
+                    index_levels=4, contender_cache_bytes=399 << 20, reclaim="pageout by kdamond 0"),
+            "On 97,200 rows (9,664 MB, indexes 4 levels deep), larger than memory, proactive reclaim (pageout"
+            " by kdamond 0), buffers of 134 MB and 418 MB, 8 clients, rounds of 40 s.",
         ),
         (
             replace(SMOKE, is_counted=True, seconds=None, work_seconds=0.0),
@@ -96,6 +96,7 @@ extents = st.one_of(
         is_durable=st.booleans(),
         is_long=st.booleans(),
         contender_cache_bytes=st.one_of(st.none(), number),
+        reclaim=st.sampled_from(("", "pageout by kdamond 0")),
     )
 )
 def test_the_sentence_has_three_lines_at_most(domain: Domain) -> None:
@@ -124,11 +125,12 @@ def compared(path: Path, options: Mapping[str, object]) -> Domain | None:
 
 
 def test_a_session_says_its_domain(tmp_path: Path) -> None:
-    found = compared(tmp_path / "h.db", {"clients": {"insert": 8}})
+    found = compared(tmp_path / "h.db", {"clients": {"insert": 8}, "reclaim": "pageout by kdamond 0"})
     assert found is not None
     assert (found.rows, found.bytes, found.index_levels, found.clients) == (400_000, 92_000_000, 3, (8,))
     assert (found.seconds, found.work_seconds, found.is_cached, found.is_durable) == (9.0, 27.0, True, False)
     assert (found.cache_bytes, found.contender_cache_bytes) == (256 << 20, 399 << 20)
+    assert found.reclaim == "pageout by kdamond 0"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from history.open import open_store
 from history.series.night import configuration_name
 from history.store.records import StepNoise
 from runners.measuring import declared_limits
-from runners.measuring.declared_limits import note_unequal_caches, require_declared
+from runners.measuring.declared_limits import note_reclaim, note_unequal_caches, require_declared
 from runners.measuring.request import Request
 from runners.nightly.plan import Task
 from runners.nightly.work import environment_of, request_of
@@ -24,6 +24,7 @@ from suites.control_groups.limits import LimitError, parse_memory
 from suites.definition import load_suite
 from suites.sizing import Hardware, sizes
 from tests.history.handmade import MACHINE, run_record, session_start
+from tests.runners.fitness.fake_kernel import FakeKernel
 
 GIB = 2**30
 SUITE = load_suite("write-heavy")
@@ -102,6 +103,40 @@ def test_engines_that_do_not_have_the_same_memory_are_told(
     text = (
         "not the same memory: each has 2G of buffers, beside which the page cache holds data of postgres@18.6"
         " and none of mysql@9.7.2; --memory gives each as much"
+    )
+    assert notes == ([text] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("profile", "state", "versions", "told"),
+    [
+        ("long", "on", ("postgres@18.6", "mysql@9.7.2"), True),
+        ("long", "off", ("postgres@18.6", "mysql@9.7.2"), False),
+        ("long", "on", ("mariadb@11.8.6", "mysql@9.7.2"), False),
+        ("short", "on", ("postgres@18.6",), False),
+    ],
+)
+def test_a_kernel_that_drops_cached_data_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+    kernel: FakeKernel,
+    profile: str,
+    state: str,
+    versions: tuple[str, ...],
+    told: bool,
+) -> None:
+    """Where some server has data in the page cache alone."""
+    kdamond = "/sys/kernel/mm/damon/admin/kdamonds/0"
+    kernel.put(f"{kdamond}/state", f"{state}\n")
+    kernel.put(f"{kdamond}/contexts/0/schemes/0/action", "pageout\n")
+    asked = Request(tuple(map(parse_version, versions)), SUITE, profile, SUITE.steps, 3)
+    needed = sizes(SUITE, asked.profile, Hardware(2, 8 * GIB), asked.steps)
+    notes: list[str] = []
+    shown = Silent()
+    monkeypatch.setattr(shown, "note", notes.append)
+    note_reclaim(asked, needed, kernel, shown)
+    text = (
+        "the kernel takes back memory that was not used for a while (pageout by kdamond 0), so that servers "
+        f"may cache less than they could; to turn it off: echo off > {kdamond}/state"
     )
     assert notes == ([text] if told else [])
 
