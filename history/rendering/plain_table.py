@@ -6,6 +6,7 @@ whole output of `compare` (docs/decisions/0021-compare-in-a-blink.md).
 """
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -23,6 +24,8 @@ BOLD = "1"
 
 LONGEST_FIELD = 400
 """Characters of a field of a table: every row is padded to the longest."""
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 NARROWEST_WRAPPED = 30
 """Columns of a field that is wrapped, if the others leave less."""
@@ -49,7 +52,7 @@ class Screen:
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print a text, wrapped between words."""
-        for line in textwrap.wrap(unbroken(text), self.width, break_on_hyphens=False) or [""]:
+        for line in _lines_of(unbroken(text), self.width):
             self._write(self._styled(line, style))
 
     def lines(self, texts: Iterable[str]) -> None:
@@ -124,10 +127,17 @@ def _one_line(field: PlacedField) -> PlacedField:
     return PlacedField(shown, field.style)
 
 
+def _lines_of(text: str, width: int) -> list[str]:
+    """Return the lines of a text that is wrapped between words; a figure keeps its per cent sign."""
+    bound = re.sub(r"(?<=\d) (?=%)", NO_BREAK, text)
+    lines = textwrap.wrap(bound, width, break_on_hyphens=False) or [""]
+    return [line.replace(f"{NO_BREAK}%", " %") for line in lines]
+
+
 def _wrapped(row: Sequence[PlacedField], width: int) -> list[list[PlacedField]]:
     """Return the lines of a row whose last field is wrapped."""
     *fields, last = row
-    first, *more = textwrap.wrap(last.text, width, break_on_hyphens=False) or [""]
+    first, *more = _lines_of(last.text, width)
     below = [PlacedField("") for _ in fields]
     return [
         [*fields, PlacedField(first, last.style)],
