@@ -131,7 +131,7 @@ def _lines_of(text: str, width: int) -> list[str]:
     """Return the lines of a text that is wrapped between words; a figure keeps its per cent sign."""
     bound = re.sub(r"(?<=\d) (?=%)", NO_BREAK, text)
     lines = textwrap.wrap(bound, width, break_on_hyphens=False) or [""]
-    return [line.replace(f"{NO_BREAK}%", " %") for line in lines]
+    return [line.replace(NO_BREAK + "%", " %") for line in lines]
 
 
 def _wrapped(row: Sequence[PlacedField], width: int) -> list[list[PlacedField]]:
