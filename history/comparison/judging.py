@@ -1,7 +1,6 @@
 """The verdicts on the steps of a base and a contender, by the metric that was asked for and all others."""
 
 from collections.abc import Collection, Mapping, Sequence
-from statistics import median
 
 from build.version import Engine
 from history.comparison.beside.clients import clients_of
@@ -12,6 +11,7 @@ from history.comparison.pairs import StepPairs
 from history.comparison.result import StepComparison, groups_of
 from history.comparison.verdict import judge_beside, judge_step
 from history.errors import ComparisonError
+from history.stats.estimators import median
 from history.stats.noise_model import Noise
 from history.store.records import Session
 from suites.metric_names import PRIMARY
