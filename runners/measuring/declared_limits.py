@@ -96,8 +96,7 @@ def note_unequal_caches(request: Request, sizes: Sizes, progress: Progress) -> N
     if alone and beside:
         progress.note(
             f"not the same memory: each has {memory_text(sizes.buffer_bytes)} of buffers, beside which the "
-            f"page cache holds data of {beside} and none of {alone}; --memory gives "
-            "each as much"
+            f"page cache holds data of {beside} and none of {alone}; --memory gives each as much"
         )
 
 

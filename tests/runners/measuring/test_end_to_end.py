@@ -212,8 +212,7 @@ def test_what_one_core_did_adds_up(home: Home, postgres_18: Build) -> None:
     """The processes' exact CPU time against the kernel's ticks, and both against the clock.
 
     Where client and server wake each other up across idle cores, ticks miss up to half of their time, as most
-    of it lies between two ticks. On one busy core the two ways of counting have to agree. Another test may
-    have most of that core.
+    of it lies between two ticks. On one busy core the two ways of counting have to agree.
     """
     steps = ("--step", "update-one", "--step", "insert")
     short = ("--seconds", "2", "--repetitions", "1", "--no-exact", "--keep-disturbed")
@@ -225,7 +224,7 @@ def test_what_one_core_did_adds_up(home: Home, postgres_18: Build) -> None:
         values = _values(connection, NEW, step)
         both = values["server_cpu_us_per_op"] + values["client_cpu_us_per_op"]
         assert both <= 1.1 * values["machine_cpu_us_per_op"]
-        assert 0.2e6 < both * values["qps"] < 1.1e6
+        assert 0.5e6 < both * values["qps"] < 1.1e6
     connection.close()
 
 
