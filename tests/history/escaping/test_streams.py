@@ -65,12 +65,12 @@ def test_a_table_keeps_its_columns_whatever_is_in_it() -> None:
 
 def test_a_figure_keeps_its_per_cent_sign_where_a_line_is_wrapped() -> None:
     file = io.StringIO()
-    Screen(file, width=24).line("seconds -93.2 %, log -100.0 %")
-    row = [PlacedField("b" * 68), PlacedField("the log of all the resets: -100.0 %")]
+    Screen(file, width=28).line("seconds -93.2 %, log -100.0 %")
+    row = [PlacedField("b" * 68), PlacedField("the logs of all resets: -100.0 %")]
     Screen(file).table(["a", "note"], [[row]], ["a", "note"], wraps_last=True)
     first, second, *_, above, below = file.getvalue().splitlines()
     assert [first, second] == ["seconds -93.2 %, log", "-100.0 %"]
-    assert (above.endswith("the log of all the resets:"), below.strip()) == (True, "-100.0 %")
+    assert (above.endswith("the logs of all resets:"), below.strip()) == (True, "-100.0 %")
 
 
 def test_notes_and_bars_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
