@@ -14,7 +14,7 @@ from benchmarks.output.figures import Figure
 from benchmarks.surroundings.recorded_sessions import record_sessions
 from build.home import Home
 from build.make import provide
-from build.version import parse_version
+from build.version import Version, parse_version
 from history.comparison.options import CONFIDENCE, THRESHOLD
 from history.comparison.verdict import Verdict
 from history.errors import stored_options
@@ -72,25 +72,29 @@ def equal_figures(home: Home) -> Iterator[Figure]:
     given = {side: replace(build, version=side) for side in SIDES}
     with open_store(history) as store:
         failed = record_sessions(
+            "equal builds",
             SESSIONS,
-            lambda: len(_finished(store)),
+            lambda: len(finished_sessions(store)),
             lambda: run_session(request, home, store, shown, given),
             shown,
         )
         if failed:
             yield from failed
             return
-        found = [step for session in _finished(store) for step in recorded_steps(store, session)]
+        found = [
+            step for session, _ in finished_sessions(store) for step in recorded_steps(store, session, SIDES)
+        ]
     yield from drawn_figures(found)
 
 
-def _finished(history: Reader) -> list[int]:
-    query = select(sessions.c.id).where(sessions.c.status == SessionStatus.FINISHED).order_by(sessions.c.id)
+def finished_sessions(history: Reader) -> list[tuple[int, str]]:
+    """Return the ids and names of the sessions that finished, in the order in which they began."""
+    found = select(sessions.c.id, sessions.c.uid).where(sessions.c.status == SessionStatus.FINISHED)
     with history.database.reading() as connection:
-        return list(connection.scalars(query))
+        return [(row.id, row.uid) for row in connection.execute(found.order_by(sessions.c.id))]
 
 
-def recorded_steps(history: Reader, session: int) -> list[RecordedStep]:
+def recorded_steps(history: Reader, session: int, sides: Sequence[Version]) -> list[RecordedStep]:
     """Return the blocks of the steps of a session that both sides finished."""
     with history.database.reading() as connection:
         options = connection.scalars(select(sessions.c.options).where(sessions.c.id == session)).one()
@@ -102,9 +106,9 @@ def recorded_steps(history: Reader, session: int) -> list[RecordedStep]:
     steps = []
     for step, blocks in found.items():
         pairs = [
-            [runs[str(side)] for side in SIDES]
+            [runs[str(side)] for side in sides]
             for _, runs in sorted(blocks.items())
-            if len(runs) == len(SIDES)
+            if len(runs) == len(sides)
         ]
         steps.append(
             RecordedStep(

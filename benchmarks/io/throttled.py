@@ -1,26 +1,33 @@
-"""Whether the ratio of two versions on a throttled disk depends on what else the machine does.
+"""What a declared disk does to the noise of a block and to the ratio of two versions.
 
-Two sessions of the same two versions: the machine is quiet in one of them, and in the other a process keeps a
-core busy that the session is not bound to, and writes to the disk.
+Four sessions of the same steps: with and without a declared disk while the machine is quiet, and the same
+while a process keeps a core busy that the session is not bound to, and writes to the disk.
 """
 
+import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.io.recorded_blocks import finished_sessions, recorded_steps
 from benchmarks.output.figures import Figure
+from benchmarks.surroundings.recorded_sessions import record_sessions
 from build.errors import TidemarkError
 from build.home import Home
 from build.version import parse_version
 from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
 from history.open import open_store
+from history.stats.estimators import mean, variance
+from history.store.reader import Reader
+from history.store.writer import Store
 from runners.console import Lines
 from runners.measuring.request import Request
-from runners.measuring.session import run_session
+from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import EVERY, Variant
 from suites.control_groups.disk_speed import DiskSpeed
 from suites.definition import load_suite
@@ -49,15 +56,65 @@ with open(sys.argv[1], "wb") as file:
 """
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """What a session is measured under."""
+
+    disk: DiskSpeed | None
+    is_busy: bool
+
+    def __str__(self) -> str:
+        return f"{self.disk or 'the whole disk'}, {'busy' if self.is_busy else 'quiet'}"
+
+
+CONDITIONS = tuple(Conditions(disk, is_busy) for is_busy in (False, True) for disk in (DISK, None))
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """What the blocks of one step of one session show."""
+
+    ratio: float
+    """Of the contender's throughput to the base's, as a comparison has it."""
+    base: float
+    """The base's mean throughput."""
+    base_noise: float
+    """The standard deviation of the logarithm of the base's throughput, from block to block."""
+    pair_noise: float
+    """That of the ratio of both versions in a block."""
+
+
 def throttled_figures(home: Home) -> Iterator[Figure]:
-    """Yield how far the ratios of both sessions are apart, by step.
+    """Record the sessions that are missing, then yield the noise of their blocks, and their ratios apart.
 
     Raises TidemarkError where all cores are the benchmark's own.
     """
     others = other_cores()
     folder = home.path / "io" / "throttled"
     folder.mkdir(parents=True, exist_ok=True)
-    suite, shown = load_suite(SUITE).with_declared(None, DISK), Lines()
+    shown = Lines()
+    with open_store(folder / "history.db") as store:
+        failed = record_sessions(
+            "throttled",
+            len(CONDITIONS),
+            lambda: len(finished_sessions(store)),
+            lambda: _session(CONDITIONS[len(finished_sessions(store))], home, store, others, shown),
+            shown,
+        )
+        if failed:
+            yield from failed
+            return
+        found = {
+            conditions: steadiness(store, *session)
+            for conditions, session in zip(CONDITIONS, finished_sessions(store), strict=True)
+        }
+    yield from steadiness_figures(found)
+
+
+def _session(
+    conditions: Conditions, home: Home, store: Store, others: set[int], shown: Lines
+) -> SessionOutcome:
+    suite = load_suite(SUITE).with_declared(None, conditions.disk)
     request = Request(
         (BASE, CONTENDER),
         suite,
@@ -65,25 +122,43 @@ def throttled_figures(home: Home) -> Iterator[Figure]:
         suite.select(STEPS),
         repetitions=BLOCKS,
         blocks=BLOCKS,
+        resume=True,
         variants={EVERY: Variant(settings=SETTINGS)},
     )
-    ratios: list[dict[str, float]] = []
-    with open_store(folder / "history.db") as store:
-        for is_busy in (False, True):
-            with busy(others, folder / "written", is_on=is_busy):
-                outcome = run_session(request, home, store, shown)
-            if not outcome.whole:
-                note = "; ".join([*outcome.failures, *map(str, outcome.not_built.values())])
-                yield Figure("throttled: failures", len(outcome.failures), "", at_most=0, note=note)
-                return
-            comparison = compare(store, BASE, (CONTENDER,), CompareOptions(session=outcome.uid))
-            (contender,) = comparison.contenders
-            ratios.append({step.step: step.judged.value or 0.0 for step in contender.steps})
-    quiet, loaded = ratios
+    with busy(others, home.path / "io" / "throttled" / "written", is_on=conditions.is_busy):
+        return run_session(request, home, store, shown)
+
+
+def steadiness(store: Reader, session: int, uid: str) -> dict[str, Steadiness]:
+    """Return what the blocks of a session show, by step."""
+    (contender,) = compare(store, BASE, (CONTENDER,), CompareOptions(session=uid)).contenders
+    ratios = {step.step: step.judged.value for step in contender.steps}
+    found: dict[str, Steadiness] = {}
+    for step in recorded_steps(store, session, (BASE, CONTENDER)):
+        logarithms = [[math.log(rate) for rate in block.rates] for block in step.blocks]
+        found[step.name] = Steadiness(
+            ratio=ratios[step.name] or 0.0,
+            base=mean([block.rates[0] for block in step.blocks]),
+            base_noise=math.sqrt(variance([base for base, _ in logarithms])),
+            pair_noise=math.sqrt(variance([changed - base for base, changed in logarithms])),
+        )
+    return found
+
+
+def steadiness_figures(found: Mapping[Conditions, Mapping[str, Steadiness]]) -> Iterator[Figure]:
+    """Yield the noise of each session's blocks, and how far apart the ratios are with the same disk."""
     for step in STEPS:
-        apart = abs(loaded[step] / quiet[step] - 1)
-        note = f"{quiet[step]:.3f} on a quiet machine, {loaded[step]:.3f} on a busy one, {DISK}"
-        yield Figure(f"throttled: ratios of {step} apart", apart, "", at_most=MAX_APART, note=note)
+        for conditions, steps in found.items():
+            shown = steps[step]
+            note = (
+                f"{shown.base:.1f} queries/s of {BASE}, noise {shown.base_noise:.3f}; ratio {shown.ratio:.3f}"
+            )
+            yield Figure(f"{step}, {conditions}: noise of a block's ratio", shown.pair_noise, "", note=note)
+        for disk, bound in ((DISK, MAX_APART), (None, None)):
+            quiet, loaded = (found[Conditions(disk, is_busy)][step].ratio for is_busy in (False, True))
+            name = f"{step}, {disk or 'the whole disk'}: ratios apart"
+            note = f"{quiet:.3f} on a quiet machine, {loaded:.3f} on a busy one"
+            yield Figure(name, abs(loaded / quiet - 1), "", at_most=bound, note=note)
 
 
 def other_cores() -> set[int]:

@@ -86,7 +86,7 @@ def equal_figures(home: Home, *, busy: bool = False) -> Iterator[Figure]:
             contender = NAMES[1 + len(equal_sessions(store)) % (len(NAMES) - 1)]
             return run_session(replace(request, versions=(BASE, contender)), home, store, shown, given)
 
-        failed = record_sessions(SESSIONS, lambda: len(equal_sessions(store)), record, shown)
+        failed = record_sessions("equal builds", SESSIONS, lambda: len(equal_sessions(store)), record, shown)
         yield from failed
         if not failed:
             yield Figure("equal builds: recorded sessions", len(equal_sessions(store)), "", at_least=SESSIONS)

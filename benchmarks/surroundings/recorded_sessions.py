@@ -8,17 +8,17 @@ from runners.measuring.session import SessionOutcome
 
 
 def record_sessions(
-    enough: int, recorded: Callable[[], int], record: Callable[[], SessionOutcome], shown: Lines
+    what: str, enough: int, recorded: Callable[[], int], record: Callable[[], SessionOutcome], shown: Lines
 ) -> list[Figure]:
-    """Record sessions of equal builds until there are enough; `recorded` says how many there are.
+    """Record sessions until there are enough; `recorded` says how many there are.
 
     Return a missed figure with the failures of a session that is not whole, after which no other begins;
     empty if there are enough.
     """
     while (number := recorded()) < enough:
-        shown.note(f"equal builds: session {number + 1} of {enough}")
+        shown.note(f"{what}: session {number + 1} of {enough}")
         outcome = record()
         if not outcome.whole:
-            note = "; ".join(outcome.failures)
-            return [Figure("equal builds: failures", len(outcome.failures), "", at_most=0, note=note)]
+            failures = [*outcome.failures, *map(str, outcome.not_built.values())]
+            return [Figure(f"{what}: failures", len(failures), "", at_most=0, note="; ".join(failures))]
     return []

@@ -105,7 +105,7 @@ def _options(
         "threads": sizes.threads,
         **_clients(request, sizes),
         **sizes.data.facts,
-        **_reclaim(request, sizes),
+        **reclaim_options(request, sizes, Kernel()),
         "settings": dict(request.every.settings),
         **_variants(request),
         **_of_suite(request),
@@ -125,9 +125,9 @@ def _options(
     }
 
 
-def _reclaim(request: Request, sizes: Sizes) -> dict[str, object]:
+def reclaim_options(request: Request, sizes: Sizes, kernel: Kernel) -> dict[str, object]:
     """Return what drops data from the page cache early; nothing where it makes no difference."""
-    found = reclaiming_data(request, sizes, Kernel())
+    found = reclaiming_data(request, sizes, kernel)
     return {RECLAIM: "; ".join(found.values())} if found else {}
 
 

@@ -1,5 +1,6 @@
 """By what the benchmark of a declared memory judges: cached pages, drawn sessions, and another load."""
 
+import math
 import os
 import random
 import tempfile
@@ -12,7 +13,17 @@ import pytest
 from benchmarks.io.cached_pages import PAGE, resident_pages, segments
 from benchmarks.io.planted import BASE, Operations, bytes_figure, compared_step, throughput_figure
 from benchmarks.io.recorded_blocks import BLOCKS, STEPS, Block, RecordedStep, drawn_figures
-from benchmarks.io.throttled import busy, other_cores
+from benchmarks.io.throttled import BASE as THROTTLED_BASE
+from benchmarks.io.throttled import (
+    CONDITIONS,
+    CONTENDER,
+    DISK,
+    Conditions,
+    busy,
+    other_cores,
+    steadiness,
+    steadiness_figures,
+)
 from benchmarks.output.figures import Figure, report
 from build.errors import TidemarkError
 from history.open import open_store
@@ -75,6 +86,42 @@ def test_the_other_load_ends_with_its_session(tmp_path: Path) -> None:
             time.sleep(0.1)
         assert file.stat().st_size
     assert not file.exists()
+
+
+def test_noise_is_of_blocks_and_ratios_are_compared_on_the_same_disk(tmp_path: Path) -> None:
+    """A block that is slow for both versions is noise of the base, and none of their ratio."""
+    with open_store(tmp_path / "history.db") as store:
+        session = store.start_session(replace(session_start("quiet", 6), profile="io"))
+        for block in range(1, 7):
+            slow = math.exp(0.1 * (-1) ** block)
+            for place, version in enumerate((THROTTLED_BASE, CONTENDER), start=1):
+                record = run_record(
+                    {"qps": 1000 * slow * (0.9 if place == 2 else 1)},
+                    version=str(version),
+                    key=str(version),
+                    step="update-index",
+                    repetition=block,
+                    position=place,
+                )
+                store.record_run(session, record)
+        store.finish_session(session, SessionStatus.FINISHED)
+        (quiet,) = steadiness(store, session, "quiet").values()
+    assert quiet.ratio == pytest.approx(0.9)
+    assert quiet.base_noise == pytest.approx(0.1 * math.sqrt(6 / 5))
+    assert quiet.pair_noise == pytest.approx(0, abs=1e-9)
+    loaded = {Conditions(DISK, is_busy=True): 0.91, Conditions(None, is_busy=True): 0.8}
+    found = {
+        conditions: {"update-index": replace(quiet, ratio=loaded.get(conditions, quiet.ratio))}
+        for conditions in CONDITIONS
+    }
+    *noises, throttled, whole = steadiness_figures(found)
+    assert len(noises) == len(CONDITIONS)
+    assert throttled.value == pytest.approx(0.91 / 0.9 - 1)
+    assert throttled.met
+    assert whole.value == pytest.approx(1 - 0.8 / 0.9)
+    assert whole.at_most is None
+    found[Conditions(DISK, is_busy=True)] = {"update-index": replace(quiet, ratio=0.8)}
+    assert not list(steadiness_figures(found))[-2].met
 
 
 @pytest.mark.parametrize(

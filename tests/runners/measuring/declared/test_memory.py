@@ -14,9 +14,10 @@ from history.comparison.beside.domain import RECLAIM
 from history.open import open_store
 from history.series.night import configuration_name
 from history.store.records import StepNoise
-from runners.measuring import declared_limits, session_description
+from runners.measuring import declared_limits
 from runners.measuring.declared_limits import note_reclaim, note_unequal_caches, require_declared
 from runners.measuring.request import Request
+from runners.measuring.session_description import reclaim_options
 from runners.nightly.plan import Task
 from runners.nightly.work import environment_of, request_of
 from suites.control_groups.declared import Declared
@@ -140,9 +141,7 @@ def test_a_kernel_that_drops_cached_data_is_told(
         f"may cache less than they could; to turn it off: echo off > {kdamond}/state"
     )
     assert notes == ([text] if told else [])
-    monkeypatch.setattr(session_description, "Kernel", lambda: kernel)
-    recorded = session_description._reclaim(asked, needed)
-    assert recorded == ({RECLAIM: "pageout by kdamond 0"} if told else {})
+    assert reclaim_options(asked, needed, kernel) == ({RECLAIM: "pageout by kdamond 0"} if told else {})
 
 
 def test_more_than_the_machine_has_names_the_most(tmp_path: Path) -> None:
