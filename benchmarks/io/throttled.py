@@ -1,7 +1,7 @@
 """What a declared disk does to the noise of a block and to the ratio of two versions.
 
-Four sessions of the same steps: with and without a declared disk while the machine is quiet, and the same
-while a process keeps a core busy that the session is not bound to, and writes to the disk.
+Three sessions of the same steps: without a declared disk, with one, and with one while a process keeps a core
+busy that the session is not bound to, and writes to the disk.
 """
 
 import math
@@ -67,7 +67,8 @@ class Conditions:
         return f"{self.disk or 'the whole disk'}, {'busy' if self.is_busy else 'quiet'}"
 
 
-CONDITIONS = tuple(Conditions(disk, is_busy) for is_busy in (False, True) for disk in (DISK, None))
+QUIET, BUSY, WHOLE_DISK = Conditions(DISK, False), Conditions(DISK, True), Conditions(None, False)
+CONDITIONS = (QUIET, WHOLE_DISK, BUSY)
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def steadiness(store: Reader, session: int, uid: str) -> dict[str, Steadiness]:
 
 
 def steadiness_figures(found: Mapping[Conditions, Mapping[str, Steadiness]]) -> Iterator[Figure]:
-    """Yield the noise of each session's blocks, and how far apart the ratios are with the same disk."""
+    """Yield the noise of each session's blocks, and how far apart the ratios with a declared disk are."""
     for step in STEPS:
         for conditions, steps in found.items():
             shown = steps[step]
@@ -154,11 +155,10 @@ def steadiness_figures(found: Mapping[Conditions, Mapping[str, Steadiness]]) -> 
                 f"{shown.base:.1f} queries/s of {BASE}, noise {shown.base_noise:.3f}; ratio {shown.ratio:.3f}"
             )
             yield Figure(f"{step}, {conditions}: noise of a block's ratio", shown.pair_noise, "", note=note)
-        for disk, bound in ((DISK, MAX_APART), (None, None)):
-            quiet, loaded = (found[Conditions(disk, is_busy)][step].ratio for is_busy in (False, True))
-            name = f"{step}, {disk or 'the whole disk'}: ratios apart"
-            note = f"{quiet:.3f} on a quiet machine, {loaded:.3f} on a busy one"
-            yield Figure(name, abs(loaded / quiet - 1), "", at_most=bound, note=note)
+        quiet, loaded = found[QUIET][step].ratio, found[BUSY][step].ratio
+        note = f"{quiet:.3f} on a quiet machine, {loaded:.3f} on a busy one"
+        name = f"{step}, {DISK}: ratios apart"
+        yield Figure(name, abs(loaded / quiet - 1), "", at_most=MAX_APART, note=note)
 
 
 def other_cores() -> set[int]:
