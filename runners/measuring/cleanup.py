@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import psutil
@@ -27,8 +27,10 @@ _SESSION = re.compile(r"s[0-9a-f]{8}|b[0-9]+")
 def data_folder(home: Home, name: str) -> Iterator[Path]:
     """Create a folder for the servers of one session; remove it, its processes and their memory afterwards.
 
+    Child processes from before it are not its own: the next commit may be compiled beside it, and longer.
     Folders of sessions whose Tidemark process was killed are removed first.
     """
+    others = psutil.Process().children()
     home.data.mkdir(parents=True, exist_ok=True)
     sweep(home)
     folder = home.data / name
@@ -39,7 +41,7 @@ def data_folder(home: Home, name: str) -> Iterator[Path]:
             yield folder
         finally:
             try:
-                _end_children()
+                _end_children(others)
             finally:
                 clean(folder)
 
@@ -75,9 +77,13 @@ def clean(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _end_children() -> None:
-    """End all child processes: a program whose start was interrupted may be known to the kernel only."""
-    children = psutil.Process().children(recursive=True)
+def _end_children(others: Collection[psutil.Process]) -> None:
+    """End all child processes but `others`: one whose start was interrupted may be known to the kernel only."""
+    own = [child for child in psutil.Process().children() if child not in others]
+    children = list(own)
+    for child in own:
+        with contextlib.suppress(psutil.Error):
+            children += child.children(recursive=True)
     for child in children:
         with contextlib.suppress(psutil.Error):
             child.terminate()

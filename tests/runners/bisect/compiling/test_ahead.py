@@ -9,9 +9,11 @@ import psutil
 import pytest
 
 from build.errors import TidemarkError
+from build.home import Home
 from build.programs.work import end_group
 from runners.bisect.run import ahead
 from runners.bisect.run.ahead import CompilingAhead
+from runners.measuring.cleanup import data_folder
 
 SECONDS = 10.0
 
@@ -84,3 +86,28 @@ def test_one_core_is_for_counting(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     compiling.start(lambda: told.write_text("compiled"))
     compiling.end()
     assert not told.exists()
+
+
+def test_the_end_of_a_session_ends_its_programs_and_no_compile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session of a backfill is over before the next commit is compiled."""
+    monkeypatch.setattr(ahead, "usable_cores", lambda: (0, 1))
+    told, go_on, compiled = (tmp_path / name for name in ("told", "go on", "compiled"))
+
+    def compile_() -> None:
+        with subprocess.Popen(["sleep", "60"]) as program:
+            told.write_text(str(program.pid))
+            awaited(go_on)
+            compiled.write_text("ended" if program.poll() is not None else "done")
+            program.kill()
+
+    compiling = CompilingAhead()
+    compiling.start(compile_)
+    awaited(told)
+    with data_folder(Home(tmp_path), "s0123abcd"):
+        own = subprocess.Popen(["sleep", "60"])
+    assert not psutil.pid_exists(own.pid)
+    go_on.write_text("now")
+    assert awaited(compiled) == "done"
+    compiling.end()
