@@ -78,7 +78,7 @@ def clean(folder: Path) -> None:
 
 
 def _end_children(others: Collection[psutil.Process]) -> None:
-    """End all child processes but `others`: one whose start was interrupted may be known to the kernel only."""
+    """End all child processes but others: one whose start was interrupted may be known to the kernel only."""
     own = [child for child in psutil.Process().children() if child not in others]
     children = list(own)
     for child in own:
