@@ -24,10 +24,13 @@ from benchmarks.io.throttled import (
     steadiness_figures,
 )
 from benchmarks.output.figures import Figure, report
+from benchmarks.surroundings.recorded_sessions import record_sessions
 from build.errors import TidemarkError
 from history.open import open_store
-from history.store.records import SessionStatus
+from history.store.records import FailureCause, SessionStatus, VersionFailure
+from runners.console import Lines
 from runners.measuring.request import Request
+from runners.measuring.session import SessionOutcome
 from suites.control_groups.page_cache import forget
 from suites.definition import load_suite
 from tests.history.handmade import run_record, session_start
@@ -85,6 +88,13 @@ def test_the_other_load_ends_with_its_session(tmp_path: Path) -> None:
             time.sleep(0.1)
         assert file.stat().st_size
     assert not file.exists()
+
+
+def test_a_session_without_a_build_is_a_missed_figure() -> None:
+    why = VersionFailure(FailureCause.VERSION, "it does not compile")
+    outcome = SessionOutcome(not_built={CONTENDER: why})
+    (figure,) = record_sessions("throttled", 1, lambda: 0, lambda: outcome, Lines())
+    assert (figure.met, figure.note) == (False, "it does not compile")
 
 
 def test_noise_is_of_blocks_and_ratios_are_compared_on_the_same_disk(tmp_path: Path) -> None:
