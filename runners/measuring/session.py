@@ -23,8 +23,8 @@ from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import link_layouts
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
-from runners.measuring.passes.counted_passes import session_passes
-from runners.measuring.passes.work_proofs import session_proofs
+from runners.measuring.passes.counted_passes import BasePasses, CountedPasses, session_passes
+from runners.measuring.passes.work_proofs import WorkProofs, session_proofs
 from runners.measuring.preparation import (
     callgrind_of,
     check_request,
@@ -43,8 +43,6 @@ from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_description import describe_session, with_machine_changes
 from runners.measuring.variants import with_commits
 from suites.control_groups.declared import Declared
-from suites.counting.tool import Callgrind
-from suites.generators.load import Generator
 from suites.generators.registry import make_generator
 from suites.sizing import Sizes
 
@@ -125,11 +123,13 @@ def run_session(
     progress: Progress,
     given: Mapping[Version, Build] | None = None,
     driver: SessionDriver | None = None,
+    earlier: BasePasses | None = None,
 ) -> SessionOutcome:
     """Carry out `request`; every finished round is in the history before the next one begins.
 
     `given` are builds that are used for some versions instead of those of the build cache. A `driver` chooses
-    the rounds, and which further builds take part in them, in place of the request.
+    the rounds, and which further builds take part in them, in place of the request. Passes of the base that
+    are among the `earlier` ones are not counted again.
 
     Raises TidemarkError when nothing could be measured at all, and KeyboardInterrupt after cleaning up.
     """
@@ -161,7 +161,10 @@ def run_session(
             with data_folder(home, f"s{outcome.uid}") as folder:
                 note_resources(request, sizes, folder, progress)
                 verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
-                policy = _policy(recorder, verdicts, builds[0], sizes, generator, callgrind, home)
+                base = str(builds[0].version)
+                passes = session_passes(request, base, sizes, generator, callgrind, recorded, earlier)
+                proofs = session_proofs(request, base, sizes, generator, recorded)
+                policy = _policy(recorder, verdicts, passes, proofs, home)
                 kept = copies_of(request, home, progress)
                 measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
                 layouts = link_layouts(request, builds, outcome.uid, folder, progress)
@@ -183,15 +186,11 @@ def run_session(
 def _policy(
     recorder: RunRecorder,
     verdicts: SequentialVerdicts,
-    first: Build,
-    sizes: Sizes,
-    generator: Generator,
-    callgrind: Callgrind | None,
+    passes: CountedPasses | None,
+    proofs: WorkProofs | None,
     home: Home,
 ) -> FailurePolicy:
-    request, base = recorder.request, str(first.version)
-    passes = session_passes(request, base, sizes, generator, callgrind, recorder.recorded)
-    proofs = session_proofs(request, base, sizes, generator, recorder.recorded)
+    request = recorder.request
     least, keeps = request.least_rounds, request.keep_disturbed
     return FailurePolicy(recorder, verdicts, least, keeps, passes, proofs, home.path)
 

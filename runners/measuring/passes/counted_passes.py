@@ -5,7 +5,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
+from build.build import Build
 from build.errors import TidemarkError
 from build.progress import in_words
 from history.comparison.exact import MAX_PASSES, MIN_PASSES, ExactRule, exact_interval, exact_rule
@@ -25,6 +27,26 @@ from suites.sizing import Sizes, fit_together, this_machine
 
 
 @dataclass
+class BasePasses:
+    """What passes of the base counted in sessions that differ in nothing but the version beside it.
+
+    The same build executes as much for the same work, so that a later session takes an earlier one's pass.
+    """
+
+    _passes: dict[tuple[str, str, int], CountedPass] = field(default_factory=dict)
+    """By build, step and which pass of the step it is."""
+
+    def find(self, build: Build, step: Step, place: int) -> CountedPass | None:
+        """Return what an earlier session counted; None if none did."""
+        return self._passes.get((build.key, step.name, place))
+
+    def keep(self, build: Build, step: Step, place: int, counted: CountedPass) -> None:
+        """Keep what a session has counted for later ones, whose warnings say so."""
+        note = f"counted in a session before this one, until {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        self._passes[build.key, step.name, place] = replace(counted, notes=[*counted.notes, note])
+
+
+@dataclass
 class CountedPasses:
     """Counts the instructions of steps, beside the rounds of a session or instead of them.
 
@@ -37,6 +59,9 @@ class CountedPasses:
     sizes: Sizes
     generator: Generator
     callgrind: Callgrind
+    earlier: BasePasses = field(default_factory=BasePasses)
+    """Passes of the base that are not counted again; those of this session are added."""
+
     _values: defaultdict[tuple[str, str], dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
     """The instructions per query of the passes so far, by version and step, then by round."""
 
@@ -139,6 +164,10 @@ class CountedPasses:
         key = (version.name, step.name)
         if key in self._too_long:
             return self._too_long[key]
+        known = self._known(version, step, place)
+        if known is not None:
+            self.note(version.name, step.name, number, known.values)
+            return known
         server, generator, terms = version.server, self.generator, self._terms(step, version)
         self._say(f"the server of {version.name} starts under callgrind")
         try:
@@ -149,7 +178,17 @@ class CountedPasses:
         except TidemarkError as error:
             return error
         self.note(version.name, step.name, number, result.values)
+        if version.name == self.base:
+            self.earlier.keep(version.build, step, place, result)
         return result
+
+    def _known(self, version: MeasuredVersion, step: Step, place: int) -> CountedPass | None:
+        """Return the pass of an earlier session that serves as this one: of the base, and equally long."""
+        known = self.earlier.find(version.build, step, place) if version.name == self.base else None
+        if known is None:
+            return None
+        length = int(known.values[COUNTED_TRANSACTIONS])
+        return known if self._transactions.setdefault(step.name, length) == length else None
 
     def _terms(self, step: Step, version: MeasuredVersion) -> PassTerms:
         def tell(done: int, total: int, seconds: float) -> None:
@@ -180,14 +219,16 @@ def session_passes(
     generator: Generator,
     callgrind: Callgrind | None,
     recorded: Recorded,
+    earlier: BasePasses | None = None,
 ) -> CountedPasses | None:
     """Return what counts a session, with the passes that it had `recorded` before it was interrupted.
 
-    `base` is the version that all others are compared with. None without callgrind.
+    `base` is the version that all others are compared with; passes of it that are among the `earlier` ones
+    are not counted again. None without callgrind.
     """
     if callgrind is None:
         return None
-    passes = CountedPasses(request, base, sizes, generator, callgrind)
+    passes = CountedPasses(request, base, sizes, generator, callgrind, earlier or BasePasses())
     for (step, number), runs in recorded.items():
         for version, run in runs.items():
             if INSTRUCTIONS in run.values:

@@ -24,6 +24,7 @@ from history.store.schema import sessions
 from history.store.writer import Store
 from runners.bisect.run.ahead import CompilingAhead
 from runners.bisect.run.builds import Unusable, build_of, provider
+from runners.measuring.passes.counted_passes import BasePasses
 from runners.measuring.request import Exact, Request, counted_alone
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import definition_of
@@ -62,6 +63,8 @@ class BackfillPlace:
     asked: Backfill
     environment: Environment
     commits: tuple[PastCommit, ...]
+    passes: BasePasses = field(default_factory=BasePasses, compare=False)
+    """The base is counted once in a run: its sessions differ in the commit alone."""
 
     @property
     def engine(self) -> Engine:
@@ -199,7 +202,7 @@ class BackfillRun:
         why = f", around a change in {', '.join(action.lead.steps)}" if action.lead else ""
         self._progress.note(f"backfill of {place}: {version} of {commit.stands_at:%Y-%m-%d}{why}")
         outcome = self._carried_out(
-            request, self._progress, str(place), lambda: self._compile_ahead(place, commit)
+            request, self._progress, str(place), lambda: self._compile_ahead(place, commit), place.passes
         )
         if outcome is None or not outcome.uid or outcome.failed:
             self._failed.setdefault(str(place), set()).add(commit.commit)
@@ -249,6 +252,7 @@ class BackfillRun:
         progress: Progress,
         what: str,
         meanwhile: Callable[[], None] = lambda: None,
+        earlier: BasePasses | None = None,
     ) -> SessionOutcome | None:
         """Return the outcome of a session; None when it could not be carried out, which is reported.
 
@@ -273,7 +277,7 @@ class BackfillRun:
                 meanwhile()
             else:
                 self._ahead.end()
-            return run_session(request, self._home, self._store, progress, given)
+            return run_session(request, self._home, self._store, progress, given, earlier=earlier)
         except (TidemarkError, OSError) as error:  # such as a full disk
             self.result.problems.append(f"{what}: {error}")
             progress.note(f"the session ended: {error}")

@@ -32,7 +32,7 @@ from runners.nightly.plan import Plan
 from suites.counting.counted_pass import CountedPass
 from suites.counting.tool import Callgrind
 from suites.measurement import Measurement
-from suites.metric_names import INSTRUCTIONS
+from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from suites.server import ServerError
 from suites.sizing import Hardware, sizes
@@ -223,7 +223,8 @@ class Lab:
         level = self.counts.get(name, {}).get(step.name, 1.0)
         functions = self.functions.get(name) if stacks else None
         profile = None if functions is None else counted_profile(functions)
-        return CountedPass({INSTRUCTIONS: 50_000 * level * (1 + scatter)}, profile)
+        instructions = 50_000 * level * (1 + scatter)
+        return CountedPass({INSTRUCTIONS: instructions, COUNTED_TRANSACTIONS: 400.0}, profile)
 
     def _load(self, version: MeasuredVersion) -> None:
         why = self.unloadable.get(version.name)

@@ -14,6 +14,7 @@ from build.build import Build
 from build.version import Version
 from history.changes import repository
 from history.changes.report import ChangeReport
+from history.comparison.exact import MAX_PASSES
 from history.open import open_store
 from history.series.last_nights import last_nights
 from history.series.series import nights_of
@@ -156,6 +157,8 @@ def test_counted_alone_the_next_commit_compiles_meanwhile(
     night = archive.past(asked=ASKED.model_copy(update={"counted": True}))
     assert not night.problems
     assert not archive.measured, "nothing is timed"
+    of_base = [step for name, step in archive.passes if name == BASE]
+    assert all(2 <= of_base.count(step) <= MAX_PASSES for step in STEPS), "the base is counted once"
     order = [name for name in dict.fromkeys(name for name, _ in archive.passes) if name != BASE]
     assert [archive.versions.index(name) for name in order[:3]] == [0, 100, 48]
     assert told.read_text().split() == order[1:WEEKS]

@@ -104,6 +104,7 @@ def session(
     before: Recorded | None = None,
     progress: Progress | None = None,
     steps: tuple[Step, ...] = STEPS,
+    earlier: counted_passes.BasePasses | None = None,
     **changes: Any,
 ) -> tuple[Journal, list[str]]:
     """What a session of two versions and two steps records, and its failures."""
@@ -122,7 +123,7 @@ def session(
     recorder = RunRecorder(request, store, 1, Silent(), before or {})
     callgrind = Callgrind("valgrind", "valgrind-3.19.0")
     counting = counted_passes.session_passes(
-        request, str(OLD.version), room, generator, callgrind, before or {}
+        request, str(OLD.version), room, generator, callgrind, before or {}, earlier
     )
     policy = FailurePolicy(recorder, verdicts, request.least_rounds, passes=counting)
     measurement = RoundMeasurement(request, room, generator)
@@ -353,3 +354,40 @@ def test_passes_of_minutes_leave_half_of_the_budget_to_rounds(
 def test_steps_that_are_named_first_are_decided_first(passes: Passes) -> None:
     journal, _ = session(3, Exact.NO, budget_seconds=3600.0, first_steps=("delete",), **WITHIN)
     assert [step for step, _ in order(journal)] == ["delete"] * 3 + ["update-index"] * 3
+
+
+def test_passes_of_the_base_serve_the_sessions_after_them(passes: Passes) -> None:
+    """Those that no session before had are counted, and no pass of the version beside it is spared."""
+    earlier = counted_passes.BasePasses()
+    passes.counts["17.11 delete"] = [1000.0, 1001.0, 5000.0]
+    session(2, Exact.ONLY, earlier=earlier)
+    passes.done.clear()
+    passes.counts["18.6 delete"] = [1001.0, 1030.0, 1030.0]
+    journal, failures = session(2, Exact.ONLY, earlier=earlier)
+    assert not failures
+    assert counted(journal, "17.11", "delete") == [1000.0, 1001.0, 5000.0, 5000.0]
+    assert sorted(name.removesuffix(" stacks") for name in passes.done) == [
+        *["17.11 delete"] * 2,
+        *["18.6 delete"] * 4,
+        *["18.6 update-index"] * 2,
+    ]
+    told = [
+        bool(
+            record.measurement and "counted in a session before this one" in str(record.measurement.warnings)
+        )
+        for record in journal.records
+        if (record.build.release, record.step) == ("17.11", "delete")
+    ]
+    assert told == [True, True, False, False]
+
+
+def test_a_pass_of_another_length_does_not_serve(passes: Passes) -> None:
+    earlier = counted_passes.BasePasses()
+    session(3, Exact.ONLY, earlier=earlier)
+    passes.affordable = dict.fromkeys(("17.11 delete", "18.6 delete"), 12)
+    passes.counts["18.6 delete"] = [1000.0, 1004.0]
+    short, _ = session(2, Exact.ONLY)
+    passes.done.clear()
+    again, _ = session(3, Exact.ONLY, recorded(as_recorded(short)), earlier=earlier)
+    assert set(counted(again, "17.11", "delete", COUNTED_TRANSACTIONS)) == {12.0}
+    assert "17.11 delete" in passes.done
