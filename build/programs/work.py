@@ -156,6 +156,7 @@ class CompileCommands:
             )
         except OSError as error:
             raise self.failure(stage, str(error)) from error
+        _keep_priority(process.pid)
         try:
             return self._wait(stage, process, reading)
         finally:
@@ -184,6 +185,18 @@ class CompileCommands:
                 raise self.failure(stage, f"stopped after {STAGE_SECONDS / 3600:g} hours")
             if now - last_output > SILENT_SECONDS:
                 raise self.failure(stage, f"stopped after {SILENT_SECONDS / 60:g} minutes without output")
+
+
+def _keep_priority(leader: int) -> None:
+    """Give a session that has just begun the niceness of this process.
+
+    The niceness of its processes counts between them alone: the kernel shares cores out by session first
+    (sched(7), on autogroups).
+    """
+    niceness = os.getpriority(os.PRIO_PROCESS, 0)
+    if niceness:
+        with suppress(OSError):  # a kernel without autogroups; or not root, and asked twice within 0.1 s
+            Path(f"/proc/{leader}/autogroup").write_text(str(niceness))
 
 
 def end_group(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> None:

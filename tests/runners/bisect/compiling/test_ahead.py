@@ -1,6 +1,7 @@
 """A compile beside counting: it ends by itself, or with all its programs when it is ended."""
 
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from build.errors import TidemarkError
 from build.home import Home
-from build.programs.work import end_group
+from build.programs.work import CompileCommands, end_group
 from runners.bisect.run import ahead
 from runners.bisect.run.ahead import CompilingAhead
 from runners.measuring.cleanup import data_folder
@@ -37,6 +38,20 @@ def test_it_lets_passes_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert pid != os.getpid()
     assert niceness == min(19, before + ahead.NICENESS)
     assert os.nice(0) == before
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="the kernel has no autogroups")
+def test_its_programs_let_passes_go_first_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in sessions of their own, between which the niceness of a process does not count."""
+    monkeypatch.setattr(ahead, "usable_cores", lambda: (0, 1))
+    log, told = tmp_path / "log", tmp_path / "told"
+    command = f"sleep 0.3; cp /proc/self/autogroup {told}"
+    commands = CompileCommands("postgres@18.6", log, os.environ, re.compile(b"gcc"))
+    compiling = CompilingAhead()
+    compiling.start(lambda: commands.run("compile", ["sh", "-c", command], tmp_path))
+    niceness = int(awaited(told).split()[-1])
+    compiling.end()
+    assert niceness == min(19, os.nice(0) + ahead.NICENESS)
 
 
 def test_programs_of_a_compile_that_is_ended_are_gone(
