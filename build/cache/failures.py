@@ -15,7 +15,7 @@ from build.cache.answers import installed
 from build.errors import TidemarkError
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
-from build.programs.work import CompileError
+from build.programs.work import CompileError, last_output
 
 LONGEST_LINE = 200
 """The most characters of a line of the log that is shown."""
@@ -58,10 +58,11 @@ class KnownFailure:
 
 
 def compiler_errors(error: TidemarkError) -> list[str]:
-    """Return the lines of the log of a failed compile that are errors of the compiler or the linker."""
+    """Return the errors of the compiler or the linker in the log of a failed compile: of its last command."""
     if isinstance(error, KnownFailureError):
         return error.complaints
-    return [line[:LONGEST_LINE] for line in _log_of(error).splitlines() if _COMPILER_ERROR.search(line)]
+    lines = last_output(Path(error.where)) if _log_of(error) else []
+    return [line[:LONGEST_LINE] for line in lines if _COMPILER_ERROR.search(line)]
 
 
 def is_of_machine(error: TidemarkError) -> bool:

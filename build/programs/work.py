@@ -119,8 +119,7 @@ class CompileCommands:
         What configure or CMake has noted meanwhile in the folder, which is going to be deleted, is kept
         beside the log.
         """
-        _, _, output = self.log.read_text(errors="replace").rpartition(f"\n{MARK}")
-        shown = first_error(output.splitlines()[1:])
+        shown = first_error(last_output(self.log))
         what = f"{self.label}: {stage} failed ({reason}); {FIRST_ERROR}"
         lines = [what, *shown] if shown else [self.failure(stage, reason).what]
         since = time.time() - seconds - _CLOCK_SECONDS
@@ -185,6 +184,15 @@ class CompileCommands:
                 raise self.failure(stage, f"stopped after {STAGE_SECONDS / 3600:g} hours")
             if now - last_output > SILENT_SECONDS:
                 raise self.failure(stage, f"stopped after {SILENT_SECONDS / 60:g} minutes without output")
+
+
+def last_output(log: Path) -> list[str]:
+    """Return the lines that the last command of a log has written.
+
+    Those before it are of other stages, or of an attempt whose errors were gone when it was repeated.
+    """
+    _, _, output = log.read_text(errors="replace").rpartition(f"\n{MARK}")
+    return output.splitlines()[1:]
 
 
 def _keep_priority(leader: int) -> None:

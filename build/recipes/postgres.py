@@ -44,6 +44,10 @@ SLIM_FOLDERS = (
 )
 """The parts of the source that a server needs to be initialized and to run."""
 
+GENERATED_HEADERS = "generated-headers"
+"""The target of src/backend that makes what files of all folders include. Its target `all` does not wait for
+each of them; makefiles of the top folder do."""
+
 CATALOG = "src/include/catalog"
 """Has postgres.bki and installs it since March 2024; before that src/backend/catalog did."""
 
@@ -69,6 +73,8 @@ LINK: ServerLink | None = ServerLink(
 
 # Another spelling of --with-ssl=openssl, which the releases before 14 do not know.
 TLS_OPTIONS: tuple[str, ...] = ("--with-openssl",)
+
+_HEADERS_STAGE = Stage("generate headers", ("make", "-j{jobs}", "-C", "src/backend", GENERATED_HEADERS))
 
 # A release's number does not tell: commits of 17devel are of either kind. The install target of src/include,
 # which includes this one, would install all headers.
@@ -138,9 +144,10 @@ def slim_recipe(release: str, has_library: Callable[[str], bool], programs: Sequ
     clients = list(dict.fromkeys(folders.values()))
     flags = (f"CFLAGS={CFLAGS}", *_flags(row, has_library))
     whole = recipe(release, has_library)
+    configure, *others = _stages(flags, (*SLIM_FOLDERS, *clients))
     return replace(
         whole,
-        stages=(*_stages(flags, (*SLIM_FOLDERS, *clients)), _CATALOG_STAGE),
+        stages=(configure, _HEADERS_STAGE, *others, _CATALOG_STAGE),
         installs=(*(f"bin/{name}" for name in names), "lib/plpgsql.so", "lib/dict_snowball.so", *DATA),
         commands=whole.commands - SLIM_COMMANDS,
         slim_programs=names,

@@ -37,7 +37,9 @@ part.o: part.c
 install: all
 \tmkdir -p $(DESTDIR)/usr/local/tidemark/postgres/bin $(DESTDIR)/usr/local/tidemark/postgres/lib
 \t{install}
-.PHONY: all install
+{headers}:
+\ttouch header-stamp
+.PHONY: all install {headers}
 """
 
 
@@ -64,7 +66,9 @@ class Stand:
         self._folder("src", before, f"{programs}; {data}", part)
         self._folder("config", "@true", "@true", part)
         for folder in (*postgres.SLIM_FOLDERS, "src/bin/initdb", "src/bin/pgbench"):
-            self._folder(folder, before, self._slim(folder, prefix, script), part)
+            # As in Postgres, the files of the backend cannot be compiled before.
+            needs = "@test -e header-stamp\n\t" if folder == "src/backend" else ""
+            self._folder(folder, needs + before, self._slim(folder, prefix, script), part)
         self._folder(postgres.CATALOG, "@true", data, part)
         for module in postgres.CONTRIB:
             self._folder(f"contrib/{module}", "@true", f"cp part.o {prefix}/lib/{module}.so", part)
@@ -88,7 +92,9 @@ class Stand:
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         top = "/".join(".." for _ in Path(name).parts)
-        (folder / "Makefile").write_text(MAKEFILE.format(before=before, install=install, top=top))
+        (folder / "Makefile").write_text(
+            MAKEFILE.format(before=before, install=install, top=top, headers=postgres.GENERATED_HEADERS)
+        )
         (folder / "part.c").write_text(part)
 
     def tarball(self, path: Path, release: str = "18.99", **kwargs: str) -> str:

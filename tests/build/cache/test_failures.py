@@ -48,6 +48,22 @@ def test_it_is_not_compiled_twice_unless_somebody_asks(broken: Stand, home: Home
     assert broken.times_configured() == 2
 
 
+def test_an_error_that_is_gone_when_make_is_repeated_is_no_reason(
+    stand: Stand, home: Home, versions: Pins
+) -> None:
+    """What one attempt has generated, the next one finds."""
+    missing = "part.c:1:1: fatal error: generated.h: No such file or directory"
+    before = f"@test -e attempted || {{ touch attempted; echo '{missing}'; exit 1; }}"
+    digest = stand.tarball(home.sources / "postgresql-18.99.tar.bz2", part=BROKEN, before=before)
+    versions(r18_99=digest)
+    with pytest.raises(CompileError) as caught:
+        provide(RELEASE, home, Silent(), use_ccache=False, jobs=2)
+    assert missing in Path(caught.value.where).read_text()
+    complaints = compiler_errors(caught.value)
+    assert complaints
+    assert not [complaint for complaint in complaints if "generated.h" in complaint]
+
+
 def test_another_package_is_a_reason_to_try_again(
     broken: Stand, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
