@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from build.build import Build
 from build.errors import TidemarkError
@@ -25,6 +24,9 @@ from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.metrics import METRICS
 from suites.sizing import Sizes, fit_together, this_machine
 
+COUNTED_BEFORE = "not counted anew: an earlier session of the same backfill did the same work"
+"""The warning of a run whose values are those of an earlier pass."""
+
 
 @dataclass
 class BasePasses:
@@ -42,8 +44,7 @@ class BasePasses:
 
     def keep(self, build: Build, step: Step, place: int, counted: CountedPass) -> None:
         """Keep what a session has counted for later ones, whose warnings say so."""
-        note = f"counted in a session before this one, until {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-        self._passes[build.key, step.name, place] = replace(counted, notes=[*counted.notes, note])
+        self._passes[build.key, step.name, place] = replace(counted, notes=[*counted.notes, COUNTED_BEFORE])
 
 
 @dataclass

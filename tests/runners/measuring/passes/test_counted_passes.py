@@ -372,9 +372,7 @@ def test_passes_of_the_base_serve_the_sessions_after_them(passes: Passes) -> Non
         *["18.6 update-index"] * 2,
     ]
     told = [
-        bool(
-            record.measurement and "counted in a session before this one" in str(record.measurement.warnings)
-        )
+        bool(record.measurement and counted_passes.COUNTED_BEFORE in record.measurement.warnings)
         for record in journal.records
         if (record.build.release, record.step) == ("17.11", "delete")
     ]
