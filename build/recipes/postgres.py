@@ -45,8 +45,10 @@ SLIM_FOLDERS = (
 """The parts of the source that a server needs to be initialized and to run."""
 
 GENERATED_HEADERS = "generated-headers"
-"""The target of src/backend that makes what files of all folders include. Its target `all` does not wait for
-each of them; makefiles of the top folder do."""
+"""The target of src/backend that makes what files of all folders include."""
+
+LIBRARIES = ("src/port", "src/common")
+"""What the server and its programs are linked with."""
 
 CATALOG = "src/include/catalog"
 """Has postgres.bki and installs it since March 2024; before that src/backend/catalog did."""
@@ -73,8 +75,6 @@ LINK: ServerLink | None = ServerLink(
 
 # Another spelling of --with-ssl=openssl, which the releases before 14 do not know.
 TLS_OPTIONS: tuple[str, ...] = ("--with-openssl",)
-
-_HEADERS_STAGE = Stage("generate headers", ("make", "-j{jobs}", "-C", "src/backend", GENERATED_HEADERS))
 
 # A release's number does not tell: commits of 17devel are of either kind. The install target of src/include,
 # which includes this one, would install all headers.
@@ -145,9 +145,12 @@ def slim_recipe(release: str, has_library: Callable[[str], bool], programs: Sequ
     flags = (f"CFLAGS={CFLAGS}", *_flags(row, has_library))
     whole = recipe(release, has_library)
     configure, *others = _stages(flags, (*SLIM_FOLDERS, *clients))
+    # With several jobs, makefiles of single folders do not wait for these as those of the top folder do.
+    headers = Stage("generate headers", ("make", "-j{jobs}", "-C", "src/backend", GENERATED_HEADERS))
+    before = (headers, *(_compile(folder) for folder in LIBRARIES))
     return replace(
         whole,
-        stages=(configure, _HEADERS_STAGE, *others, _CATALOG_STAGE),
+        stages=(configure, *before, *others, _CATALOG_STAGE),
         installs=(*(f"bin/{name}" for name in names), "lib/plpgsql.so", "lib/dict_snowball.so", *DATA),
         commands=whole.commands - SLIM_COMMANDS,
         slim_programs=names,
@@ -184,11 +187,14 @@ def _flags(row: VersionRange, has_library: Callable[[str], bool]) -> tuple[str, 
 
 def _stages(flags: Sequence[str], folders: Sequence[str]) -> tuple[Stage, ...]:
     configure = ("./configure", f"--prefix={PREFIX}", "CC={compiler}", *flags)
-    make = ("make", "-j{jobs}", _RPATH)
-    compiles = [Stage(f"compile {folder}", (*make, "-C", folder, "all")) for folder in folders]
+    compiles = [_compile(folder) for folder in folders]
     # Without -j, because the install targets of src/backend and src/include create the same folders.
     installs = [
         Stage(f"install {folder}", ("make", _RPATH, "-C", folder, "install", "DESTDIR={staging}"))
         for folder in folders
     ]
     return (Stage(CONFIGURE, configure), *compiles, *installs)
+
+
+def _compile(folder: str) -> Stage:
+    return Stage(f"compile {folder}", ("make", "-j{jobs}", _RPATH, "-C", folder, "all"))

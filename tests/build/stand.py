@@ -38,9 +38,13 @@ install: all
 \tmkdir -p $(DESTDIR)/usr/local/tidemark/postgres/bin $(DESTDIR)/usr/local/tidemark/postgres/lib
 \t{install}
 {headers}:
-\ttouch header-stamp
+\ttouch {stamp}
 .PHONY: all install {headers}
 """
+
+
+STAMP = "header-stamp"
+"""The file that stands for generated headers."""
 
 
 @dataclass
@@ -65,9 +69,12 @@ class Stand:
         data = f"mkdir -p {prefix}/share; touch {' '.join(f'{prefix}/{name}' for name in postgres.DATA)}"
         self._folder("src", before, f"{programs}; {data}", part)
         self._folder("config", "@true", "@true", part)
+        for folder in postgres.LIBRARIES:
+            self._folder(folder, f"@test -e ../backend/{STAMP}", "@true", part)
         for folder in (*postgres.SLIM_FOLDERS, "src/bin/initdb", "src/bin/pgbench"):
-            # As in Postgres, the files of the backend cannot be compiled before.
-            needs = "@test -e header-stamp\n\t" if folder == "src/backend" else ""
+            # As in Postgres, the server is not compiled before these are there.
+            needed = (STAMP, *(f"../../{library}/part.o" for library in postgres.LIBRARIES))
+            needs = "".join(f"@test -e {file}\n\t" for file in needed) if folder == "src/backend" else ""
             self._folder(folder, needs + before, self._slim(folder, prefix, script), part)
         self._folder(postgres.CATALOG, "@true", data, part)
         for module in postgres.CONTRIB:
@@ -93,7 +100,9 @@ class Stand:
         folder.mkdir(parents=True, exist_ok=True)
         top = "/".join(".." for _ in Path(name).parts)
         (folder / "Makefile").write_text(
-            MAKEFILE.format(before=before, install=install, top=top, headers=postgres.GENERATED_HEADERS)
+            MAKEFILE.format(
+                before=before, install=install, top=top, headers=postgres.GENERATED_HEADERS, stamp=STAMP
+            )
         )
         (folder / "part.c").write_text(part)
 
