@@ -43,6 +43,8 @@ from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_description import describe_session, with_machine_changes
 from runners.measuring.variants import with_commits
 from suites.control_groups.declared import Declared
+from suites.counting.tool import Callgrind
+from suites.generators.load import Generator
 from suites.generators.registry import make_generator
 from suites.sizing import Sizes
 
@@ -127,9 +129,9 @@ def run_session(
 ) -> SessionOutcome:
     """Carry out `request`; every finished round is in the history before the next one begins.
 
-    `given` are builds that are used for some versions instead of those of the build cache. A `driver` chooses
-    the rounds, and which further builds take part in them, in place of the request. Passes of the base that
-    are among the `earlier` ones are not counted again.
+    `given` are builds that are used for some versions instead of those of the build cache, `earlier` passes
+    of the base that are not counted again. A `driver` chooses the rounds, and which further builds take part
+    in them, in place of the request.
 
     Raises TidemarkError when nothing could be measured at all, and KeyboardInterrupt after cleaning up.
     """
@@ -152,27 +154,22 @@ def run_session(
         resumed = _resumed(request, store, start, builds, progress)
         session = resumed.id if resumed else store.start_session(with_machine_changes(start, changed))
         outcome = SessionOutcome(resumed.uid if resumed else start.uid, not_built)
-        recorded = resumed.recorded if resumed else {}
+        recorded, bursts = (resumed.recorded, resumed.bursts) if resumed else ({}, frozenset[int]())
         _announce(progress, start, store.where, resumed, changed, request)
-        bursts = resumed.bursts if resumed else ()
         recorder = RunRecorder(request, store, session, progress, recorded, bursts, outcome.failures)
         status = SessionStatus.FAILED
         try:
             with data_folder(home, f"s{outcome.uid}") as folder:
                 note_resources(request, sizes, folder, progress)
                 verdicts = verdicts_of(request, builds, store.noise(start, request.suite.primary))
-                base = str(builds[0].version)
-                passes = session_passes(request, base, sizes, generator, callgrind, recorded, earlier)
-                proofs = session_proofs(request, base, sizes, generator, recorded)
-                policy = _policy(recorder, verdicts, passes, proofs, home)
-                kept = copies_of(request, home, progress)
-                measurement = RoundMeasurement(request, sizes, generator, profiling, kept)
+                work = _fixed_work(recorder, builds[0], sizes, generator, callgrind, earlier)
+                policy = _policy(recorder, verdicts, work, home)
+                copies = copies_of(request, home, progress)
+                measurement = RoundMeasurement(request, sizes, generator, profiling, copies)
                 layouts = link_layouts(request, builds, outcome.uid, folder, progress)
                 rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress, layouts)
-                if driver is None:
-                    outcome.had_time = rounds.run(builds, folder, home.logs, began)
-                else:
-                    driver(ActiveSession(outcome.uid, rounds, builds, sizes, folder))
+                active = ActiveSession(outcome.uid, rounds, builds, sizes, folder)
+                outcome.had_time = _measure(active, driver, home, began)
             status = SessionStatus.FINISHED
         except NothingLoadedError as error:  # why is among the failures
             progress.note(str(error))
@@ -183,16 +180,36 @@ def run_session(
         return outcome
 
 
+def _measure(active: ActiveSession, driver: SessionDriver | None, home: Home, began: float) -> bool:
+    """Measure the rounds that the driver chooses, or the request; return whether there was time for all."""
+    if driver is None:
+        return active.rounds.run(active.builds, active.folder, home.logs, began)
+    driver(active)
+    return True
+
+
+def _fixed_work(
+    recorder: RunRecorder,
+    first: Build,
+    sizes: Sizes,
+    generator: Generator,
+    callgrind: Callgrind | None,
+    earlier: BasePasses | None,
+) -> tuple[CountedPasses | None, WorkProofs]:
+    """Return what counts a session and what compares the work of its versions, with what it has recorded."""
+    request, base, recorded = recorder.request, str(first.version), recorder.recorded
+    passes = session_passes(request, base, sizes, generator, callgrind, recorded, earlier)
+    return passes, session_proofs(request, base, sizes, generator, recorded)
+
+
 def _policy(
     recorder: RunRecorder,
     verdicts: SequentialVerdicts,
-    passes: CountedPasses | None,
-    proofs: WorkProofs | None,
+    work: tuple[CountedPasses | None, WorkProofs],
     home: Home,
 ) -> FailurePolicy:
-    request = recorder.request
-    least, keeps = request.least_rounds, request.keep_disturbed
-    return FailurePolicy(recorder, verdicts, least, keeps, passes, proofs, home.path)
+    least, keeps = recorder.request.least_rounds, recorder.request.keep_disturbed
+    return FailurePolicy(recorder, verdicts, least, keeps, *work, home.path)
 
 
 def _resumed(
