@@ -191,8 +191,8 @@ def last_output(log: Path) -> list[str]:
 
     Those before it are of other stages, or of an attempt whose errors were gone when it was repeated.
     """
-    _, _, output = log.read_text(errors="replace").rpartition(f"\n{MARK}")
-    return output.splitlines()[1:]
+    _, mark, output = log.read_text(errors="replace").rpartition(f"\n{MARK}")
+    return output.splitlines()[1 if mark else 0 :]  # without the command itself
 
 
 def _keep_priority(leader: int) -> None:
