@@ -61,7 +61,7 @@ def compiler_errors(error: TidemarkError) -> list[str]:
     """Return the errors of the compiler or the linker in the log of a failed compile: of its last command."""
     if isinstance(error, KnownFailureError):
         return error.complaints
-    lines = last_output(Path(error.where)) if _log_of(error) else []
+    lines = last_output(_log_of(error))
     return [line[:LONGEST_LINE] for line in lines if _COMPILER_ERROR.search(line)]
 
 

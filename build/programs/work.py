@@ -119,7 +119,7 @@ class CompileCommands:
         What configure or CMake has noted meanwhile in the folder, which is going to be deleted, is kept
         beside the log.
         """
-        shown = first_error(last_output(self.log))
+        shown = first_error(last_output(self.log.read_text(errors="replace")))
         what = f"{self.label}: {stage} failed ({reason}); {FIRST_ERROR}"
         lines = [what, *shown] if shown else [self.failure(stage, reason).what]
         since = time.time() - seconds - _CLOCK_SECONDS
@@ -186,12 +186,12 @@ class CompileCommands:
                 raise self.failure(stage, f"stopped after {SILENT_SECONDS / 60:g} minutes without output")
 
 
-def last_output(log: Path) -> list[str]:
-    """Return the lines that the last command of a log has written.
+def last_output(log: str) -> list[str]:
+    """Return the lines that the last command of a log, given as its text, has written.
 
     Those before it are of other stages, or of an attempt whose errors were gone when it was repeated.
     """
-    _, mark, output = log.read_text(errors="replace").rpartition(f"\n{MARK}")
+    _, mark, output = log.rpartition(f"\n{MARK}")
     return output.splitlines()[1 if mark else 0 :]  # without the command itself
 
 

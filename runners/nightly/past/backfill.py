@@ -257,6 +257,7 @@ class BackfillRun:
         """Return the outcome of a session; None when it could not be carried out, which is reported.
 
         `meanwhile` is called before a session that counts and times nothing, which bears a compile beside it.
+        Passes of the base that are among the `earlier` ones are not counted again.
         """
         variant = definition_of(request.versions[-1], request.variants)
         programs = build_programs_of(request.suite)
