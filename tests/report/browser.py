@@ -29,8 +29,13 @@ class Seen:
             if not request.url.startswith((origin, "data:", "about:")):
                 self.problems.append(f"asked for {request.url}")
 
+        def failed(request: Request) -> None:
+            # The icon is asked for after a page has loaded: a reload right then gives that request up.
+            if request.failure != "net::ERR_ABORTED":
+                self.problems.append(f"failed: {request.url}")
+
         page.on("request", requested)
-        page.on("requestfailed", lambda request: self.problems.append(f"failed: {request.url}"))
+        page.on("requestfailed", failed)
         page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
         page.on(
             "console",

@@ -100,6 +100,24 @@ def test_a_request_to_elsewhere_an_error_and_a_violation_are_seen(browser: Brows
     page.close()
 
 
+def test_only_a_request_that_the_browser_gave_up_is_not_a_failure(browser: Browser, tmp_path: Path) -> None:
+    """A reload right after a page has loaded gives up the request for its icon: one in two does."""
+    (tmp_path / "icon.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    page, seen = browser.new_page(), Seen()
+    seen.watch(page, tmp_path.as_uri())
+    (tmp_path / "page.html").write_text('<!doctype html><link rel="icon" href="icon.svg"><p>here</p>')
+    page.goto((tmp_path / "page.html").as_uri())
+    for _ in range(20):
+        page.reload()
+    assert seen.problems == []
+    (tmp_path / "page.html").write_text('<!doctype html><img src="absent.svg" alt="absent">')
+    page.reload()
+    page.close()
+    assert [said for said in seen.problems if said.startswith("failed")] == [
+        f"failed: {(tmp_path / 'absent.svg').as_uri()}"
+    ]
+
+
 def test_every_mark_of_a_chart_takes_the_focus(browser: Browser, site: Path, kinds: list[str]) -> None:
     name = next(name for name in kinds if name.startswith("changes/") and "index" not in name)
     marks = sum(tag == "a" and not given.get("class") for tag, given in parsed(site / name).tags)
