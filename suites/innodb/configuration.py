@@ -77,6 +77,7 @@ def fill_in(
         max_connections=sizes.connections + SPARE_CONNECTIONS,
         table_open_cache=max(MIN_OPEN_TABLES, sizes.connections * OPEN_TABLES_OF_CLIENT),
         buffer_bytes=sizes.buffer_bytes,
+        buffer_limit=settings.get("innodb_buffer_pool_size", sizes.buffer_bytes),
         chunk_bytes=_chunk_bytes(sizes),
         flush_at_commit=1 if durability is Durability.FULL else 0,
         redo_bytes=sizes.wal_limit_bytes,

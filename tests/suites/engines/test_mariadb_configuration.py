@@ -50,6 +50,12 @@ def test_what_is_chosen_comes_last() -> None:
     assert rendered("11.8.6", {"performance_schema": "ON"}).endswith("\nperformance_schema = ON\n")
 
 
+def test_a_larger_buffer_pool_that_is_chosen_has_room_to_be_one() -> None:
+    limit = "loose_innodb_buffer_pool_size_max"
+    assert settings(rendered("11.8.6"))[limit] == str(ROOM.buffer_bytes)
+    assert settings(rendered("11.8.6", {"innodb_buffer_pool_size": "64G"}))[limit] == "64G"
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
