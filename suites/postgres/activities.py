@@ -27,10 +27,11 @@ _WORKING = """count(*) FILTER (WHERE backend_type = 'client backend' AND pid <> 
 _CHECKPOINTS = {
     170000: "pg_stat_get_checkpointer_num_timed() + pg_stat_get_checkpointer_num_requested()",
     150000: "pg_stat_get_bgwriter_timed_checkpoints() + pg_stat_get_bgwriter_requested_checkpoints()",
-    0: "0",
+    0: "(SELECT checkpoint_lsn FROM pg_control_checkpoint())",
 }
-"""Server version -> the checkpoints so far, which also tells of short ones. Before 15 the question waits for
-another process to write a file."""
+"""Server version -> what another checkpoint changes, which also tells of one between two questions. Before 15
+the counters come from a file that another process writes, up to half a second late: the control file has the
+last one that ended."""
 
 
 _VACUUMS = {
@@ -39,7 +40,7 @@ _VACUUMS = {
     0: "0",
 }
 """Server version -> the autovacuums of tables of users that have ended: one that ran while other servers had
-their slices was seen by no question. Before 15 as with checkpoints."""
+their slices was seen by no question. Before 15 the file of the counters would have to be waited for."""
 
 
 def activity_reader(connection: Connection) -> Callable[[], Collection[str]]:
@@ -50,7 +51,7 @@ def activity_reader(connection: Connection) -> Callable[[], Collection[str]]:
         for name, texts in (("checkpoints", _CHECKPOINTS), ("vacuums", _VACUUMS))
     }
     query = _ACTIVITIES.format(working=_WORKING, **counted)
-    known: tuple[int, ...] = ()
+    known: tuple[object, ...] = ()
 
     def read() -> Collection[str]:
         nonlocal known

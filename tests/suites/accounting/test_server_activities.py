@@ -48,6 +48,24 @@ def test_a_checkpoint_is_named_as_the_cause_of_a_stall(
         assert not samples.answers[0][1], "nothing goes on before"
 
 
+@pytest.mark.parametrize("engine", ["postgres_18", "postgres_13"])
+def test_a_checkpoint_between_two_questions_is_told_once(
+    request: pytest.FixtureRequest, engine: str, server_folder: Path
+) -> None:
+    """It is too short to be seen going on."""
+    with (
+        running(request.getfixturevalue(engine), server_folder) as server,
+        server.open_activities() as read,
+    ):
+        ask(server, "CHECKPOINT")
+        read()
+        assert CHECKPOINT not in read()
+        ask(server, "CREATE TABLE load AS SELECT 1 AS n")
+        ask(server, "CHECKPOINT")
+        assert CHECKPOINT in read()
+        assert CHECKPOINT not in read()
+
+
 def test_autovacuum_is_told_and_a_dead_server_too(postgres_18: Build, server_folder: Path) -> None:
     slow = {"autovacuum_naptime": "1", "autovacuum_vacuum_cost_delay": "100", "autovacuum": "on"}
     with (
