@@ -23,7 +23,8 @@ from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import link_layouts
 from runners.measuring.machine_facts import changes, describe
 from runners.measuring.machine_lock import measuring_alone
-from runners.measuring.passes.counted_passes import BasePasses, CountedPasses, session_passes
+from runners.measuring.passes.base_work import BaseWork
+from runners.measuring.passes.counted_passes import CountedPasses, session_passes
 from runners.measuring.passes.work_proofs import WorkProofs, session_proofs
 from runners.measuring.preparation import (
     callgrind_of,
@@ -125,12 +126,12 @@ def run_session(
     progress: Progress,
     given: Mapping[Version, Build] | None = None,
     driver: SessionDriver | None = None,
-    earlier: BasePasses | None = None,
+    earlier: BaseWork | None = None,
 ) -> SessionOutcome:
     """Carry out `request`; every finished round is in the history before the next one begins.
 
-    `given` are builds that are used for some versions instead of those of the build cache, `earlier` passes
-    of the base that are not counted again. A `driver` chooses the rounds, and which further builds take part
+    `given` are builds that are used for some versions instead of those of the build cache, `earlier` work
+    of the base that is not done again. A `driver` chooses the rounds, and which further builds take part
     in them, in place of the request.
 
     Raises TidemarkError when nothing could be measured at all, and KeyboardInterrupt after cleaning up.
@@ -194,12 +195,12 @@ def _fixed_work(
     sizes: Sizes,
     generator: Generator,
     callgrind: Callgrind | None,
-    earlier: BasePasses | None,
+    earlier: BaseWork | None,
 ) -> tuple[CountedPasses | None, WorkProofs]:
     """Return what counts a session and what compares the work of its versions, with what it has recorded."""
     request, base, recorded = recorder.request, str(first.version), recorder.recorded
     passes = session_passes(request, base, sizes, generator, callgrind, recorded, earlier)
-    return passes, session_proofs(request, base, sizes, generator, recorded)
+    return passes, session_proofs(request, base, sizes, generator, recorded, earlier)
 
 
 def _policy(

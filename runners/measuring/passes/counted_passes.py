@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from build.build import Build
 from build.errors import TidemarkError
 from build.progress import in_words
 from history.comparison.exact import MAX_PASSES, MIN_PASSES, ExactRule, exact_interval, exact_rule
 from history.comparison.options import EXACT_THRESHOLD
 from history.comparison.verdict import Verdict, judge, needs_more_passes
 from history.store.resume import Recorded
+from runners.measuring.passes.base_work import BaseWork
 from runners.measuring.request import Exact, Request, counted_once
 from runners.measuring.session_versions import MeasuredVersion
+from suites.counting.callgrind import CallgrindError
 from suites.counting.counted_pass import CountedPass, PassTerms, count
 from suites.counting.tool import Callgrind
 from suites.generators.load import Generator, LongPassError
@@ -24,27 +25,9 @@ from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.metrics import METRICS
 from suites.sizing import Sizes, fit_together, this_machine
 
-COUNTED_BEFORE = "not counted anew: an earlier session of the same backfill did the same work"
-"""The warning of a run whose values are those of an earlier pass."""
-
-
-@dataclass
-class BasePasses:
-    """What passes of the base counted in sessions that differ in nothing but the version beside it.
-
-    The same build executes as much for the same work, so that a later session takes an earlier one's pass.
-    """
-
-    _passes: dict[tuple[str, str, int], CountedPass] = field(default_factory=dict)
-    """By build, step and which pass of the step it is."""
-
-    def find(self, build: Build, step: Step, place: int) -> CountedPass | None:
-        """Return what an earlier session counted; None if none did."""
-        return self._passes.get((build.key, step.name, place))
-
-    def keep(self, build: Build, step: Step, place: int, counted: CountedPass) -> None:
-        """Keep what a session has counted for later ones, whose warnings say so."""
-        self._passes[build.key, step.name, place] = replace(counted, notes=[*counted.notes, COUNTED_BEFORE])
+FAILURES_IN_A_ROW = 3
+"""Passes of a version that fail one after the other before it is not counted again in the session: a server
+that does not start under callgrind takes minutes to say so, for every step."""
 
 
 @dataclass
@@ -60,7 +43,7 @@ class CountedPasses:
     sizes: Sizes
     generator: Generator
     callgrind: Callgrind
-    earlier: BasePasses = field(default_factory=BasePasses)
+    earlier: BaseWork = field(default_factory=BaseWork)
     """Passes of the base that are not counted again; those of this session are added."""
 
     _values: defaultdict[tuple[str, str], dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
@@ -72,10 +55,15 @@ class CountedPasses:
     _too_long: dict[tuple[str, str], LongPassError] = field(default_factory=dict)
     """By version and step: the error of a pass that reached its limit, as another one would."""
 
+    _failed: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """By version: how many of its last passes failed, one after the other."""
+
     tell: Callable[[str], None] = lambda message: None
     """Shows how far a pass is that takes long."""
 
     _telling: threading.Lock = field(default_factory=threading.Lock)
+    _under_way: dict[str, str] = field(default_factory=dict)
+    """By version whose pass is under way: what was told of it, the latest last."""
 
     chosen: set[int] = field(default_factory=set)
     """The numbers of the rounds that a driver chose to be counted."""
@@ -169,23 +157,29 @@ class CountedPasses:
         if known is not None:
             self.note(version.name, step.name, number, known.values)
             return known
+        if self._failed[version.name] >= FAILURES_IN_A_ROW:
+            return CallgrindError(f"not tried again, as the last {FAILURES_IN_A_ROW} passes failed")
         server, generator, terms = version.server, self.generator, self._terms(step, version)
-        self._say(f"the server of {version.name} starts under callgrind")
+        self._say(version, f"the server of {version.name} starts under callgrind")
         try:
             result = count(server, generator, step, self.sizes, self.callgrind, terms, stacks=stacks)
         except LongPassError as error:
             self._too_long[key] = error
             return error
         except TidemarkError as error:
+            self._failed[version.name] += 1
             return error
+        finally:
+            self._say(version, None)
+        self._failed[version.name] = 0
         self.note(version.name, step.name, number, result.values)
         if version.name == self.base:
-            self.earlier.keep(version.build, step, place, result)
+            self.earlier.keep_pass(version.build, step, place, result)
         return result
 
     def _known(self, version: MeasuredVersion, step: Step, place: int) -> CountedPass | None:
         """Return the pass of an earlier session that serves as this one: of the base, and equally long."""
-        known = self.earlier.find(version.build, step, place) if version.name == self.base else None
+        known = self.earlier.find_pass(version.build, step, place) if version.name == self.base else None
         if known is None:
             return None
         length = int(known.values[COUNTED_TRANSACTIONS])
@@ -195,16 +189,22 @@ class CountedPasses:
         def tell(done: int, total: int, seconds: float) -> None:
             left = seconds / max(1, done) * (total - done)
             self._say(
+                version,
                 f"{version.name} has run {done} of {total} transactions under callgrind, "
-                f"about {in_words(left)} left"
+                f"about {in_words(left)} left",
             )
 
         # The first one to ask decides for all: setdefault is atomic.
         return PassTerms(lambda affordable: self._transactions.setdefault(step.name, affordable), tell)
 
-    def _say(self, what: str) -> None:
+    def _say(self, version: MeasuredVersion, what: str | None) -> None:
+        """Tell how far the pass of a version is, or, once it has ended (None), the last word on another."""
         with self._telling:  # versions are counted by threads
-            self.tell(what)
+            self._under_way.pop(version.name, None)
+            if what is not None:
+                self._under_way[version.name] = what
+            if self._under_way:
+                self.tell(next(reversed(self._under_way.values())))
 
     def note(self, version: str, step: str, number: int, values: Mapping[str, float]) -> None:
         """Take in the values of a round's pass: its instructions decide whether there is another."""
@@ -220,7 +220,7 @@ def session_passes(
     generator: Generator,
     callgrind: Callgrind | None,
     recorded: Recorded,
-    earlier: BasePasses | None = None,
+    earlier: BaseWork | None = None,
 ) -> CountedPasses | None:
     """Return what counts a session, with the passes that it had `recorded` before it was interrupted.
 
@@ -229,7 +229,7 @@ def session_passes(
     """
     if callgrind is None:
         return None
-    passes = CountedPasses(request, base, sizes, generator, callgrind, earlier or BasePasses())
+    passes = CountedPasses(request, base, sizes, generator, callgrind, earlier or BaseWork())
     for (step, number), runs in recorded.items():
         for version, run in runs.items():
             if INSTRUCTIONS in run.values:

@@ -19,6 +19,7 @@ from build.errors import TidemarkError
 from history.comparison.exact import exact_rule
 from history.comparison.verdict import needs_more_passes
 from history.store.resume import Recorded
+from runners.measuring.passes.base_work import BaseWork
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
 from suites.checking.table_digests import Digests, digests
@@ -62,6 +63,8 @@ class WorkProofs:
     """The version that all others are compared with."""
     sizes: Sizes
     generator: Generator
+    earlier: BaseWork = field(default_factory=BaseWork)
+    """What the base need not do again; what it does in this session is added."""
     refuted: dict[tuple[str, str], str] = field(default_factory=dict)
     """By version and step: what it did not do that the base did."""
 
@@ -92,7 +95,7 @@ class WorkProofs:
             return list(measurements)
         try:
             if number > 1:
-                found = self._of_all(versions, lambda version: self._again(step, version))
+                found = self._of_all(number, step, versions, self._again)
                 work = WorkDone({}, dict(zip((version.name for version in versions), found, strict=True)))
             else:
                 work = self._compare(step, versions)
@@ -159,7 +162,7 @@ class WorkProofs:
 
         Raises TidemarkError if it is not known, as the base did not do it.
         """
-        recovered = self._of_all(versions, lambda version: self._after_work(step, version))
+        recovered = self._of_all(1, step, versions, self._after_work)
         found = dict(zip((version.name for version in versions), recovered, strict=True))
         work = WorkDone(recovered=found)
         base = next((version for version in versions if version.name == self.base), None)
@@ -183,19 +186,47 @@ class WorkProofs:
         return work
 
     def _of_all(
-        self, versions: Sequence[MeasuredVersion], work: Callable[[MeasuredVersion], Recovered]
+        self,
+        number: int,
+        step: Step,
+        versions: Sequence[MeasuredVersion],
+        work: Callable[[Step, MeasuredVersion], Recovered],
     ) -> list[Recovered]:
         """Let versions work, as many at once as there are cores and memory: nothing is timed."""
+
+        def found(version: MeasuredVersion) -> Recovered:
+            return self._known(number, step, version) or self._kept(
+                number, step, version, work(step, version)
+            )
+
         machine = this_machine()
         at_once = min(machine.cores, len(versions))
         with ThreadPoolExecutor(at_once if fit_together(at_once, self.sizes, machine) else 1) as pool:
             try:
-                return list(pool.map(work, versions))
+                return list(pool.map(found, versions))
             except BaseException:
                 # A thread ends only when its load generator does, and that ends when its server is gone.
                 for version in versions:
                     version.server.abandon()
                 raise
+
+    def _known(self, number: int, step: Step, version: MeasuredVersion) -> Recovered | None:
+        """Return what an earlier session found of the base after as many transactions."""
+        known = self.earlier.find_work(version.build, step, number) if version.name == self.base else None
+        if known is None:
+            return None
+        recovered, transactions = known
+        agreed = [
+            self._transactions.setdefault((step.name, part), count) == count
+            for part, count in transactions.items()
+        ]
+        return recovered if all(agreed) else None
+
+    def _kept(self, number: int, step: Step, version: MeasuredVersion, found: Recovered) -> Recovered:
+        if version.name == self.base and not found.problem:
+            parts = {part: count for (name, part), count in self._transactions.items() if name == step.name}
+            self.earlier.keep_work(version.build, step, number, found, parts)
+        return found
 
     def _after_work(self, step: Step, version: MeasuredVersion) -> Recovered:
         return work_and_crash(version.server, self.generator, step, self._terms(step, version))
@@ -245,13 +276,18 @@ class WorkProofs:
 
 
 def session_proofs(
-    request: Request, base: str, sizes: Sizes, generator: Generator, recorded: Recorded
+    request: Request,
+    base: str,
+    sizes: Sizes,
+    generator: Generator,
+    recorded: Recorded,
+    earlier: BaseWork | None = None,
 ) -> WorkProofs:
     """Return what compares the work of a session, with what it had `recorded` before it was interrupted.
 
-    `base` is the version that all others are compared with.
+    `base` is the version that all others are compared with; what it did `earlier` is not done again.
     """
-    proofs = WorkProofs(request, base, sizes, generator)
+    proofs = WorkProofs(request, base, sizes, generator, earlier or BaseWork())
     for (step, number), runs in recorded.items():
         for version, run in runs.items():
             proofs.note(version, step, number, run.values)
@@ -273,7 +309,8 @@ def _with(work: WorkDone, name: str, measurement: Measurement) -> Measurement:
         return Measurement({}, (), [work.refuted[name]])
     recovered = work.recovered[name]
     found = proof_values(recovered, are_same=name in work.same)
-    warnings = [*measurement.warnings, *recovered.done.notes]
+    notes = [note for note in recovered.done.notes if note not in measurement.warnings]
+    warnings = [*measurement.warnings, *notes]
     warnings += [] if _is_flushed(recovered) else [_unflushed(recovered)]
     return replace(measurement, values={**measurement.values, **found}, warnings=warnings)
 

@@ -24,7 +24,7 @@ from history.store.schema import sessions
 from history.store.writer import Store
 from runners.bisect.run.ahead import CompilingAhead
 from runners.bisect.run.builds import Unusable, build_of, provider
-from runners.measuring.passes.counted_passes import BasePasses
+from runners.measuring.passes.base_work import BaseWork
 from runners.measuring.request import Exact, Request, counted_alone
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import definition_of
@@ -63,8 +63,8 @@ class BackfillPlace:
     asked: Backfill
     environment: Environment
     commits: tuple[PastCommit, ...]
-    passes: BasePasses = field(default_factory=BasePasses, compare=False)
-    """The base is counted once in a run: its sessions differ in the commit alone."""
+    base_work: BaseWork = field(default_factory=BaseWork, compare=False)
+    """The base works once in a run: its sessions differ in the commit alone."""
 
     @property
     def engine(self) -> Engine:
@@ -202,7 +202,7 @@ class BackfillRun:
         why = f", around a change in {', '.join(action.lead.steps)}" if action.lead else ""
         self._progress.note(f"backfill of {place}: {version} of {commit.stands_at:%Y-%m-%d}{why}")
         outcome = self._carried_out(
-            request, self._progress, str(place), lambda: self._compile_ahead(place, commit), place.passes
+            request, self._progress, str(place), lambda: self._compile_ahead(place, commit), place.base_work
         )
         if outcome is None or not outcome.uid or outcome.failed:
             self._failed.setdefault(str(place), set()).add(commit.commit)
@@ -252,12 +252,12 @@ class BackfillRun:
         progress: Progress,
         what: str,
         meanwhile: Callable[[], None] = lambda: None,
-        earlier: BasePasses | None = None,
+        earlier: BaseWork | None = None,
     ) -> SessionOutcome | None:
         """Return the outcome of a session; None when it could not be carried out, which is reported.
 
         `meanwhile` is called before a session that counts and times nothing, which bears a compile beside it.
-        Passes of the base that are among the `earlier` ones are not counted again.
+        What the base did `earlier` is not done again.
         """
         variant = definition_of(request.versions[-1], request.variants)
         programs = build_programs_of(request.suite)

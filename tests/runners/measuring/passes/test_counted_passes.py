@@ -1,163 +1,24 @@
 """Which rounds have a counted pass, and what becomes of passes that fail or disagree: without servers."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from build.build import Build
 from build.errors import TidemarkError
-from build.progress import Progress, ProgressTask, Silent, SilentTask
-from build.version import parse_version
-from history.stats.repeated_intervals import Design
+from build.progress import Silent
 from history.store.records import RunStatus
-from history.store.resume import Recorded, recorded
-from runners.measuring import round_measurement, rounds
-from runners.measuring.failures.policy import FailurePolicy
+from history.store.resume import recorded
+from runners.measuring import rounds
 from runners.measuring.passes import counted_passes
-from runners.measuring.request import Exact, Request, counted_once
-from runners.measuring.round_measurement import RoundMeasurement
-from runners.measuring.rounds import Rounds
-from runners.measuring.run_recorder import RunRecorder
-from runners.measuring.sequential_verdicts import SequentialVerdicts
+from runners.measuring.passes.base_work import DONE_BEFORE, BaseWork
+from runners.measuring.request import Exact, counted_once
 from suites.counting.callgrind import CallgrindError
-from suites.counting.counted_pass import CountedPass, PassTerms
-from suites.counting.tool import Callgrind
-from suites.definition import load_suite
 from suites.generators.load import LoadError, LongPassError
-from suites.keys.step import Step
 from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
-from suites.sizing import Hardware, sizes
-from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
-
-SUITE = load_suite("write-heavy")
-STEPS = SUITE.select(("update-index", "delete"))
-
-
-def a_build(release: str) -> Build:
-    return Build(parse_version(f"postgres@{release}"), release, f"key {release}", Path("/nowhere"), {})
-
-
-OLD, NEW = a_build("17.11"), a_build("18.6")
-
-
-class Passes:
-    """What passes count, in place of a server under callgrind."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, list[float | TidemarkError]] = {}
-        """`release step` to what its passes count, one after the other; the last one is repeated."""
-        self.affordable: dict[str, int] = {}
-        """`release step` to the transactions that its passes can afford."""
-        self.done: list[str] = []
-
-    def __call__(
-        self,
-        server: FakeServer,
-        generator: Any,
-        step: Step,
-        room: Any,
-        callgrind: Any,
-        terms: PassTerms,
-        *,
-        stacks: bool,
-    ) -> CountedPass:
-        name = f"{server.build.release} {step.name}"
-        self.done.append(f"{name} stacks" if stacks else name)
-        values = self.counts.get(name, [1000.0])
-        value = values.pop(0) if len(values) > 1 else values[0]
-        transactions = terms.agree(self.affordable.get(name, 400))
-        terms.tell(transactions // 4, transactions, 10.0)
-        if isinstance(value, TidemarkError):
-            raise value
-        return CountedPass({INSTRUCTIONS: value, COUNTED_TRANSACTIONS: float(transactions)}, None)
-
-
-@pytest.fixture
-def passes(monkeypatch: pytest.MonkeyPatch) -> Passes:
-    class Undisturbed:
-        def __init__(self, ours: object) -> None: ...
-
-        def begin(self) -> None: ...
-
-        def end(self) -> "Undisturbed":
-            return self
-
-        def metrics(self) -> dict[str, float]:
-            return {}
-
-        def reasons(self, limits: object) -> tuple[str, ...]:
-            return ()
-
-    monkeypatch.setattr(round_measurement, "DisturbanceWatch", Undisturbed)
-    passes = Passes()
-    monkeypatch.setattr(counted_passes, "count", passes)
-    return passes
-
-
-def session(
-    repetitions: int,
-    exact: Exact,
-    before: Recorded | None = None,
-    progress: Progress | None = None,
-    steps: tuple[Step, ...] = STEPS,
-    earlier: counted_passes.BasePasses | None = None,
-    **changes: Any,
-) -> tuple[Journal, list[str]]:
-    """What a session of two versions and two steps records, and its failures."""
-    journal, servers = Journal(), dict[str, FakeServer]()
-    versions = (OLD.version, NEW.version)
-    request = Request(versions, SUITE, "smoke", steps, repetitions, exact=exact, **changes)
-
-    def serve(build: Build, folder: Path) -> FakeServer:
-        servers[build.release] = FakeServer(build, journal)
-        return servers[build.release]
-
-    room = sizes(SUITE, SUITE.profile("smoke"), Hardware(2, 24 * 1024**3))
-    store: Any = journal
-    generator: Any = FakeGenerator(journal, servers)
-    verdicts = SequentialVerdicts(str(OLD.version), [str(NEW.version)], Design(2, 3, 20), 0.02, {})
-    recorder = RunRecorder(request, store, 1, Silent(), before or {})
-    callgrind = Callgrind("valgrind", "valgrind-3.19.0")
-    counting = counted_passes.session_passes(
-        request, str(OLD.version), room, generator, callgrind, before or {}, earlier
-    )
-    policy = FailurePolicy(recorder, verdicts, request.least_rounds, passes=counting)
-    measurement = RoundMeasurement(request, room, generator)
-    rounds = Rounds(request, serve, measurement, recorder, policy, verdicts, progress or Silent())
-    rounds.run((OLD, NEW), Path("/nowhere"))
-    return journal, recorder.failures
-
-
-def counted(journal: Journal, release: str, step: str, metric: str = INSTRUCTIONS) -> list[float | None]:
-    """The instructions of each round of a version on a step."""
-    return [
-        record.measurement.values.get(metric) if record.measurement else None
-        for record in journal.records
-        if (record.build.release, record.step) == (release, step)
-    ]
-
-
-def as_recorded(journal: Journal) -> list[Any]:
-    """The runs of the first two rounds, as they are read from a history."""
-    return [
-        SimpleNamespace(
-            id=1,
-            version=str(record.build.version),
-            step=record.step,
-            repetition=record.repetition,
-            position=record.position,
-            status=record.status,
-            failure=None,
-            warnings=(),
-            values=record.measurement.values if record.measurement else {},
-        )
-        for record in journal.records
-        if record.repetition <= 2
-    ]
+from suites.sizing import Hardware
+from tests.runners.measuring.journal import Journal
+from tests.runners.measuring.passes.stand import STEPS, SUITE, Passes, as_recorded, counted, session, shown
+from tests.suites.servers import wait_for
 
 
 def test_the_first_two_rounds_have_a_pass_and_the_first_one_a_profile(passes: Passes) -> None:
@@ -262,25 +123,23 @@ def test_all_passes_of_a_step_count_as_many_transactions(passes: Passes) -> None
 
 def test_a_long_pass_tells_how_far_it_is(passes: Passes) -> None:
     told: list[str] = []
-
-    class Task(SilentTask):
-        def detail(self, text: str) -> None:
-            told.append(text)
-
-        def rename(self, label: str) -> None:
-            told.append(label)
-
-    class Shown(Silent):
-        @contextmanager
-        def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
-            told.append(unit)
-            yield Task()
-
-    session(1, Exact.ONLY, progress=Shown())
+    session(1, Exact.ONLY, progress=shown(told))
     assert told[0] == "passes of steps"
     assert f"pass 1: {STEPS[0].name} (2 steps open)" in told
     assert "the server of postgres@18.6 starts under callgrind" in told
     assert "postgres@18.6 has run 100 of 400 transactions under callgrind, about 30 s left" in told
+
+
+def test_once_a_pass_has_ended_the_one_that_is_waited_for_is_told(
+    passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counted_passes, "this_machine", lambda: Hardware(2, 24 * 1024**3))
+    told: list[str] = []
+    passes.before["18.6 delete"] = lambda: wait_for(lambda: any("17.11 has run" in text for text in told))
+    passes.after["17.11 delete"] = lambda: wait_for(
+        lambda: "postgres@17.11 has run" in told[-1] and any("18.6 has run" in text for text in told)
+    )
+    session(1, Exact.ONLY, progress=shown(told), steps=STEPS[1:])
 
 
 def test_a_pass_that_reached_its_limit_is_not_tried_again(passes: Passes) -> None:
@@ -351,6 +210,17 @@ def test_passes_of_minutes_leave_half_of_the_budget_to_rounds(
     ]
 
 
+def test_a_version_whose_passes_fail_one_after_the_other_is_not_tried_again(passes: Passes) -> None:
+    """Of any step; one that works in between begins the row anew."""
+    broken: list[float | TidemarkError] = [CallgrindError("it does not start")]
+    passes.counts["18.6 update-index"] = [*broken, 1000.0, *broken]
+    passes.counts["18.6 delete"] = broken
+    session(6, Exact.BESIDE, beside_passes=6)
+    tried = [name.removesuffix(" stacks") for name in passes.done if name.startswith("18.6")]
+    assert tried == ["18.6 update-index", "18.6 delete"] * 3
+    assert passes.done.count("17.11 delete") == 5
+
+
 def test_steps_that_are_named_first_are_decided_first(passes: Passes) -> None:
     journal, _ = session(3, Exact.NO, budget_seconds=3600.0, first_steps=("delete",), **WITHIN)
     assert [step for step, _ in order(journal)] == ["delete"] * 3 + ["update-index"] * 3
@@ -358,7 +228,7 @@ def test_steps_that_are_named_first_are_decided_first(passes: Passes) -> None:
 
 def test_passes_of_the_base_serve_the_sessions_after_them(passes: Passes) -> None:
     """Those that no session before had are counted, and no pass of the version beside it is spared."""
-    earlier = counted_passes.BasePasses()
+    earlier = BaseWork()
     passes.counts["17.11 delete"] = [1000.0, 1001.0, 5000.0]
     session(2, Exact.ONLY, earlier=earlier)
     passes.done.clear()
@@ -372,7 +242,7 @@ def test_passes_of_the_base_serve_the_sessions_after_them(passes: Passes) -> Non
         *["18.6 update-index"] * 2,
     ]
     told = [
-        bool(record.measurement and counted_passes.COUNTED_BEFORE in record.measurement.warnings)
+        bool(record.measurement and DONE_BEFORE in record.measurement.warnings)
         for record in journal.records
         if (record.build.release, record.step) == ("17.11", "delete")
     ]
@@ -380,7 +250,7 @@ def test_passes_of_the_base_serve_the_sessions_after_them(passes: Passes) -> Non
 
 
 def test_a_pass_of_another_length_does_not_serve(passes: Passes) -> None:
-    earlier = counted_passes.BasePasses()
+    earlier = BaseWork()
     session(3, Exact.ONLY, earlier=earlier)
     passes.affordable = dict.fromkeys(("17.11 delete", "18.6 delete"), 12)
     passes.counts["18.6 delete"] = [1000.0, 1004.0]

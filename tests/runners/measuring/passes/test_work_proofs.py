@@ -8,6 +8,7 @@ import pytest
 from build.build import Build
 from build.version import parse_version
 from runners.measuring.passes import work_proofs
+from runners.measuring.passes.base_work import DONE_BEFORE, BaseWork
 from runners.measuring.passes.work_proofs import WorkProofs
 from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
@@ -41,6 +42,11 @@ class Servers:
         self.again: dict[str, Done] = {}
         """What servers write when they do the work once more."""
         self.terms: list[WorkTerms] = []
+        self.affordable = 20
+        """How many transactions a server can afford."""
+        self.earlier = BaseWork()
+        self.measured = MEASURED
+        """What is known of each version before its work."""
         self.proofs: WorkProofs | None = None
         self.proved_steps: frozenset[str] = frozenset()
         monkeypatch.setattr(work_proofs, "work_and_crash", self._work)
@@ -50,6 +56,7 @@ class Servers:
     def _work(self, server: Any, _generator: object, _step: object, terms: WorkTerms) -> Recovered:
         self.worked.append(server.name)
         self.terms.append(terms)
+        terms.agree("all", self.affordable)
         found = self.held[server.name].pop(0)
         if isinstance(found, LoadError):
             raise found
@@ -60,9 +67,9 @@ class Servers:
         versions = tuple(map(parse_version, names))
         request = Request(versions, SUITE, "smoke", (DELETE,), 3, proved_steps=self.proved_steps)
         generator: Any = None
-        self.proofs = self.proofs or WorkProofs(request, BASE, small(), generator)
+        self.proofs = self.proofs or WorkProofs(request, BASE, small(), generator, self.earlier)
         return self.proofs.add_to(
-            number, DELETE, [_measured(name) for name in names], [MEASURED for _ in names]
+            number, DELETE, [_measured(name) for name in names], [self.measured for _ in names]
         )
 
 
@@ -99,6 +106,34 @@ def test_a_step_that_an_earlier_session_has_compared_is_not_compared_again(serve
     servers.held = {BASE: [rows(5)], NEW: [rows(5)]}
     servers.prove(BASE, NEW)
     assert sorted(servers.worked) == sorted([BASE, NEW])
+
+
+def test_the_work_of_the_base_serves_the_sessions_after_it(servers: Servers) -> None:
+    """But for the time of its recovery, and unless it is asked whether it repeats itself."""
+    servers.held = {BASE: [rows(5), rows(5)], NEW: [rows(5), rows(5), rows(5), rows(6, 11)]}
+    servers.prove(BASE, NEW)
+    servers.proofs, servers.worked = None, []
+    base, new = servers.prove(BASE, NEW)
+    assert servers.worked == [NEW]
+    assert base == Measurement({QPS: 100.0, PROVED_ROWS: 10.0}, (), [DONE_BEFORE])
+    assert new == Measurement({QPS: 100.0, PROVED_ROWS: 10.0, RECOVERY: 1.5}, (), [])
+    servers.proofs, servers.measured = None, Measurement({QPS: 100.0}, (), [DONE_BEFORE])
+    assert servers.prove(BASE, NEW)[0].warnings == [DONE_BEFORE], "its pass has said so"
+    servers.proofs = None
+    _, new = servers.prove(BASE, NEW)
+    assert new.warnings == [
+        "after the same transactions as postgres@17.11, sbtest1 has 11 rows instead of 10"
+    ]
+    assert servers.worked == [NEW, NEW, NEW, BASE]
+
+
+def test_work_of_another_length_does_not_serve(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_proofs, "fit_together", lambda *_: False)
+    servers.held = {BASE: [rows(5), rows(5)], NEW: [rows(5), rows(5)]}
+    servers.prove(BASE, NEW)
+    servers.proofs, servers.affordable = None, 12
+    servers.prove(NEW, BASE)  # the first one to ask decides for all
+    assert servers.worked == [BASE, NEW, NEW, BASE]
 
 
 def test_other_rows_are_told_once_the_base_has_repeated_its_own(servers: Servers) -> None:
