@@ -66,13 +66,19 @@ class RoundScatter:
     rounds: int
     """The rounds of a version before anything is concluded from them."""
 
+    least_threshold: float
+    """The smallest change that can be searched for: 5 standard deviations between equal commits."""
 
-TIMED = RoundScatter(least=0.004, typical=0.025, spread=0.7, wobble=0.003, rounds=3)
+
+TIMED = RoundScatter(least=0.004, typical=0.025, spread=0.7, wobble=0.003, rounds=3, least_threshold=0.015)
 """Of what is timed: 0.6 to 10 % a round, and the layout of code in memory."""
 
-COUNTED = RoundScatter(least=0.0005, typical=0.001, spread=0.5, wobble=0.001, rounds=2)
+COUNTED = RoundScatter(
+    least=0.0005, typical=0.001, spread=0.5, wobble=0.001, rounds=2, least_threshold=0.0025
+)
 """Of what is counted for fixed work: 0.1 % a pass (docs/instructions.md). A single pass cannot be slow by
-chance, but it can have failed to do the work, so that the ends of a range have two."""
+chance, but it can have failed to do the work, so that the ends of a range have two. Where a search found
+nothing between commits, their levels differed by 0.001 to 0.055 % (docs/decisions/0096)."""
 
 
 YEARS = 1e8

@@ -1,6 +1,7 @@
 """The arguments of `./tidemark bisect`."""
 
 import argparse
+import math
 
 from build.sources.repository import GIT_HELP
 from build.version import Engine
@@ -73,6 +74,8 @@ def _question(parser: argparse.ArgumentParser) -> None:
     add("--metric", default=PRIMARY, metavar="NAME", help=metric)
     add("--direction", choices=["worse", "better", "either"], default="worse", help="default: %(default)s")
     add("--confidence", type=confidence, default=95.0, metavar="PERCENT", help="default: %(default)g")
+    smallest = "the smallest change that is searched for; default: the metric's, such as 0.5 for counts"
+    add("--threshold", type=threshold, metavar="PERCENT", help=smallest)
     add_variants(parser)
 
 
@@ -116,10 +119,19 @@ def _planned(parser: argparse.ArgumentParser) -> None:
 
 def confidence(text: str) -> float:
     """Parse a percentage above 50 and below 100 for argparse."""
+    return _percentage(text, 50, 100)
+
+
+def threshold(text: str) -> float:
+    """Parse a percentage above 0 and below 50 for argparse."""
+    return _percentage(text, 0, 50)
+
+
+def _percentage(text: str, above: int, below: int) -> float:
     try:
         number = float(text)
     except ValueError:
-        number = 0.0
-    if not 50 < number < 100:
-        raise argparse.ArgumentTypeError("must be a percentage above 50 and below 100")
+        number = math.nan
+    if not above < number < below:
+        raise argparse.ArgumentTypeError(f"must be a percentage above {above} and below {below}")
     return number

@@ -1,19 +1,16 @@
 """`./tidemark bisect`: find the commit that changed a metric; its subcommands status, replay and report."""
 
 import argparse
-import math
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from build.addresses import redacted, without_secrets
 from build.errors import TidemarkError
-from build.extensions.extension import parse_extension, require_extensible
 from build.home import Home, locate_for_writing
 from build.progress import in_words
-from build.version import Engine, Version, parse_revision, parse_version
+from build.version import Engine
 from history.errors import HistoryError
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader, open_store
@@ -25,34 +22,24 @@ from history.store.reader import Reader
 from history.store.writer import Store
 from history.timestamps import now
 from runners.alerting.outbox import update_issue
-from runners.bisect.domain.question import Question, QuestionError, metric_named, require_direction
 from runners.bisect.report.remaining import seconds_left
 from runners.bisect.report.render import markdown, text
 from runners.bisect.report.replay import read_file, replay
 from runners.bisect.report.state import BisectState, export, load_state
 from runners.bisect.report.wording import headline
-from runners.bisect.run.bisect import BisectRequest, BisectRun, real_dependencies
-from runners.bisect.run.candidates import git_source_of, shown_address
+from runners.bisect.requests import parse_request, require_ends
+from runners.bisect.run.bisect import BisectRun, real_dependencies
 from runners.bisect.run.event_log import read_log
 from runners.console import add_to_job_summary, progress
 from runners.exit_codes import TROUBLE
 from runners.installing.machine import TargetMachine
 from runners.installing.units import plan_in_use
-from runners.measuring.variants import (
-    Variant,
-    compiled_for_layers,
-    definition_of,
-    require_defined,
-    variants_of,
-)
 from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import Box, load_plan, plan_history
 from runners.occupancy.busy import note_if_busy
 from runners.occupancy.pause import require_not_paused
 from runners.occupancy.waiting import machine_awaited
 from runners.values import history_of
-from suites.additions.registry import kind_of
-from suites.definition import load_suite
 
 ANSWERS = ("culprit", "range", "none", "two-steps", "several-steps", "slope", "varying")
 """The verdicts that answer the question."""
@@ -69,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
 def search(arguments: argparse.Namespace) -> int:
     """Search and print the report; with --check only print the label of the box that would run it."""
     home = locate_for_writing()
-    _require(arguments)
+    require_ends(arguments)
     box = None
     if arguments.box is not None or arguments.check:
         box, arguments = select_box(arguments, home)
@@ -178,135 +165,6 @@ def select_box(arguments: argparse.Namespace, home: Home) -> tuple[Box, argparse
         "history": arguments.history or str(plan_history(plan, home)),
     }
     return box, argparse.Namespace(**{**vars(arguments), **planned})
-
-
-def _require(arguments: argparse.Namespace) -> None:
-    missing = [f"--{name}" for name in ("good", "bad", "step") if getattr(arguments, name) is None]
-    if missing:
-        raise QuestionError(
-            f"{', '.join(missing)} is missing",
-            where="bisect",
-            hint="see ./tidemark bisect --help",
-        )
-
-
-def parse_request(arguments: argparse.Namespace) -> BisectRequest:
-    """Return the request of a command line. Raises QuestionError, VersionError or SuiteError."""
-    _require(arguments)
-    if arguments.server is not None:
-        return _of_extension(arguments)
-    engine = Engine(arguments.engine)
-    good, bad = (parse_revision(f"{engine}@{ref}") for ref in (arguments.good, arguments.bad))
-    variant = variant_of(good, bad, arguments)
-    address = git_source_of(engine, good.ref, bad.ref, arguments.git)
-    return _request(arguments, Sought(engine, good.ref, bad.ref, shown_address(address)), variant, address)
-
-
-def _of_extension(arguments: argparse.Namespace) -> BisectRequest:
-    """Return the request to search the commits of an extension on one server.
-
-    Raises QuestionError, ExtensionError, VersionError or SuiteError.
-    """
-    server = parse_version(arguments.server)
-    if arguments.box is not None or arguments.git is not None:
-        raise QuestionError(
-            "--server searches the repository of --extension", where="--server", hint="omit --box and --git"
-        )
-    if server.variant or len(arguments.extension) != 1:
-        raise QuestionError(
-            "what is searched is one extension on one plain version",
-            where=f"--server {server}",
-            hint=f"--server {server.plain} --extension NAME=REPO, without a ref",
-        )
-    extension = parse_extension(arguments.extension[0], has_ref=False)
-    require_extensible(server, (extension,))
-    others = argparse.Namespace(**{**vars(arguments), "extension": []})
-    variants = variants_of(others)
-    require_defined((server,), variants)
-    sought = Sought(
-        server.engine,
-        arguments.good,
-        arguments.bad,
-        shown_address(extension.repository),
-        extension.name,
-        str(server),
-    )
-    variant = definition_of(server, variants)
-    return replace(_request(arguments, sought, variant, None), extension=extension)
-
-
-@dataclass(frozen=True)
-class Sought:
-    """What is searched: the fields of a Question of the same names."""
-
-    engine: Engine
-    good: str
-    bad: str
-    git: str | None
-    extension: str = ""
-    server: str = ""
-
-
-def _request(
-    arguments: argparse.Namespace, sought: Sought, variant: Variant, address: str | None
-) -> BisectRequest:
-    metric = metric_named(arguments.metric)
-    require_direction(metric, arguments.direction)
-    question = Question(
-        engine=sought.engine,
-        good=sought.good,
-        bad=sought.bad,
-        suite=arguments.suite,
-        profile=arguments.profile,
-        step=arguments.step,
-        metric=metric.name,
-        direction=arguments.direction,
-        confidence=arguments.confidence / 100,
-        git=sought.git,
-        seconds=arguments.seconds,
-        variant=variant.to_json(),
-        extension=sought.extension,
-        server=sought.server,
-        memory=arguments.memory,
-        disk="" if arguments.disk is None else str(arguments.disk),
-    )
-    return BisectRequest(
-        question,
-        address,
-        budget_seconds=math.inf if arguments.budget is None else arguments.budget * 60,
-        build_ahead=arguments.build_ahead,
-        again=arguments.again,
-        perf=arguments.perf,
-        keep_disturbed=arguments.keep_disturbed,
-        change=arguments.change,
-        variant=variant,
-        counts=not arguments.no_exact,
-        # Passes hardly scatter, so that the rest of a range takes few more of them.
-        whole=metric.is_counted if arguments.all is None else arguments.all,
-        # A workflow names the box: what it asks for may come from somebody who must not run code there.
-        is_published=arguments.box is not None,
-    )
-
-
-def variant_of(good: Version, bad: Version, arguments: argparse.Namespace) -> Variant:
-    """Return what every position of a bisect gets. Raises QuestionError when good and bad differ in it."""
-    if good.variant != bad.variant:
-        raise QuestionError(
-            f"good is {good} and bad is {bad}: two variants",
-            where="bisect",
-            hint="a bisect compares commits of one variant; to compare variants, use ./tidemark run",
-        )
-    variants = variants_of(arguments)
-    require_defined((good, bad) if good != bad else (good,), variants)
-    definition = definition_of(good, variants)
-    for name in definition.companions:
-        if programs := kind_of(name).build_programs:
-            raise QuestionError(
-                f"a bisect compiles slim builds, which do not have {', '.join(programs)} for {name}",
-                where="--companion",
-                hint="use ./tidemark run for single versions",
-            )
-    return compiled_for_layers(definition, good.engine, load_suite(arguments.suite).layers)
 
 
 # --- subcommands

@@ -10,6 +10,7 @@ import pytest
 from build.home import ROOT, Home
 from runners.cli import ELSEWHERE, UNREAD, main, parser
 from runners.exit_codes import TROUBLE
+from suites.metrics import METRICS
 
 KNOWN = "postgres@18.6"
 
@@ -240,6 +241,12 @@ def test_a_file_where_a_folder_is_expected_is_said(
         (["calibrate", "-c", "16", KNOWN], "the number of clients is --clients N"),
         (["calibrate", "-U", "postgres", KNOWN], "Tidemark starts the servers itself"),
         (["compare", "-U", "postgres", KNOWN, KNOWN], "unrecognized arguments: -U postgres"),
+        (
+            ["compare", "--metric", "instructions-per-op", KNOWN, KNOWN],
+            f"'instructions-per-op' (none of {len(METRICS)}); did you mean instructions_per_op?",
+        ),
+        (["compare", "--metric", "furlongs", KNOWN, KNOWN], "(choose from 'qps', 'tps', "),
+        (["compare", "--format", "jsn", KNOWN, KNOWN], "'csv', 'html'); did you mean json?"),
         (["--verison"], "did you mean --version?"),
     ],
 )

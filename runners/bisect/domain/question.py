@@ -30,6 +30,10 @@ MAX_PASSES = 60
 """The counted passes of all positions after which they are given up: three times what a long range takes."""
 
 
+MAX_WOBBLE_SHARE = 0.2
+"""The most that the wobble can be as a share of a threshold that was asked for."""
+
+
 SHORT = 12
 """The hex digits of a commit that tables show."""
 
@@ -81,9 +85,16 @@ class Question:
     disk: str = ""
     """What the disk of each server does at most, as `500iops`; empty for the profile's, or what it can."""
 
+    threshold: float | None = None
+    """The smallest change of the metric that is searched for, as a fraction; None for that of the metric."""
+
     def rules(self) -> Rules:
         """Return the rules of the search for this question."""
-        return self._rules_of(METRICS[self.metric])
+        rules = self._rules_of(METRICS[self.metric])
+        if self.threshold is None:
+            return rules
+        wobble = min(rules.wobble, MAX_WOBBLE_SHARE * self.threshold)
+        return replace(rules, threshold=self.threshold, wobble=wobble)
 
     def counted_rules(self) -> Rules | None:
         """Return the rules of the search by counts that guides this one; None when no count says anything."""
@@ -120,7 +131,7 @@ class Question:
         `counted` are those of the search by counts that guides it; None when nothing is counted.
         """
         kept = asdict(self)
-        for name in ("variant", "extension", "server", *DECLARED):
+        for name in ("variant", "extension", "server", "threshold", *DECLARED):
             if not kept[name]:
                 del kept[name]  # as in older histories
         guide = {} if counted is None else {"counted_rules": asdict(counted)}
@@ -159,6 +170,7 @@ class Question:
         where = f"{self.suite} {self.profile}, {self.step}"
         every = f", {described(self.variant)}" if self.variant else ""
         every += f", {self.declared}" if self.declared.options else ""
+        every += "" if self.threshold is None else f", changes from {100 * self.threshold:g} % on"
         searched = f"{self.extension} on {self.server}" if self.extension else str(self.engine)
         return f"{searched} {self.good}..{self.bad}: {self.metric} {self.direction} in {where}{every}"
 
@@ -286,6 +298,18 @@ def require_direction(metric: Metric, direction: Direction) -> None:
             f"metric {metric.name} has no direction: neither more nor less is worse",
             where=f"--direction {direction}",
             hint="use --direction either",
+        )
+
+
+def require_threshold(metric: Metric, threshold: float | None) -> None:
+    """Raise QuestionError for a threshold that is too near to the difference between equal commits."""
+    least = metric.scatter.least_threshold
+    if threshold is not None and threshold < least:
+        raise QuestionError(
+            f"no change of {100 * threshold:g} % of {metric.name} can be searched for: equal commits differ "
+            "too much",
+            where="--threshold",
+            hint=f"at least {100 * least:g}",
         )
 
 

@@ -222,3 +222,12 @@ def total(logs: Array, axis: int | None = None) -> Array:
     highest = logs.max(axis=axis, keepdims=True)
     summed = np.log(np.exp(logs - highest).sum(axis=axis, keepdims=True)) + highest
     return np.asarray(summed.reshape(()) if axis is None else np.squeeze(summed, axis))
+
+
+def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, float, float]:
+    """Return median and ends of the central interval of a distribution on ascending values."""
+    sums: Array = np.cumsum(weights) - weights / 2
+    low, middle, high = np.interp(
+        [(1 - confidence) / 2, 0.5, (1 + confidence) / 2], sums / weights.sum(), values
+    )
+    return float(middle), float(low), float(high)

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from runners.bisect.domain.rules import Direction, Kind, LevelStep, Measure, Observation, Rules, SearchVerdict
 from runners.bisect.inference.commit_prior import CommitPrior, uniform
-from runners.bisect.inference.level_likelihood import Levels
+from runners.bisect.inference.level_likelihood import Levels, quantiles
 from runners.bisect.inference.next_probe import Costs, choose, is_exhausted, may_vary, nearest_usable, widest
 from runners.bisect.inference.posterior import Belief, believe
 from runners.bisect.inference.sequential_test import SequentialResult, confirm
-from runners.bisect.inference.stopping import decide, give_up, quantiles, unconfirmed
+from runners.bisect.inference.stopping import decide, give_up, unconfirmed
 
 __all__ = ["Direction", "Kind", "Measure", "Observation", "Rules", "Search", "LevelStep", "SearchVerdict"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from runners.bisect.domain.rules import Kind, LevelStep, Measure, Rules, SearchVerdict
 from runners.bisect.inference.explanations import StepExplanation
-from runners.bisect.inference.level_likelihood import Array, Levels, total
+from runners.bisect.inference.level_likelihood import Array, Levels, quantiles, total
 from runners.bisect.inference.next_probe import LIKELY_ALTERNATIVES, nearest_usable, widest
 from runners.bisect.inference.posterior import Belief, priors
 from runners.bisect.inference.sequential_test import SequentialResult
@@ -124,15 +124,6 @@ def likeliest_cells(masses: Array, wanted: float) -> tuple[int, int]:
         if held[low] >= wanted - 1e-12:
             return low, low + count
     return 0, len(masses)
-
-
-def quantiles(values: Array, weights: Array, confidence: float) -> tuple[float, float, float]:
-    """Return median and ends of the central interval of a distribution on ascending values."""
-    sums: Array = np.cumsum(weights) - weights / 2
-    low, middle, high = np.interp(
-        [(1 - confidence) / 2, 0.5, (1 + confidence) / 2], sums / weights.sum(), values
-    )
-    return float(middle), float(low), float(high)
 
 
 def _single(belief: Belief, levels: Levels, rules: Rules, cell: int, mass: float) -> SearchVerdict:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from history.rendering.profiles import labelled
+
 if TYPE_CHECKING:
     from history.comparison.profile_diff import Differential
 
@@ -21,4 +23,4 @@ def function_rows(both: "Differential", most: int) -> Iterator[FunctionRow]:
     for function in both.functions[:most]:
         if both.base.is_exact and abs(function.own_change) < MIN_CHANGE_SHARE * largest:
             break
-        yield function.name, function.base.own, function.contender.own, function.own_change
+        yield labelled(function), function.base.own, function.contender.own, function.own_change

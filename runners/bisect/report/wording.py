@@ -49,6 +49,8 @@ def reproduce(state: BisectState) -> Iterator[str]:
     seconds = ["--seconds", f"{question.seconds:g}"] if question.seconds and not counted else []
     declared = question.declared.arguments()
     how = COUNTED if counted else DECIDED
+    option = "--exact-threshold" if counted else "--threshold"
+    smallest = [option, f"{100 * question.threshold:g}"] if question.threshold else []
     yield from patch_notes(question.variant)
     # The definition holds what every position got. Only patches must be those of a variant.
     name = PATCHED if question.variant.get("patches") and not question.extension else ""
@@ -62,7 +64,7 @@ def reproduce(state: BisectState) -> Iterator[str]:
         defined += ["--git", question.git] if question.git else []
     versions = [str(version) for version in pair]
     yield quoted(["./tidemark", "run", *defined, *where, *seconds, *declared, *how, *versions])
-    yield quoted(["./compare.py", *versions, *where, "--metric", question.metric])
+    yield quoted(["./compare.py", *versions, *where, "--metric", question.metric, *smallest])
 
 
 def merge_hint(state: BisectState) -> str:
@@ -176,10 +178,12 @@ def _range(state: BisectState, verdict: SearchVerdict) -> str:
 
 
 def _none(state: BisectState, verdict: SearchVerdict) -> str:
-    return (
-        f"good and bad do not differ in {_what(state)} on this machine: a change of "
-        f"{percent(verdict.smallest_seen)} or more would have been detected"
-    )
+    seen = f"a change of {percent(verdict.smallest_seen)} or more would have been detected"
+    low, high = verdict.interval
+    if low <= 1 <= high:
+        return f"good and bad do not differ in {_what(state)} on this machine: {seen}"
+    differ = f"bad differs from good in {_what(state)} by {changed(verdict.size, verdict.interval)}"
+    return f"{differ}, less than was searched for: {seen}"
 
 
 def _several_steps(state: BisectState, verdict: SearchVerdict) -> str:

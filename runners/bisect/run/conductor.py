@@ -141,15 +141,18 @@ class Conductor:
         self.progress.note(f"{point.version} is not counted: {reason}")
 
     def _round(self, session: ActiveSession, positions: Sequence[int]) -> bool:
-        """Measure one round of good and these positions; whether all of them could run the step."""
+        """Measure one round of good and these positions; whether all of them have a value.
+
+        One that has failed in a step is measured again, until it is left out of the step.
+        """
         versions = [self._use(place) for place in (0, *positions)]
         session.rounds.measure_round(self._number, self.step, versions)
-        self.recorder.take_round(session.uid, self._number)
+        measured = self.recorder.take_round(session.uid, self._number)
         for place in (0, *positions):
             reason = self._versions[place].exclusion_reason(self.step.name)
             if reason is not None:
                 self._exclude(place, f"fails {self.step.name}: {reason}")
-        return all(place in self._versions for place in positions)
+        return all(place in measured for place in positions)
 
     # --- the versions that take part
 

@@ -79,8 +79,11 @@ class EventRecorder:
         self._rounds = number
         return tuple(place for entry in rounds for place in entry.log_ratios)
 
-    def take_round(self, uid: str, number: int) -> None:
-        """Apply a recorded round to the search. Raises MetricError when it has no value of the metric."""
+    def take_round(self, uid: str, number: int) -> tuple[int, ...]:
+        """Apply a recorded round to the search; return the positions that have a value, without good.
+
+        Raises MetricError when it has no value of the metric.
+        """
         runs_of_round, rounds = self._recorded(uid, number)
         for entry in rounds:
             apply_entry(self.search, entry)
@@ -89,6 +92,7 @@ class EventRecorder:
         if not rounds and self.span.versions[0] in finished and len(finished) > 1:
             values = [run.values for run in self._runs(uid, ()) if run.repetition == number]
             self._refuse_metric({name for metrics in values for name, value in metrics.items() if value > 0})
+        return tuple(place for entry in rounds for place in entry.log_ratios)
 
     def _recorded(self, uid: str, number: int) -> tuple[list[Run], list[Round]]:
         runs = [run for run in self._runs(uid, self.question.metrics) if run.repetition == number]

@@ -18,6 +18,7 @@ from history.store.writer import Store
 from runners.bisect.domain.question import Question
 from runners.bisect.run.bisect import BisectRequest, BisectRun, Dependencies
 from runners.bisect.run.event_log import Log
+from runners.measuring.failures.policy import MAX_FAILURES
 from runners.measuring.request import Request
 from runners.measuring.rounds import Rounds
 from runners.measuring.session import ActiveSession, SessionDriver, SessionOutcome
@@ -97,6 +98,9 @@ class Stand:
 
     dying: Sequence[str] = ()
     """Versions whose server dies in the step."""
+
+    failing: Mapping[str, int] = field(default_factory=dict)
+    """Version -> how many of its rounds fail; after two of them it is left out, as in a session."""
 
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Further metrics of every run."""
@@ -230,6 +234,11 @@ class FakeRounds:
         for place, version in enumerate(versions):
             if version.name in self.stand.dying:
                 version.excluded_steps[step.name] = "signal 11"
+                continue
+            if version.failures[step.name] < self.stand.failing.get(version.name, 0):
+                version.failures[step.name] += 1
+                if version.failures[step.name] == MAX_FAILURES:
+                    version.excluded_steps[step.name] = "no exact count"
                 continue
             records.append(self._record(number, step, version, place))
         self.stand.store.record_runs(self.session, records)

@@ -78,6 +78,18 @@ def test_a_commit_that_does_not_compile_is_left_out_with_its_reason(stand: Made,
     assert all("expected ';'" in reason for reason in excluded.values())
 
 
+@pytest.mark.parametrize(("failures", "excluded"), [(1, []), (2, ["no exact count"])])
+def test_a_commit_whose_first_round_fails_is_measured_again(
+    stand: Made, line: Line, failures: int, excluded: list[str]
+) -> None:
+    """And left out if that fails too."""
+    log = stand((11, SLOWER), failing={line.version(8): failures}).bisect(asked(line))
+    assert verdict_of(log).high == 11
+    measured = {place for entry in log.all_rounds() for place in entry.log_ratios}
+    assert (8 in measured) == (not excluded)
+    assert [reason.split(": ")[1] for _, reason in BisectState(log).excluded()] == excluded
+
+
 def test_of_a_long_log_the_compilers_own_words_are_told(stand: Made, line: Line, tmp_path: Path) -> None:
     log = tmp_path / "build.log"
     log.write_text("\n".join(["checking error: no", "a.c:7:1: error: expected ';'", *["make: Leaving"] * 99]))

@@ -11,7 +11,8 @@ from build.sources.commits import RangeError
 from build.sources.releases import record_pin
 from build.version import Engine, Version
 from history.open import open_store
-from runners.bisect.domain.question import QuestionError, metric_named
+from runners.bisect.domain.question import Question, QuestionError, metric_named, rules_of
+from runners.bisect.requests import parse_request
 from runners.bisect.run.candidates import candidate_range, git_source_of
 from runners.cli import main, parser
 from runners.commands import bisect
@@ -193,9 +194,24 @@ def test_releases_of_mariadb_are_those_between_good_and_bad(
 
 def test_a_password_stays_out_of_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["bisect", "--good", "a", "--bad", "b", "--step", "insert", "--git", "https://me:pw@host/pg.git"]
-    asked = bisect.parse_request(parser().parse_args(words))
+    asked = parse_request(parser().parse_args(words))
     assert asked.address == "https://me:pw@host/pg.git"
     assert asked.question.git == "https://host/pg.git"
+
+
+def test_a_smaller_change_is_searched_for() -> None:
+    ends = ["bisect", "--good", "a", "--bad", "b", "--step", "insert", "--git", "https://host/pg.git"]
+    words = [*ends, "--metric", "instructions-per-op", "--threshold"]
+    question = parse_request(parser().parse_args([*words, "0.3"])).question
+    assert (question.rules().threshold, question.rules().wobble) == pytest.approx((0.003, 0.0006))
+    assert question.summary.endswith("insert, changes from 0.3 % on")
+    kept = question.to_json(question.rules())
+    assert (Question.of_json(kept), rules_of(kept)) == (question, question.rules())
+    usual = parse_request(parser().parse_args(words[:-1])).question
+    assert "threshold" not in usual.to_json(usual.rules())
+    with pytest.raises(QuestionError, match="equal commits differ too much") as refused:
+        parse_request(parser().parse_args([*words, "0.2"]))
+    assert refused.value.hint == "at least 0.25"
 
 
 def test_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

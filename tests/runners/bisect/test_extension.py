@@ -12,10 +12,10 @@ from build.version import parse_version
 from history.series.variants import described
 from runners import cli
 from runners.bisect.domain.question import Question
+from runners.bisect.requests import parse_request
 from runners.bisect.run.bisect import BisectRequest
 from runners.bisect.run.builds import Unusable, build_of, provider
 from runners.bisect.run.candidates import extension_range
-from runners.commands.bisect import parse_request
 from tests.tiny_extension import TinyExtension
 
 SERVER = "postgres@17.11"

@@ -129,7 +129,14 @@ STEPS = (LevelStep(3, 4, 0.97, 0.9, (0.88, 0.92)), LevelStep(10, 12, 0.96, 0.8, 
     [
         (verdict("culprit", 3, 4), "(Change 4) changes qps of update-nonindex by -10.0 % (-12.0 to -8.0)"),
         (verdict("range", 3, 6), "one of 3 neighbouring commits"),
-        (verdict("none", 0, 16), "a change of 1.3 % or more would have been detected"),
+        (
+            verdict("none", 0, 16, size=1.0, interval=(0.99, 1.01)),
+            "good and bad do not differ in qps of update-nonindex on this machine: a change of 1.3 % or more",
+        ),
+        (
+            verdict("none", 0, 16, size=0.99, interval=(0.985, 0.995)),
+            "by -1.0 % (-1.5 to -0.5), less than was searched for: a change of 1.3 % or more would have been",
+        ),
         (verdict("two-steps", 0, 16, steps=STEPS), "two steps: qps of update-nonindex changes at"),
         (
             verdict("several-steps", 0, 16, steps=(*STEPS, STEPS[0])),

@@ -73,6 +73,21 @@ def test_dense_steps_are_no_levels_that_vary() -> None:
     assert adds_up(verdict)
 
 
+@pytest.mark.parametrize("size", [1.0046, 1.005, 1.0054])
+def test_a_change_of_just_the_threshold_is_searched(size: float) -> None:
+    """Neither that it is smaller nor that it is larger will be certain: that took hundreds of passes."""
+    verdict, rounds = whole_search(stepped(60, (23, size)), COUNTED, 3, EXACT)
+    assert (verdict.kind, verdict.high) == ("culprit", 23)
+    assert math.log(verdict.size) == pytest.approx(math.log(size), abs=0.0005)
+    assert sum(rounds.values()) <= 30
+
+
+def test_a_change_clearly_below_the_threshold_is_none() -> None:
+    verdict, rounds = whole_search(stepped(60, (23, 1.004)), COUNTED, 3, EXACT)
+    assert verdict.kind == "none"
+    assert sum(rounds.values()) <= 10
+
+
 def test_a_pass_that_did_not_do_its_work_is_no_step() -> None:
     """The first pass of a position is far off; the second and the third agree."""
     commits = stepped(40, (10, 1.02), (25, 0.9), (33, 1.008))
