@@ -86,6 +86,9 @@ HABITS = {
 }
 """What people type who know pgbench or sysbench, whose clients are called threads."""
 
+MAX_CHOICES = 20
+"""With more, such as all metrics, the one that may have been meant stands alone: a list would hide it."""
+
 _CHOICE = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)", re.DOTALL)
 
 
@@ -101,9 +104,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Complain without the passwords of addresses that were mistyped."""
-        choice = _CHOICE.search(message)
-        meant = did_you_mean(choice["given"], re.findall(r"[\w-]+", choice["known"])) if choice else ""
-        super().error(redacted(f"{message}; {meant}" if meant else message))
+        if choice := _CHOICE.search(message):
+            known = re.findall(r"[\w-]+", choice["known"])
+            if meant := did_you_mean(choice["given"], known):
+                if len(known) > MAX_CHOICES:
+                    message = message.replace(f"choose from {choice['known']}", f"none of {len(known)}")
+                message = f"{message}; {meant}"
+        super().error(redacted(message))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse options that it does not have before their values are taken for something else."""

@@ -318,6 +318,20 @@ def test_what_is_not_there(
         assert text in output.err
 
 
+def test_of_many_runs_the_nearest_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "history.db"
+    others = [f"mariadb@git:{number:012x}" for number in range(30)]
+    with open_store(path) as store:
+        session = store.start_session(session_start(repetitions=1))
+        for version in [f"{CONTENDER}#o3", *others]:
+            store.record_run(session, run_record({"qps": 1000.0}, version=version, repetition=1))
+    assert program.main([BASE, CONTENDER, "--history", str(path)]) == 2
+    shown = capsys.readouterr().err.splitlines()
+    named = [line.split()[0] for line in shown if "session" in line and "UTC" in line]
+    assert (len(named), named[0]) == (10, f"{CONTENDER}#o3")
+    assert any(line.strip() == "and 21 more" for line in shown)
+
+
 def test_looking_creates_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "history.db"
     assert program.main([BASE, CONTENDER, "--history", str(path)]) == 2

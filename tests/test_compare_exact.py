@@ -14,6 +14,7 @@ from history.comparison.profile_diff import differential
 from history.comparison.result import Comparison
 from history.comparison.verdict import Gap, Verdict
 from history.open import open_store
+from history.rendering.next_step.closing import closing
 from history.rendering.plain_table import Screen
 from history.rendering.terminal import render_terminal
 from history.store.records import EXACT, ONLY, SessionStatus
@@ -103,6 +104,28 @@ def test_they_explain_a_regression_of_throughput(tmp_path: Path) -> None:
     (step,) = compared(tmp_path, MORE, SLOWER).contenders[0].steps
     assert step.judged.verdict is Verdict.REGRESSION
     assert step.explained_by == (INSTRUCTIONS,)
+
+
+def test_the_next_command_compares_profiles_only_where_there_are_any(tmp_path: Path) -> None:
+    (contender,) = compared(tmp_path, MORE).contenders
+    assert f"profile diff {BASE} '{CONTENDER}' --step update-index" in closing(contender, {})
+    pruned = replace(
+        contender, steps=tuple(replace(step, gained_instructions=()) for step in contender.steps)
+    )
+    assert closing(pruned, {}).endswith("--costs")
+
+
+@pytest.mark.parametrize(
+    ("passes", "said"), [(2, "no command measures this again"), (4, "after 4 passes, the most that are ")]
+)
+def test_more_passes_are_offered_only_where_they_are_counted(tmp_path: Path, passes: int, said: str) -> None:
+    near = [50_260.0, 50_240, 50_260, 50_240]
+    (contender,) = compared(tmp_path, {"insert": [[50_000.0] * passes, near[:passes]]}).contenders
+    assert contender.steps[0].judged.verdict is Verdict.INCONCLUSIVE
+    text = closing(contender, {})
+    assert text.startswith("undecided in 1 of 1 step")
+    assert said in text
+    assert text.endswith("--metric instructions_per_op --exact-threshold 1") is (passes == 4)
 
 
 def test_a_session_of_counts_alone_is_judged_by_them(tmp_path: Path) -> None:

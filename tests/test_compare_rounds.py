@@ -7,7 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,7 @@ from history.comparison.verdict import Verdict
 from history.open import open_store
 from history.rendering.json_text import render_json
 from history.rendering.markdown import render_markdown
+from history.rendering.notes import notes as lines_below
 from history.store.records import DroppedRound, RunRecord, SessionStart, SessionStatus, StepNoise
 from history.store.writer import Store
 from suites.measurement import Measurement
@@ -291,3 +294,44 @@ def test_a_bad_block_is_no_verdict_and_everybody_reads_why(tmp_path: Path) -> No
     assert step["metrics"]["qps"]["change"] == "unknown"
     assert "inconclusive: update-index: later rounds show another ratio than earlier ones" in text
     assert exit_code(comparison) == 2
+
+
+START = """no exact count: the server did not start: exit status 1; the end of its log:
+    2026-11-28  6:3{0}:29 0 [Note] ready for connections.
+    2026-11-28  6:3{0}:31 0 [Note] Normal shutdown
+    2026-11-28  6:3{0}:50 0 [ERROR] InnoDB: Cannot map innodb_buffer_pool_size_max=8388608m
+    2026-11-28  6:3{0}:50 0 [ERROR] Plugin initialization aborted
+    2026-11-28  6:3{0}:51 0 [ERROR] Aborting
+      where: /somewhere/s{0}/server.log
+      to do: free some memory"""
+"""Why a server did not start, with the end of its log, which has other times in every round."""
+
+TOLD = (
+    "no exact count: the server did not start: exit status 1; the end of its log: [ERROR] InnoDB: Cannot map "
+    "innodb_buffer_pool_size_max=8388608m; [ERROR] Plugin initialization aborted; to do: free some memory"
+)
+"""What is told of it."""
+
+FULL = "the table is full"
+
+
+def test_what_fails_for_one_reason_is_one_line(tmp_path: Path) -> None:
+    steps = ("insert", "delete", "scan", "update-one")
+    with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
+        session = store.start_session(session_start(repetitions=2))
+        for place, (step, number) in enumerate(product(steps, (1, 2))):
+            where: dict[str, Any] = {"step": step, "step_position": 1 + place // 2, "repetition": number}
+            reason = FULL if (step, number) == ("scan", 2) else START.format(place)
+            store.record_run(session, run_record({"qps": 1.0}, position=2 * place + 1, **where))
+            failed = run_record(version="postgres@18.5", position=2 * place + 2, failure=reason, **where)
+            store.record_run(session, failed)
+        store.finish_session(session, SessionStatus.FINISHED)
+        comparison = compare(store, parse_version("postgres@18.6"), [parse_version("postgres@18.5")])
+    lines = [
+        line for line in lines_below(comparison, comparison.contenders[0]) if line.startswith("failed: ")
+    ]
+    assert lines == [
+        f"failed: insert, delete, update-one, postgres@18.5, rounds 1, 2: {TOLD}",
+        f"failed: scan, postgres@18.5, round 1: {TOLD}",
+        f"failed: scan, postgres@18.5, round 2: {FULL}",
+    ]

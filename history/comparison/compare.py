@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from build.version import Engine, Version
 from history.comparison.beside.build_differences import build_differences
-from history.comparison.beside.remedies import remedy
+from history.comparison.beside.remedies import no_session
 from history.comparison.beside.work_done import same_rows
 from history.comparison.exact import is_exact
 from history.comparison.explanation import imported_stand_ins
@@ -119,7 +119,7 @@ def _compare_in_session(
     limits = SessionFilter(options.suite, options.profile, options.session, options.machine)
     match = history.latest_of((base_name, name), limits)
     if match is None:
-        raise _no_session(history, base_name, name, limits)
+        raise no_session(history, base_name, name, limits)
     session, (base, contender) = match
     if options.metric == PRIMARY:
         options = replace(options, metric=session.judged_by)
@@ -375,18 +375,4 @@ def _pruned(history: Reader, session: Session, base: Version, contender: Version
         where=history.where,
         hint="compare nights with --since, or restore the rounds from an earlier backup: "
         "./tidemark history merge FILE",
-    )
-
-
-def _no_session(history: Reader, base: Name, contender: Name, limits: SessionFilter) -> ComparisonError:
-    lines = [
-        f"\n    {run.version}  {run.suite} {run.profile}  {run.started_at:%Y-%m-%d %H:%M} UTC"
-        f"  session {run.session_uid}"
-        for run in history.latest_runs()
-    ]
-    return ComparisonError(
-        f"no session holds both {base} and {contender}{limits}"
-        f"\n  latest runs in the history:{''.join(lines) or ' none'}",
-        where=history.where,
-        hint=remedy(history, (base, contender), limits),
     )

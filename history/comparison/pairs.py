@@ -5,6 +5,7 @@ drifted.
 """
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,18 @@ WORK_METRICS = (EQUAL_WORK, TRANSACTIONS)
 """The metrics by which rounds of older versions of Tidemark are recognised."""
 
 
+WHOLE_LINES = 4
+"""The lines of a reason up to which all of it is told."""
+
+ERRORS = 2
+"""The lines of a log that are told of a longer one: the first that are errors, else the last."""
+
+# What makes lines of two logs differ that say the same.
+_STAMP = re.compile(r"^\s*\d{4}-\d\d-\d\d[ T]\s*\d{1,2}:\d\d:\d\d\S*(?: UTC| \[?\d+\]?)*\s*")
+
+_ERROR = re.compile(r"\b(?:ERROR|FATAL|PANIC)\b")
+
+
 @dataclass(frozen=True)
 class Failure:
     """The runs of a version in a step that did not finish for the same reason."""
@@ -43,6 +56,19 @@ class Failure:
 
     took_seconds: float | None = None
     """How long the query took this version where others were over the limit; None where it is not known."""
+
+    @property
+    def gist(self) -> str:
+        """The reason in one line: of a log, the lines with errors, without their times, and what to do."""
+        lines = [line for line in map(str.strip, self.reason.splitlines()) if line]
+        if len(lines) <= WHOLE_LINES:
+            return " ".join(self.reason.split())
+        first, *rest = lines
+        # The log's folder is another one for each session, and its data are removed.
+        log = [_STAMP.sub("", line) for line in rest if not line.startswith(("where:", "to do:"))]
+        told = [line for line in log if _ERROR.search(line)][:ERRORS] or log[-ERRORS:]
+        told += [line for line in rest if line.startswith("to do:")]
+        return " ".join(f"{first} {'; '.join(told)}".split())
 
 
 @dataclass(frozen=True)

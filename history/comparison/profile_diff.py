@@ -30,6 +30,9 @@ MIN_UNCERTAIN_SHARE = 0.25
 NAMED_EVENTS = 3
 """The events that are named at most."""
 
+RENAMED_CALLS = 0.02
+"""The share by which the calls of one function under two names may differ."""
+
 _TOTAL = ""
 """Stands for the whole server among functions, all of which have names."""
 
@@ -62,6 +65,8 @@ class FunctionChange:
     """The change of `whole` over the change of the total; None likewise."""
     calls: tuple[float, float] | None = None
     """The calls per query in base and contender; None unless they were counted."""
+    former: str = ""
+    """Its name in the base, where that is another one: see `renamed`."""
 
     @property
     def own_change(self) -> float:
@@ -171,14 +176,16 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
     """
     old, new = merged(base.values()), merged(contender.values())
     before, after = costs(old), costs(new)
+    former = renamed(old, new)
     change = total(new) - total(old)
     least = MIN_EXACT_CHANGE if old.is_exact else MIN_CHANGE
     explains = abs(change) > least * total(old)
     found = _intervals(base, contender)
     nothing = Cost(0.0, 0.0)
     functions = []
-    for name in before.keys() | after.keys():
-        earlier, later = before.get(name, nothing), after.get(name, nothing)
+    for name in (before.keys() | after.keys()) - set(former.values()):
+        was = former.get(name, name)
+        earlier, later = before.get(was, nothing), after.get(name, nothing)
         functions.append(
             FunctionChange(
                 name,
@@ -187,7 +194,8 @@ def differential(base: Rounds, contender: Rounds) -> Differential:
                 own_interval=found.get(name),
                 own_share=(later.own - earlier.own) / change if explains else None,
                 whole_share=(later.whole - earlier.whole) / change if explains else None,
-                calls=_calls(old, new, name) if old.is_exact and new.is_exact else None,
+                calls=_calls(old, new, was, name) if old.is_exact and new.is_exact else None,
+                former=former.get(name, ""),
             )
         )
     functions.sort(key=lambda function: (not function.is_certain, -abs(function.own_change), function.name))
@@ -207,8 +215,41 @@ def client_time(base: Rounds, contender: Rounds) -> ClientTime:
     return ClientTime(both.functions, waits, change, both.total_interval)
 
 
-def _calls(base: StepProfile, contender: StepProfile, name: str) -> tuple[float, float]:
-    return base.calls.get(name, 0) / base.queries, contender.calls.get(name, 0) / contender.queries
+def renamed(base: StepProfile, contender: StepProfile) -> Mapping[str, str]:
+    """Return name in contender -> name in base of the functions that seem to have another name.
+
+    Only of counted profiles. One of the names is only in the base, the other only in the contender, one
+    begins with the other or they differ in their parameters, and a query calls them as often. Of several such
+    names, the one whose number of calls is nearest.
+    """
+    gone, come = (
+        {
+            name: count / mine.queries
+            for name, count in mine.calls.items()
+            if name not in other.calls and count
+        }
+        for mine, other in ((base, contender), (contender, base))
+    )
+    found: dict[str, str] = {}
+    for name in sorted(come):
+        alike = [
+            (abs(gone[was] - come[name]), was)
+            for was in gone
+            if _is_alike(name, was) and abs(gone[was] - come[name]) <= RENAMED_CALLS * come[name]
+        ]
+        if alike and (was := min(alike)[1]) not in found.values():
+            found[name] = was
+    return found
+
+
+def _is_alike(name: str, was: str) -> bool:
+    before, after = was.partition("("), name.partition("(")
+    same_but_parameters = bool(before[1] and after[1]) and before[0] == after[0]
+    return same_but_parameters or name.startswith(was) or was.startswith(name)
+
+
+def _calls(base: StepProfile, contender: StepProfile, was: str, name: str) -> tuple[float, float]:
+    return base.calls.get(was, 0) / base.queries, contender.calls.get(name, 0) / contender.queries
 
 
 def total(profile: StepProfile) -> float:

@@ -24,11 +24,14 @@ from history.numbers import amount, bounds, percent, signed_percent
 from history.rendering.origin import origin_lines
 from history.rendering.profiles import gained_lines
 from history.series.variants import definition_notes
-from history.store.records import RESTARTS
+from history.store.records import RESTARTS, RunStatus
 from suites.keys.levels import level_of
 from suites.metric import Role
 from suites.metric_names import DETRENDED, VARIATION
 from suites.metrics import METRICS, label_of, of_role
+
+NAMED_STEPS = 3
+"""The steps that are named; more are counted."""
 
 PLANS_SHOWN = "Both plans of each step whose plan changed: --plans."
 
@@ -94,7 +97,7 @@ def _missing(contender: ContenderComparison) -> Iterator[str]:
     yield from (f"{without}: {', '.join(steps)}: {reason}" for (without, reason), steps in gaps.items())
     yield from _censored(contender)
     what = contender.session.round_name
-    yield from (_failure(failure, what) for failure in contender.failures)
+    yield from _failures(contender.failures, what)
 
 
 def _disturbed(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
@@ -325,8 +328,16 @@ def _censored(contender: ContenderComparison) -> Iterator[str]:
         yield f"over the limit: {', '.join(found.steps)}; of all steps the geometric means are {bound}"
 
 
-def _failure(failure: Failure, what: str) -> str:
-    rounds = ranges(failure.repetitions)
-    reason = " ".join(failure.reason.split())
-    unit = what if len(failure.repetitions) == 1 else f"{what}s"
-    return f"{failure.status}: {failure.step}, {failure.version}, {unit} {rounds}: {reason}"
+def _failures(failures: Sequence[Failure], what: str) -> Iterator[str]:
+    """Yield a line for steps that failed in the same rounds for one reason; `what`: a round, or a pass."""
+    repetitions: dict[tuple[RunStatus, str, str, str], set[int]] = {}
+    for failure in failures:
+        key = failure.status, failure.version, failure.gist, failure.step
+        repetitions.setdefault(key, set()).update(failure.repetitions)
+    groups: dict[tuple[RunStatus, str, str, str], list[str]] = {}
+    for (status, version, reason, step), numbers in repetitions.items():
+        unit = what if len(numbers) == 1 else f"{what}s"
+        groups.setdefault((status, version, f"{unit} {ranges(numbers)}", reason), []).append(step)
+    for (status, version, where, reason), steps in groups.items():
+        named = ", ".join(steps) if len(steps) <= NAMED_STEPS else counted(len(steps), "step")
+        yield f"{status}: {named}, {version}, {where}: {reason}"

@@ -63,7 +63,7 @@ def named_functions(changes: Sequence["FunctionChange"]) -> str:
     """
     has_shares = sum(function.own_share or 0 for function in changes) <= MAX_SHARES
     return ", ".join(
-        f"{shortened(function.name)} "
+        f"{labelled(function)} "
         + (f"{function.own_change:+.2f} µs" if function.calls is None else f"{function.own_change:+,.0f}")
         + (f" ({100 * function.own_share:.0f} %)" if has_shares and function.own_share else "")
         for function in changes
@@ -125,10 +125,16 @@ def shortened(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
+def labelled(function: "FunctionChange") -> str:
+    """Return the name of a function, shortened, and what it is called in the base if that differs."""
+    return shortened(function.name) + (f" (was {shortened(function.former)})" if function.former else "")
+
+
 def function_values(function: "FunctionChange") -> dict[str, object]:
     """Return the JSON object of one function."""
     return {
         "function": function.name,
+        **({"name_in_base": function.former} if function.former else {}),
         "own_base": function.base.own,
         "own_contender": function.contender.own,
         "own_change_interval": None if function.own_interval is None else list(function.own_interval),
@@ -192,13 +198,17 @@ def conclusion(both: "Differential", base: str, contender: str) -> str:
     """Return in a sentence which function's change is largest, or that none is known to have changed."""
     unit = "instructions" if both.base.is_exact else "µs of CPU"
     certain = both.functions if both.base.is_exact else both.certain
-    first = next((function for function in certain if function.own_change), None)
+    whole = both.contender_total - both.base_total
+    moving = (function for function in certain if function.own_change * whole > 0)
+    first = next(moving, None) or next((function for function in certain if function.own_change), None)
     if first is None:
         return f"No function of {contender} is known to use more or less CPU per query than in {base}."
     more = "more" if first.own_change > 0 else "less" if unit.startswith("µs") else "fewer"
     amount = f"{abs(first.own_change):.0f}" if both.base.is_exact else f"{abs(first.own_change):.2f}"
-    share = f", {100 * first.own_share:.0f} % of the whole change" if first.own_share else ""
-    return f"{contender} uses {amount} {unit} {more} per query in {shortened(first.name)} than {base}{share}."
+    part = first.own_share or 0.0
+    # Where others lost, it may be more than all of the change.
+    share = f", {100 * part:.0f} % of the whole change" if 0 < part <= MAX_SHARES else ""
+    return f"{contender} uses {amount} {unit} {more} per query in {labelled(first)} than {base}{share}."
 
 
 def _render_exact(both: "Differential", limit: int, screen: Screen) -> None:
@@ -261,7 +271,7 @@ def _row(function: "FunctionChange") -> Sequence[str | PlacedField]:
         "-" if function.own_interval is None else _bounds(function.own_interval),
         _share(function.own_share),
         f"{function.whole_change:+.2f}",
-        PlacedField(shortened(function.name), style),
+        PlacedField(labelled(function), style),
     )
 
 
@@ -279,7 +289,7 @@ def _exact_row(function: "FunctionChange") -> Sequence[str]:
         f"{function.whole_change:+.0f}",
         *(f"{call:.2f}" for call in calls),
         {None: "-", True: "calls", False: "each call"}[function.is_called_more],
-        shortened(function.name),
+        labelled(function),
     )
 
 

@@ -19,8 +19,9 @@ from build.version import Engine
 from history.changes.level_shift import Course
 from history.rendering.commands import COUNTED, DECIDED, change_search, run_again
 from history.store.records import Machine, Session, SessionStatus
+from runners.bisect.requests import parse_request
 from runners.cli import parser
-from runners.commands import bisect, calibrate, run
+from runners.commands import calibrate, run
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_description import describe_session
 from suites.counting.tool import Callgrind
@@ -239,7 +240,7 @@ def test_a_change_of_an_extension_over_nights_is_searched_on_its_server(tmp_path
     made = {"name": "tiny", "repository": str(tmp_path), "ref": bad, "commit": bad + "0" * 28}
     variants = {"variants": {f"vec-{bad}": {"extensions": [made], "settings": {"work_mem": "8MB"}}}}
     (line,) = change_search(change_between(f"postgres@18.6#vec-{good}", f"postgres@18.6#vec-{bad}", variants))
-    asked = bisect.parse_request(parser().parse_args(shlex.split(line)[1:]))
+    asked = parse_request(parser().parse_args(shlex.split(line)[1:]))
     question = asked.question
     assert (question.server, question.extension, question.engine) == (
         "postgres@18.6",

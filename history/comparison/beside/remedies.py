@@ -8,11 +8,35 @@ from build.errors import TidemarkError
 from build.home import locate
 from build.sources.releases import known_releases
 from build.version import Version
+from history.errors import ComparisonError
 from history.store.reader import Reader
 from history.store.session_lookup import Name, SessionFilter
 
 LIKENESS = 0.75
 """From which likeness on a name is taken for a mistyped one, as difflib measures it."""
+
+MAX_RUNS = 10
+"""How many runs an error names: a history of some years has thousands."""
+
+
+def no_session(history: Reader, base: Name, contender: Name, limits: SessionFilter) -> ComparisonError:
+    """Return the error that no session within `limits` holds both, with runs that there are instead."""
+    asked = {str(base.version.plain), str(contender.version.plain)}
+    # Those of the versions in question first: what was meant may be a variant, or another suite.
+    runs = sorted(history.latest_runs(), key=lambda run: run.version.partition("#")[0] not in asked)
+    lines = [
+        f"\n    {run.version}  {run.suite} {run.profile}  {run.started_at:%Y-%m-%d %H:%M} UTC"
+        f"  session {run.session_uid}"
+        for run in runs[:MAX_RUNS]
+    ]
+    if more := len(runs) - len(lines):
+        lines.append(f"\n    and {more:,} more")
+    return ComparisonError(
+        f"no session holds both {base} and {contender}{limits}"
+        f"\n  latest runs in the history:{''.join(lines) or ' none'}",
+        where=history.where,
+        hint=remedy(history, (base, contender), limits),
+    )
 
 
 def remedy(history: Reader, names: Sequence[Name], limits: SessionFilter, options: Sequence[str] = ()) -> str:

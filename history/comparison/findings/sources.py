@@ -35,7 +35,7 @@ Source = Callable[[ContenderComparison, Intervals], Iterable[Finding]]
 
 def _failures(contender: ContenderComparison, _intervals: Intervals) -> Iterator[Finding]:
     for failure in own_failures(contender):
-        text = f"failed on {contender.contender} alone: {' '.join(failure.reason.split())}"
+        text = f"failed on {contender.contender} alone: {failure.gist}"
         yield Finding(FAILURES, failure.step, "", Bearing.WORSE, text)
 
 

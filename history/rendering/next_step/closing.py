@@ -9,12 +9,12 @@ from pathlib import Path
 from build.home import ROOT
 from build.progress import in_words
 from history.comparison.beside.work_done import own_failures
+from history.comparison.exact import MAX_PASSES
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Verdict
 from history.counts import counted
 from history.rendering.commands import DECIDED, quoted, run_again
 from history.rendering.next_step.remaining import rounds_needed
-from history.store.records import EXACT
 
 HOME = "TIDEMARK_HOME"
 
@@ -52,8 +52,10 @@ def closing(
     worse = [step for step in contender.steps if step.judged.verdict is Verdict.REGRESSION]
     pair = [str(contender.base), str(contender.contender)]
     chosen = ["--session", contender.session.uid, *options]
-    if worse and contender.session.options.get(EXACT):
-        words = ["./tidemark", "profile", "diff", *pair, "--step", worse[0].step, *chosen]
+    profiled = [step for step in worse if step.gained_instructions]
+    if profiled:
+        # Only where both have a counted profile: a history that was pruned has none to compare.
+        words = ["./tidemark", "profile", "diff", *pair, "--step", profiled[0].step, *chosen]
         return f"regression in {counted(len(worse), 'step')}; the functions that cost more: {command(words)}"
     words = ["./compare.py", *pair, *chosen]
     decided = decided_words(contender, failed)
@@ -111,7 +113,7 @@ def _open(
 ) -> str:
     counts = contender.session.only_counted
     least, most = contender.looks or (1, None)
-    needed = {step.step: max(least, rounds_needed(step)) for step in still_open}
+    needed = {step.step: MAX_PASSES if counts else max(least, rounds_needed(step)) for step in still_open}
     feasible = {name: rounds if most is None else min(rounds, most) for name, rounds in needed.items()}
     pairs = {step.step: step.judged.pairs if again else 0 for step in still_open}
     versions = 2
@@ -120,6 +122,14 @@ def _open(
         for name, rounds in feasible.items()
     )
     head = f"undecided in {len(still_open)} of {counted(len(contender.steps), 'step')}"
+    if counts and all(step.judged.pairs >= MAX_PASSES for step in still_open):
+        # What leaves them open is not noise: further passes would count the same again.
+        judged = ["--session", contender.session.uid, "--metric", still_open[0].judged.metric, *options]
+        words = ["./compare.py", str(contender.base), str(contender.contender), *judged]
+        return (
+            f"{head} after {MAX_PASSES} passes, the most that are counted: too near the threshold, or counts"
+            f" that disagree; with another threshold: {command([*words, '--exact-threshold', '1'])}"
+        )
     why = f"what makes them so: {command(['./tidemark', 'check'])}"
     what = f"{contender.session.round_name}s"
     if again and most is not None and all(rounds >= most for rounds in pairs.values()):

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.comparison.profile_diff import costs, differential, total
+from history.rendering.profiles import conclusion, labelled
 from history.store.profiles import packed, unpacked
-from suites.profiling.stacks import StepProfile
+from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 
 
 def profile(stacks: dict[str, int], queries: float = 1000.0) -> StepProfile:
@@ -49,6 +50,47 @@ def test_it_counts_per_query_and_not_per_sample() -> None:
 def test_recursion_counts_once() -> None:
     found = costs(profile({"role;main;walk;walk;walk": 10}))
     assert [found["walk"].own, found["walk"].whole] == pytest.approx([10, 10])
+
+
+def exact(own: dict[str, int], calls: dict[str, int]) -> StepProfile:
+    stacks = {f"client backend;{name}": count for name, count in own.items()}
+    return StepProfile(COUNTED_EVENT, COUNTED_FREQUENCY, 10.0, 0, stacks, calls)
+
+
+RENAMED = exact({"prune": 15_000, "build": 7_000, "exec": 90_000}, {"prune": 333, "build": 100, "exec": 50})
+
+
+def test_a_function_with_another_name_is_one_row() -> None:
+    """As often called, and one name begins with the other: what is left is what the function gained."""
+    new = exact(
+        {"prune_and_freeze": 14_000, "build_ext": 6_000, "exec": 93_000},
+        {"prune_and_freeze": 334, "build_ext": 120, "exec": 50},
+    )
+    both = differential({1: RENAMED}, {1: new})
+    found = {change.name: (change.former, change.own_change) for change in both.functions}
+    assert found == {
+        "exec": ("", 300),
+        "prune_and_freeze": ("prune", -100),
+        "build": ("", -700),  # called less often than what its name begins
+        "build_ext": ("", 600),
+    }
+    pruned = next(change for change in both.functions if change.former)
+    assert pruned.calls == (33.3, 33.4)
+    assert labelled(pruned) == "prune_and_freeze (was prune)"
+
+
+def test_a_function_with_other_parameters_is_one_row() -> None:
+    old = exact({"trx_prepare(trx_t*)": 3_000, "trx_commit(trx_t*)": 500}, {"trx_prepare(trx_t*)": 10})
+    new = exact({"trx_prepare(undo_t*)": 4_000, "trx_commit(trx_t*)": 500}, {"trx_prepare(undo_t*)": 10})
+    first = differential({1: old}, {1: new}).functions[0]
+    assert (labelled(first), first.own_change) == ("trx_prepare(undo_t*) (was trx_prepare(trx_t*))", 100)
+
+
+def test_the_sentence_names_what_moved_as_the_whole_did() -> None:
+    """What lost most is no reason why the whole gained, and no share is above all of it."""
+    new = exact({"build": 7_000, "exec": 120_000}, {"build": 100, "exec": 50})
+    said = conclusion(differential({1: RENAMED}, {1: new}), "a", "b")
+    assert said == "b uses 3000 instructions more per query in exec than a."
 
 
 def rounds_of(*counts: dict[str, int]) -> dict[int, StepProfile]:
