@@ -51,7 +51,7 @@ HISTORY = (
     "rendering",
 )
 REPORT = ("addresses", "values", "markup", "charts", "pages", "writing")
-BISECT = ("arguments", "domain", "inference", "run", "report")
+BISECT = ("arguments", "domain", "inference", "run", "requests", "report")
 ORDERS = {"": ROOMS, "history": HISTORY, "report": REPORT, "runners.bisect": BISECT}
 
 LAUNCHERS = {Path("runners/commands/bench.py")}

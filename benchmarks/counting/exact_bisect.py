@@ -22,6 +22,7 @@ from build.cache.store import all_builds
 from build.home import Home, locate
 from build.make import provide
 from build.progress import Progress
+from build.recipes.choices import PLAIN, BuildChoices
 from build.version import Version
 from runners.console import progress
 from runners.measuring.machine_lock import measuring_alone
@@ -35,6 +36,9 @@ MAX_MEASURING = 0.2
 MAX_FAR = 0.6
 MAX_NEAR = 0.2
 """Of the time that a whole compile takes."""
+
+QUICK = BuildChoices(flags="-O1 -g0")
+"""What a person can choose for a bisect by counts, at both ends: other code, compiled sooner."""
 
 
 @contextmanager
@@ -99,8 +103,11 @@ def compile_figures() -> Iterator[Figure]:
             planted = make_history(home.path / "history", home)
             far = _seconds(home, planted, planted.good, shown, ())
             near = _seconds(home, planted, planted.culprit, shown, ())
+            # Its objects are in no cache either: the flags are hashed.
+            quick = _seconds(home, planted, planted.good, shown, (), QUICK)
     for name, slim, most, where in (
         ("far from all builds", far, MAX_FAR, "with no build and no cache"),
+        ("far from all builds, with -O1 -g0", quick, MAX_FAR, "of a bisect with --build 'CFLAGS=-O1 -g0'"),
         ("near a build", near, MAX_NEAR, "after a slim one of a few commits before"),
     ):
         cpu = f"{slim.cpu:.0f} of {whole.cpu:.0f} s of CPU time"
@@ -118,11 +125,16 @@ class CompileTimes:
 
 
 def _seconds(
-    home: Home, planted: PlantedHistory, commit: str, shown: Progress, slim: tuple[str, ...] | None
+    home: Home,
+    planted: PlantedHistory,
+    commit: str,
+    shown: Progress,
+    slim: tuple[str, ...] | None,
+    choices: BuildChoices = PLAIN,
 ) -> CompileTimes:
     version = Version(RELEASE.engine, f"git:{commit[:12]}")
     before = os.times()
-    build = provide(version, home, shown, git_source=str(planted.repository), slim=slim)
+    build = provide(version, home, shown, choices=choices, git_source=str(planted.repository), slim=slim)
     after = os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return CompileTimes(float(build.manifest["seconds"]["total"]), cpu)

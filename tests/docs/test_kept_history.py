@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
 
 import pytest
 
@@ -22,6 +23,30 @@ COMMITS = "postgres"
 """The name of the page, and of the history beside it."""
 
 BRANCH = "postgres@year#ivy"
+
+RELEASES = ("postgres@13.23", "postgres@15.18", "postgres@17.11", "postgres@18.6")
+
+READS = ("postgres@git:e170e2651cd#ivy", "postgres@git:449bc4aaa8b#ivy")
+"""The commit of 18 by which reads into shared buffers go through asynchronous I/O, behind its parent."""
+
+EARLY = "postgres@git:33bf83042d9#ivy"
+
+COUNTS = [
+    (COMMITS, "step of releases", [*pairwise(RELEASES), (RELEASES[0], RELEASES[-1])], None),
+    (COMMITS, "step of the commit", [READS], None),
+    (COMMITS, "step before it", [("postgres@17.11", EARLY), (EARLY, READS[0])], None),
+    (COMMITS, "step without messages", [("postgres@18.6", "postgres@18.6#quiet")], None),
+    ("mariadb", "step by counts", [("mariadb@10.11.18", "mariadb@11.8.6")], "07ec99e5"),
+    ("mariadb", "step with a patch", [("mariadb@11.8.6", "mariadb@11.8.6#restore")], "65b76f43"),
+]
+"""Page, first column, versions that its other columns compare by counted instructions, and the session."""
+
+ROUNDS_OF_MARIADB = "d70fa01f"
+
+TIMES_OF_MARIADB = [
+    ("step by rounds", "mariadb@10.11.18", "mariadb@11.8.6"),
+    ("step by rounds with a patch", "mariadb@11.8.6", "mariadb@11.8.6#restore"),
+]
 
 MAX_BYTES = 5_000_000
 """Everybody who clones the repository gets it."""
@@ -51,30 +76,39 @@ def test_the_points_are_those_of_the_history(kept: Reader) -> None:
     assert shown == points
 
 
-def test_the_releases_are_those_of_the_history(kept: Reader) -> None:
-    old, middle, new = (parse_version(f"postgres@{release}") for release in ("15.17", "17.11", "18.6"))
-    shown = {row.pop("step of releases"): tuple(row.values()) for row in tables(COMMITS, "step of releases")}
+@pytest.mark.parametrize(("page", "column", "pairs", "session"), COUNTS)
+def test_the_counts_are_those_of_the_history(
+    page: str, column: str, pairs: Sequence[tuple[str, str]], session: str | None
+) -> None:
+    shown = {row.pop(column): tuple(row.values()) for row in tables(page, column)}
     found: dict[str, tuple[str, ...]] = {}
-    for base, contender in ((old, middle), (middle, new), (old, new)):
-        (compared,) = compare(kept, base, (contender,), CompareOptions(metric=INSTRUCTIONS)).contenders
-        for step in compared.steps:
-            assert step.judged.value is not None
-            first = found.get(step.step, (f"{step.judged.base:,.0f}",))
-            found[step.step] = (*first, f"{100 * (step.judged.value - 1):+.1f}")
+    options = CompareOptions(metric=INSTRUCTIONS, session=session)
+    with open_reader(RESULTS / f"{page}.db.gz") as reader:
+        for base, contender in pairs:
+            versions = parse_version(base), (parse_version(contender),)
+            (compared,) = compare(reader, *versions, options).contenders
+            for step in compared.steps:
+                assert step.judged.value is not None
+                first = found.get(step.step, (f"{step.judged.base:,.0f}",))
+                found[step.step] = (*first, f"{100 * (step.judged.value - 1):+.1f}")
     assert shown == found
 
 
-def test_what_messages_cost_is_what_the_history_says(kept: Reader) -> None:
-    versions = parse_version("postgres@18.6"), (parse_version("postgres@18.6#quiet"),)
-    (compared,) = compare(kept, *versions, CompareOptions(metric=INSTRUCTIONS)).contenders
-    shown = {
-        row.pop("step without messages"): tuple(row.values())
-        for row in tables(COMMITS, "step without messages")
+@pytest.mark.parametrize(("column", "base", "contender"), TIMES_OF_MARIADB)
+def test_the_times_of_mariadb_are_those_of_the_history(column: str, base: str, contender: str) -> None:
+    shown = {row.pop(column): tuple(row.values()) for row in tables("mariadb", column)}
+    options = CompareOptions(session=ROUNDS_OF_MARIADB)
+    with open_reader(RESULTS / "mariadb.db.gz") as reader:
+        versions = parse_version(base), (parse_version(contender),)
+        (compared,) = compare(reader, *versions, options).contenders
+    found = {
+        step.step: (
+            f"{step.judged.base:,.0f}",
+            ratio_text(step.judged),
+            *(ratio_text(cost) for cost in step.metrics if cost.metric == "server_cpu_us_per_op"),
+        )
+        for step in compared.steps
     }
-    found = {}
-    for step in compared.steps:
-        assert step.judged.value is not None
-        found[step.step] = (f"{step.judged.base:,.0f}", f"{100 * (step.judged.value - 1):+.1f}")
     assert shown == found
 
 
@@ -85,22 +119,25 @@ def test_the_culprits_are_those_of_its_bisects(kept: Reader) -> None:
     assert {(row["step"], row["commit"], row["change, %"]) for row in tables(COMMITS, "step")} == found
 
 
-def test_the_costs_of_a_culprit_are_those_of_its_bisect(kept: Reader) -> None:
-    (row,) = [row for row in tables(COMMITS, "step") if "context switches" in row["where"]]
+def test_the_costs_of_culprits_are_those_of_their_bisects(kept: Reader) -> None:
+    said = {
+        (row["step"], row["commit"], COSTS[name]): f"{times} {interval}"
+        for row in tables(COMMITS, "step")
+        for times, name, interval in re.findall(r"(\d\.\d\d) times the ([^(]*) (\(.*?\))", row["where"])
+    }
     with kept.database.reading() as connection:
         states = [load_state(kept, read_log(kept, bisect)) for bisect in bisects.load_all(connection)]
-    (costs,) = [
-        costs
+    found = {
+        (state.log.question.step, state.point(place).commit[:10], cost.metric): ratio_text(cost)
         for state in states
         for place, costs in state.costs.items()
-        if state.point(place).commit.startswith(row["commit"])
-    ]
-    switches, cpu = ({cost.metric: ratio_text(cost) for cost in costs}[name] for name in COSTS_OF_CULPRIT)
-    said = re.findall(r"(\d\.\d\d) times [^(]*(\(.*?\))", row["where"])
-    assert [" ".join(figures) for figures in said] == [switches, cpu]
+        for cost in costs
+    }
+    assert len(said) == 4
+    assert said == {place: found.get(place) for place in said}
 
 
-COSTS_OF_CULPRIT = ("server_cs_per_op", "server_cpu_us_per_op")
+COSTS = {"context switches": "server_cs_per_op", "server's CPU time": "server_cpu_us_per_op"}
 
 
 def culprits(state: BisectState) -> Set[tuple[str, str, str]]:
