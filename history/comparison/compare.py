@@ -178,7 +178,7 @@ def _with_samples(
 ) -> list[StepComparison]:
     """Return the steps: those that regressed with the functions that gained most, and those whose throughput
     changed with what clients did."""
-    profiled, sampled = history.profiled_steps(session.id)
+    profiled, sampled, _ = history.profiled_steps(session.id)
     named = (
         _with_functions(history, session, step, base, contender) if step.step in profiled else step
         for step in steps

@@ -10,7 +10,16 @@ from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, func
 from build.version import Version, parse_version
 from history.errors import stored_version
 from history.store.records import SessionStatus
-from history.store.schema import bisect_events, confirmations, machines, nights, runs, sessions
+from history.store.schema import (
+    bisect_events,
+    confirmations,
+    counted_profiles,
+    machines,
+    nights,
+    profiles,
+    runs,
+    sessions,
+)
 
 IS_NO_BISECT = ~exists().where(bisect_events.c.session_uid == sessions.c.uid)
 """The condition that a row of `sessions` belongs to no bisect."""
@@ -44,6 +53,8 @@ class SessionFilter:
     uid: str | None = None
     box: str | None = None
     statuses: Sequence[SessionStatus] | None = None
+    profiled_step: str | None = None
+    """The step of which all names have a CPU profile, sampled or counted."""
 
     def __str__(self) -> str:
         limits = {"suite": self.suite, "profile": self.profile, "session": self.uid, "machine": self.box}
@@ -132,6 +143,10 @@ def _ended(connection: Connection, names: Sequence[Name], limits: SessionFilter)
         conditions.append(in_session.where(sessions.c.uid == limits.uid))
     if limits.statuses is not None:
         conditions.append(in_session.where(sessions.c.status.in_(limits.statuses)))
+    if limits.profiled_step is not None:
+        conditions += [
+            _has_profile(limits.profiled_step, night.c.session_id, night.c.version) for night in aliases
+        ]
     query = (
         select(last.c.started_at, last.c.session_id, *(night.c.version for night in aliases))
         .where(*conditions)
@@ -163,6 +178,8 @@ def _by_runs(
         criteria.append(on_machine.where(machines.c.hostname == limits.box))
     if limits.statuses is not None:
         criteria.append(sessions.c.status.in_(limits.statuses))
+    if limits.profiled_step is not None:
+        criteria += [_has_profile(limits.profiled_step, sessions.c.id, str(name)) for name in names]
     given = {"suite": limits.suite, "profile": limits.profile, "uid": limits.uid}
     criteria += [sessions.c[name] == value for name, value in given.items() if value is not None]
     query = (
@@ -171,3 +188,12 @@ def _by_runs(
         .order_by(sessions.c.started_at.desc(), sessions.c.id.desc())
     )
     return connection.execute(query.limit(1)).all()
+
+
+def _has_profile(
+    step: str, session_id: ColumnElement[int], version: ColumnElement[str] | str
+) -> ColumnElement[bool]:
+    """Return whether a version has a CPU profile of a step in a session."""
+    kept = (exists().where(table.c.run_id == runs.c.id) for table in (profiles, counted_profiles))
+    of_step = (runs.c.session_id == session_id, runs.c.version == version, runs.c.step == step)
+    return exists().where(*of_step, or_(*kept))

@@ -27,6 +27,7 @@ from history.store.schema import (
     activities,
     builds,
     calibrations,
+    counted_profiles,
     dropped_rounds,
     kinds,
     machines,
@@ -207,15 +208,15 @@ def dropped_of(connection: Connection, session_id: int) -> tuple[DroppedRound, .
     )
 
 
-def profiled_steps(connection: Connection, session_id: int) -> tuple[set[str], set[str]]:
-    """Return the steps of a session that have CPU profiles, and those with what clients waited for."""
-    found: tuple[set[str], set[str]] = (set(), set())
+def profiled_steps(connection: Connection, session_id: int) -> tuple[set[str], set[str], set[str]]:
+    """Return the steps of a session with sampled CPU profiles, with what clients waited for, and counted."""
+    found: tuple[set[str], set[str], set[str]] = (set(), set(), set())
     queries = [
         select(literal(kind), runs.c.step)
         .distinct()
         .join_from(runs, table, table.c.run_id == runs.c.id)
         .where(runs.c.session_id == session_id)
-        for kind, table in enumerate((profiles, wait_profiles))
+        for kind, table in enumerate((profiles, wait_profiles, counted_profiles))
     ]
     for kind, step in connection.execute(union_all(*queries)):
         found[kind].add(step)

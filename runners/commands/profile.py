@@ -1,8 +1,10 @@
 """`./tidemark profile`: the CPU profile of a step, in tables and flame graphs."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from build.files import make_folder
@@ -100,11 +102,13 @@ def _next(
     arguments: argparse.Namespace, session: Session, versions: Sequence[Version], both: Differential
 ) -> Sequence[str]:
     """Return what to do next: more rounds where nothing is certain, otherwise the costs of the step."""
+    where = ["--history", arguments.history] if arguments.history else []
     if not (both.base.is_exact or both.certain):
         more = [*SAMPLED, "--repetitions", str(max(MIN_ROUNDS, 2 * both.rounds))]
-        return run_again(session, list(map(str, versions)), [arguments.step], more)
-    words = ["./compare.py", *map(str, versions), "--suite", session.suite, "--profile", session.profile]
-    return [quoted([*words, "--step", arguments.step, "--costs"])]
+        *notes, line = run_again(session, list(map(str, versions)), [arguments.step], more)
+        return [*notes, line if line.startswith("#") else " ".join([line, *map(shlex.quote, where)])]
+    words = ["./compare.py", *map(str, versions), "--session", session.uid, "--step", arguments.step]
+    return [quoted([*words, "--costs", *where])]
 
 
 def _written(
@@ -129,12 +133,16 @@ def _session(
 ) -> tuple[Session, Sequence[Version]]:
     """Return the latest session that holds the versions, or versions of the branches of these names.
 
+    A later one without a profile of the step, such as one of another suite, counts only when there is no
+    other.
+
     Raises ComparisonError.
     """
     limits = SessionFilter(arguments.suite, arguments.profile, arguments.session)
     with store.database.reading() as connection:
         names = [resolve_name(connection, version) for version in versions]
-    match = store.latest_of(names, limits)
+    profiled = replace(limits, profiled_step=arguments.step)
+    match = store.latest_of(names, profiled) or store.latest_of(names, limits)
     if match is None:
         raise ComparisonError(
             f"no session holds {' and '.join(map(str, versions))}{limits}",
@@ -183,7 +191,8 @@ def _with_profile(store: Reader, session: Session, version: Version, arguments: 
     """Return the command that records the profile; for a step that there is not, the steps that have one."""
     how = COUNTED if arguments.exact else SAMPLED
     command = run_again(session, [str(version)], [arguments.step], how)[-1]
-    steps = ", ".join(sorted(store.profiled_steps(session.id)[0])) or "none"
+    sampled, _, counted = store.profiled_steps(session.id)
+    steps = ", ".join(sorted(sampled | counted)) or "none"
     return command if command.startswith("./") else f"steps of this session with CPU profiles: {steps}"
 
 

@@ -34,11 +34,11 @@ def profile(stacks: Mapping[str, int], number: int = 0) -> StepProfile:
     )
 
 
-def record_profiled(path: Path, *, profiles: bool = True) -> None:
+def record_profiled(path: Path, *, base: str = BASE, profiles: bool = True) -> None:
     """Three rounds of one step: 30 % slower, and the profiles say where."""
     with open_store(path, clock=lambda: NIGHT) as store:
         session = store.start_session(session_start())
-        for place, (version, qps, stacks) in enumerate(((BASE, 1000.0, OLD), (CONTENDER, 700.0, NEW))):
+        for place, (version, qps, stacks) in enumerate(((base, 1000.0, OLD), (CONTENDER, 700.0, NEW))):
             for number in (1, 2, 3):
                 values = {"qps": qps + number, "server_cpu_us_per_op": 85.0 / qps * 1000}
                 record = run_record(

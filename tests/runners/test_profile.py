@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -124,6 +125,30 @@ def test_what_is_written_can_be_opened(history: Path, capsys: pytest.CaptureFixt
     old, new = (file.read_text() for file in files if file.suffix == ".folded")
     assert "checkpointer;main;CheckpointerMain;BufferSync 9200\n" in old
     assert "heap_update;tidemark_burn 25400\n" in new
+
+
+@pytest.mark.parametrize(
+    ("base", "names"),
+    [(BASE, (BASE, CONTENDER)), ("postgres@17.11", ("postgres@17", "postgres@18"))],
+    ids=["versions", "branches"],
+)
+def test_a_later_session_without_the_profile_does_not_hide_it(
+    tmp_path: Path, base: str, names: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "history.db"
+    record_profiled(file, base=base)
+    with open_store(file, clock=lambda: NIGHT + timedelta(days=1)) as store:
+        session = store.start_session(session_start(uid="later", suite="read"))
+        for position, version in enumerate((base, CONTENDER), 1):
+            record = run_record({"qps": 1000.0}, version=version, step="scan", position=position)
+            store.record_run(session, record)
+        store.finish_session(session, SessionStatus.FINISHED)
+    words = ["profile", "diff", *names, "--history", str(file), "--output", str(tmp_path)]
+    text = said([*words, "--step", STEP], capsys, tmp_path)
+    next_command = f"--session night-1 --step {STEP} --costs --history HOME/history.db"
+    assert text.splitlines()[-1].endswith(next_command)
+    assert main([*words, "--step", "scan"]) == 2
+    assert "session later has no profile" in capsys.readouterr().err
 
 
 def test_the_next_command_measures_more_where_nothing_is_certain(
