@@ -13,6 +13,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -316,6 +317,21 @@ def test_what_is_not_there(
     assert output.out == ""
     for text in said:
         assert text in output.err
+
+
+def test_a_later_session_without_the_step_is_not_compared(
+    night: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_store(night, clock=lambda: NIGHT + timedelta(days=1)) as store:
+        session = store.start_session(session_start(uid="later", suite="read"))
+        for version in (BASE, CONTENDER):
+            store.record_run(session, run_record({"qps": 1000.0}, version=version, step="scan"))
+        store.finish_session(session, SessionStatus.FINISHED)
+    program.main([BASE, CONTENDER, "--history", str(night), "--step", "update-index"])
+    assert "Session later" not in (shown := capsys.readouterr().out)
+    assert "\nupdate-index " in shown
+    program.main([BASE, CONTENDER, "--history", str(night)])
+    assert "Session later" in capsys.readouterr().out
 
 
 def test_of_many_runs_the_nearest_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,7 +116,8 @@ def _steps(comparison: Comparison) -> Iterator[StepComparison]:
 def _compare_in_session(
     history: Reader, base_name: Name, options: CompareOptions, name: Name
 ) -> tuple[ContenderComparison, ...]:
-    limits = SessionFilter(options.suite, options.profile, options.session, options.machine)
+    asked = options.suite, options.profile, options.session, options.machine
+    limits = SessionFilter(*asked, steps=options.steps)
     match = history.latest_of((base_name, name), limits)
     if match is None:
         raise no_session(history, base_name, name, limits)

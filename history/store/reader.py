@@ -102,7 +102,7 @@ class Reader:
             return wait_profiles_of(connection, session_id, step, str(version))
 
     def profiled_steps(self, session_id: int) -> tuple[set[str], set[str], set[str]]:
-        """Return the steps of a session with sampled CPU profiles, with client waits, and with counted ones."""
+        """Return the steps of a session with sampled CPU profiles, with client waits, with counted ones."""
         with self._database.reading() as connection:
             return session_reads.profiled_steps(connection, session_id)
 

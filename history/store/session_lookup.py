@@ -46,15 +46,17 @@ class Name:
 
 @dataclass(frozen=True)
 class SessionFilter:
-    """Limits on the sessions to consider; None means any."""
+    """Limits on the sessions to consider; None means any, and so does no step."""
 
     suite: str | None = None
     profile: str | None = None
     uid: str | None = None
     box: str | None = None
     statuses: Sequence[SessionStatus] | None = None
-    profiled_step: str | None = None
-    """The step of which all names have a CPU profile, sampled or counted."""
+    steps: Sequence[str] = ()
+    """Steps that all names have; where no session has them, they are no limit."""
+    is_profiled: bool = False
+    """Whether they need a CPU profile of these steps, sampled or counted; likewise."""
 
     def __str__(self) -> str:
         limits = {"suite": self.suite, "profile": self.profile, "session": self.uid, "machine": self.box}
@@ -94,8 +96,17 @@ def latest(
 ) -> tuple[int, tuple[Version, ...]] | None:
     """Return the id of the latest session with all names, and their versions in it; None without any.
 
-    One that failed or was interrupted, and after these one of a bisect, counts only when there is no other.
+    One without the steps counts only when there is no other. The same holds for one that failed or was
+    interrupted, and after these for one of a bisect.
     """
+    if limits.steps and (match := _latest_with_steps(connection, names, limits)):
+        return match
+    return _latest_with_steps(connection, names, replace(limits, steps=()))
+
+
+def _latest_with_steps(
+    connection: Connection, names: Sequence[Name], limits: SessionFilter
+) -> tuple[int, tuple[Version, ...]] | None:
     by_name = bool(names) and limits.uid is None
     whole = _latest(connection, names, replace(limits, statuses=WHOLE)) if by_name else None
     return whole or latest_of_any_status(connection, names, limits)
@@ -143,10 +154,11 @@ def _ended(connection: Connection, names: Sequence[Name], limits: SessionFilter)
         conditions.append(in_session.where(sessions.c.uid == limits.uid))
     if limits.statuses is not None:
         conditions.append(in_session.where(sessions.c.status.in_(limits.statuses)))
-    if limits.profiled_step is not None:
-        conditions += [
-            _has_profile(limits.profiled_step, night.c.session_id, night.c.version) for night in aliases
-        ]
+    conditions += [
+        _has_step(step, night.c.session_id, night.c.version, limits)
+        for step in limits.steps
+        for night in aliases
+    ]
     query = (
         select(last.c.started_at, last.c.session_id, *(night.c.version for night in aliases))
         .where(*conditions)
@@ -178,8 +190,7 @@ def _by_runs(
         criteria.append(on_machine.where(machines.c.hostname == limits.box))
     if limits.statuses is not None:
         criteria.append(sessions.c.status.in_(limits.statuses))
-    if limits.profiled_step is not None:
-        criteria += [_has_profile(limits.profiled_step, sessions.c.id, str(name)) for name in names]
+    criteria += [_has_step(step, sessions.c.id, str(name), limits) for step in limits.steps for name in names]
     given = {"suite": limits.suite, "profile": limits.profile, "uid": limits.uid}
     criteria += [sessions.c[name] == value for name, value in given.items() if value is not None]
     query = (
@@ -190,10 +201,13 @@ def _by_runs(
     return connection.execute(query.limit(1)).all()
 
 
-def _has_profile(
-    step: str, session_id: ColumnElement[int], version: ColumnElement[str] | str
+def _has_step(
+    step: str, session_id: ColumnElement[int], version: ColumnElement[str] | str, limits: SessionFilter
 ) -> ColumnElement[bool]:
-    """Return whether a version has a CPU profile of a step in a session."""
-    kept = (exists().where(table.c.run_id == runs.c.id) for table in (profiles, counted_profiles))
-    of_step = (runs.c.session_id == session_id, runs.c.version == version, runs.c.step == step)
-    return exists().where(*of_step, or_(*kept))
+    """Return whether a version has a run of a step in a session, and a profile if that is wanted."""
+    found = exists().where(runs.c.session_id == session_id, runs.c.version == version, runs.c.step == step)
+    if not limits.is_profiled:
+        return found
+    return found.where(
+        or_(*(exists().where(table.c.run_id == runs.c.id) for table in (profiles, counted_profiles)))
+    )

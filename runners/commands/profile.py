@@ -4,7 +4,6 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from build.files import make_folder
@@ -17,6 +16,7 @@ from history.errors import ComparisonError
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader
 from history.rendering.commands import COUNTED, SAMPLED, quoted, run_again
+from history.rendering.next_step.closing import for_recording
 from history.rendering.plain_table import standard_output
 from history.rendering.profiles import (
     conclusion,
@@ -106,7 +106,10 @@ def _next(
     if not (both.base.is_exact or both.certain):
         more = [*SAMPLED, "--repetitions", str(max(MIN_ROUNDS, 2 * both.rounds))]
         *notes, line = run_again(session, list(map(str, versions)), [arguments.step], more)
-        return [*notes, line if line.startswith("#") else " ".join([line, *map(shlex.quote, where)])]
+        return [
+            *notes,
+            line if line.startswith("#") else " ".join([line, *map(shlex.quote, for_recording(where))]),
+        ]
     words = ["./compare.py", *map(str, versions), "--session", session.uid, "--step", arguments.step]
     return [quoted([*words, "--costs", *where])]
 
@@ -133,16 +136,13 @@ def _session(
 ) -> tuple[Session, Sequence[Version]]:
     """Return the latest session that holds the versions, or versions of the branches of these names.
 
-    A later one without a profile of the step, such as one of another suite, counts only when there is no
-    other.
-
-    Raises ComparisonError.
+    One with a profile of the step, if there is one. Raises ComparisonError.
     """
-    limits = SessionFilter(arguments.suite, arguments.profile, arguments.session)
+    asked = arguments.suite, arguments.profile, arguments.session
+    limits = SessionFilter(*asked, steps=(arguments.step,), is_profiled=True)
     with store.database.reading() as connection:
         names = [resolve_name(connection, version) for version in versions]
-    profiled = replace(limits, profiled_step=arguments.step)
-    match = store.latest_of(names, profiled) or store.latest_of(names, limits)
+    match = store.latest_of(names, limits)
     if match is None:
         raise ComparisonError(
             f"no session holds {' and '.join(map(str, versions))}{limits}",

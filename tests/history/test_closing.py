@@ -1,5 +1,6 @@
 """The last line of a comparison: what is open, how long it takes, and a command that can be copied."""
 
+import gzip
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +58,9 @@ def test_an_open_step_is_told_with_its_time_and_a_command(
     assert (arguments.command, arguments.suite, arguments.profile) == ("run", "write-heavy", "short")
     assert (list(map(str, arguments.versions)), arguments.history) == ([OLD, NEW], "my history.db")
     assert arguments.until_decided
+    (tmp_path / "kept.db.gz").write_bytes(gzip.compress(b"SQLite"))
+    told = closing(contender, {"insert": 30.0}, ["--history", "kept.db.gz", "--git", "fork"])
+    assert told.endswith(f"{OLD} {NEW} --git fork"), "nothing can be recorded into a compressed history"
     goes_on = closing(contender, {"insert": 30.0}, again=lambda minutes: f"./tidemark again {minutes}")
     assert f"{ROOT}/tidemark again " in goes_on
 

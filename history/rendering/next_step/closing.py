@@ -15,6 +15,7 @@ from history.comparison.verdict import Gap, Verdict
 from history.counts import counted
 from history.rendering.commands import DECIDED, quoted, run_again
 from history.rendering.next_step.remaining import rounds_needed
+from history.store.sqlite.read_only import is_compressed
 
 HOME = "TIDEMARK_HOME"
 
@@ -97,7 +98,7 @@ def _over_nights(
         if line.startswith("#"):
             return f"{head}{_said([line], ': ')}"
         head += _said(notes)
-        again = located(" ".join([line, *map(shlex.quote, options)]))
+        again = located(" ".join([line, *map(shlex.quote, for_recording(options))]))
         return f"{head}; further nights narrow it, or rounds of its last night's versions: {again}"
     where = ["--history", options[options.index("--history") + 1]] if "--history" in options else []
     changes = command(["./tidemark", "history", "changes", *where])
@@ -148,8 +149,20 @@ def _open(
         *notes, line = run_again(contender.session, pair, list(feasible), None if counts else DECIDED)
         if line.startswith("#"):
             return f"{head}{_said([line], ': ')}"
-        line = located(" ".join([line, *map(shlex.quote, options)]))
+        line = located(" ".join([line, *map(shlex.quote, for_recording(options))]))
     return f"{head}: about {in_words(total)} more{_said(notes)}: {line}"
+
+
+def for_recording(options: Sequence[str]) -> Sequence[str]:
+    """Return options of a command that reads as one that measures takes them.
+
+    A compressed history can only be read: without it, the command records into the history of the home.
+    """
+    if "--history" in options:
+        place = options.index("--history")
+        if (file := Path(options[place + 1])).is_file() and is_compressed(file):
+            return [*options[:place], *options[place + 2 :]]
+    return options
 
 
 def _said(notes: Sequence[str], mark: str = "; ") -> str:
