@@ -9,7 +9,7 @@ import ctypes
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from multiprocessing.context import ForkProcess
 from types import FrameType
@@ -31,23 +31,31 @@ class CompilingAhead:
 
     def __init__(self) -> None:
         self._process: ForkProcess | None = None
+        self._what: Hashable = None
 
-    def start(self, compile_next: Callable[[], object]) -> bool:
+    def start(self, what: Hashable, compile_next: Callable[[], object]) -> None:
         """Have `compile_next` called, unless a compile is still going on, or there is one core only.
 
-        Return whether it is. What it raises is not told: whoever needs its result does the work again, and
-        tells it then.
+        `what` names that compile. What it raises is not told: whoever needs its result does the work again,
+        and tells it then.
         """
         if len(usable_cores()) < 2 or (self._process is not None and self._process.is_alive()):
-            return False
+            return
         fork = multiprocessing.get_context("fork")
-        self._process = fork.Process(target=_work, args=(compile_next,), daemon=True)
+        self._process, self._what = fork.Process(target=_work, args=(compile_next,), daemon=True), what
         self._process.start()
-        return True
 
-    def end(self) -> None:
-        """End the compile that is going on, if there is one, with all its programs."""
-        if self._process is None:
+    def taken(self, what: Hashable) -> None:
+        """Say that the result of the compile of `what` is there, so that the next one can begin.
+
+        Its process gives its lock back shortly before it ends, and until then there would be no next one.
+        """
+        if self._process is not None and self._what == what:
+            self._process.join(END_SECONDS)
+
+    def end(self, *, but: Hashable = None) -> None:
+        """End the compile that is going on, if there is one, with all its programs; not that of `but`."""
+        if self._process is None or (but is not None and self._what == but):
             return
         self._process.terminate()
         self._process.join(END_SECONDS)

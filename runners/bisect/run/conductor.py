@@ -54,8 +54,6 @@ class Conductor:
     """Returns what compiles a position without telling anything, for while passes are counted."""
 
     _ahead: CompilingAhead = field(default_factory=CompilingAhead)
-    _foreseen: int | None = None
-    """The position that is compiled ahead."""
 
     _versions: dict[int, MeasuredVersion] = field(default_factory=dict)
     """The loaded versions by position, ordered by their last use."""
@@ -116,8 +114,8 @@ class Conductor:
             self._ahead.end()
             return
         foreseen = self.recorder.search.foreseen(decision)
-        if foreseen is not None and self._ahead.start(self.compile_ahead(foreseen)):
-            self._foreseen = foreseen
+        if foreseen is not None:
+            self._ahead.start(foreseen, self.compile_ahead(foreseen))
 
     def _pass(self, session: ActiveSession, positions: Sequence[int]) -> bool:
         """Count one pass of good and these positions; whether all of them were counted.
@@ -167,9 +165,9 @@ class Conductor:
             return True
         point = self.recorder.span.points[position]
         task.rename(f"compiling {point.version}")
-        if position != self._foreseen:
-            self._ahead.end()
+        self._ahead.end(but=position)
         build = self.build(position)
+        self._ahead.taken(position)
         if isinstance(build, Unusable):
             self._exclude(position, build.reason)
             return False

@@ -217,7 +217,7 @@ class BackfillRun:
         version, git = place.version(wanted.commit), self._plan.engines[place.engine].git
         variant = definition_of(version, self._plan.definitions((version,)))
         provided = provider(self._home, Silent(), build_programs_of(load_suite(place.task.suite)), variant)
-        self._ahead.start(lambda: build_of(version.plain, git, self._home, provided))
+        self._ahead.start(version, lambda: build_of(version.plain, git, self._home, provided))
 
     def _told(self, place: BackfillPlace, request: Request, outcome: SessionOutcome) -> None:
         """Add a session to the result, with what the machine is to blame for as a problem."""
@@ -274,6 +274,7 @@ class BackfillRun:
                     progress.note(f"{name} is left out: {build.reason}")
                     return None
                 given[name] = replace(build, version=name)
+                self._ahead.taken(name)
             if request.exact is Exact.ONLY:
                 meanwhile()
             else:

@@ -32,7 +32,7 @@ def test_it_lets_passes_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ahead, "usable_cores", lambda: (0, 1))
     told, before = tmp_path / "told", os.nice(0)
     compiling = CompilingAhead()
-    compiling.start(lambda: told.write_text(f"{os.getpid()} {os.nice(0)}"))
+    compiling.start("one", lambda: told.write_text(f"{os.getpid()} {os.nice(0)}"))
     pid, niceness = map(int, awaited(told).split())
     compiling.end()
     assert pid != os.getpid()
@@ -48,7 +48,7 @@ def test_its_programs_let_passes_go_first_too(tmp_path: Path, monkeypatch: pytes
     command = f"sleep 0.3; cp /proc/self/autogroup {told}"
     commands = CompileCommands("postgres@18.6", log, os.environ, re.compile(b"gcc"))
     compiling = CompilingAhead()
-    compiling.start(lambda: commands.run("compile", ["sh", "-c", command], tmp_path))
+    compiling.start("one", lambda: commands.run("compile", ["sh", "-c", command], tmp_path))
     niceness = int(awaited(told).split()[-1])
     compiling.end()
     assert niceness == min(19, os.nice(0) + ahead.NICENESS)
@@ -69,9 +69,9 @@ def test_programs_of_a_compile_that_is_ended_are_gone(
             end_group(process)
 
     compiling = CompilingAhead()
-    compiling.start(compile_)
+    compiling.start("one", compile_)
     pid = int(awaited(told))
-    compiling.start(lambda: told.write_text("another"))
+    compiling.start("two", lambda: told.write_text("another"))
     compiling.end()
     assert not psutil.pid_exists(pid)
     assert told.read_text() == str(pid), "one at a time"
@@ -84,21 +84,44 @@ def test_what_does_not_compile_is_left_to_its_turn(tmp_path: Path, monkeypatch: 
         raise TidemarkError("does not compile")
 
     compiling, told = CompilingAhead(), tmp_path / "told"
-    compiling.start(fails)
+    compiling.start("one", fails)
     until = time.monotonic() + SECONDS
     while not told.exists() and time.monotonic() < until:
-        compiling.start(lambda: told.write_text("the next one"))
+        compiling.start("two", lambda: told.write_text("the next one"))
         time.sleep(0.02)
     assert awaited(told) == "the next one"
     compiling.end()
     CompilingAhead().end()
 
 
+def test_the_next_compile_does_not_miss_the_end_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was compiled is there, and its process ends a little later."""
+    monkeypatch.setattr(ahead, "usable_cores", lambda: (0, 1))
+    there, told = tmp_path / "there", tmp_path / "told"
+
+    def compile_() -> None:
+        there.write_text("compiled")
+        time.sleep(0.3)
+
+    compiling = CompilingAhead()
+    compiling.start("one", compile_)
+    awaited(there)
+    compiling.taken("another")
+    compiling.start("two", lambda: told.write_text("two"))
+    compiling.end(but="one")
+    compiling.taken("one")
+    compiling.start("three", lambda: told.write_text("three"))
+    assert awaited(told) == "three", "nothing began while the first one was going on"
+    compiling.end()
+
+
 def test_one_core_is_for_counting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ahead, "usable_cores", lambda: (0,))
     told = tmp_path / "told"
     compiling = CompilingAhead()
-    compiling.start(lambda: told.write_text("compiled"))
+    compiling.start("one", lambda: told.write_text("compiled"))
     compiling.end()
     assert not told.exists()
 
@@ -118,7 +141,7 @@ def test_the_end_of_a_session_ends_its_programs_and_no_compile(
             program.kill()
 
     compiling = CompilingAhead()
-    compiling.start(compile_)
+    compiling.start("one", compile_)
     awaited(told)
     with data_folder(Home(tmp_path), "s0123abcd"):
         own = subprocess.Popen(["sleep", "60"])
