@@ -88,7 +88,6 @@ class Lab:
         """Why every round is disturbed."""
         self.broken_machine = False
         self.before_round: Callable[[int], None] = lambda count: None
-        self.before_pass: Callable[[], None] = lambda: None
         self.minutes_a_round = 0.0
         self.minutes = 0.0
         self.progress = Silent()
@@ -216,7 +215,6 @@ class Lab:
 
     def _count(self, server: Any, generator: object, step: Any, *_: object, stacks: bool) -> CountedPass:
         assert self.counts is not None
-        self.before_pass()
         name = str(server.build.version)
         self.passes.append((name, step.name))
         scatter = random.Random(f"{step.name} {len(self.passes)}").gauss(0.0, 0.0003)
