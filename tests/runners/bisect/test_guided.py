@@ -282,12 +282,11 @@ def test_the_next_commit_compiles_beside_passes_and_never_beside_rounds(
         machine.built.pop()  # in another process
         return build
 
-    def start(_: CompilingAhead, compile_next: Callable[[], object]) -> bool:
+    def start(_: CompilingAhead, what: int, compile_next: Callable[[], object]) -> None:
         compile_next()
         compiling[0] = True
-        return True
 
-    def end(_: CompilingAhead) -> None:
+    def end(_: CompilingAhead, *, but: int | None = None) -> None:
         compiling[0] = False
 
     def measured(*given: Any) -> None:
