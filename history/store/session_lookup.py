@@ -99,12 +99,12 @@ def latest(
     One without the steps counts only when there is no other. The same holds for one that failed or was
     interrupted, and after these for one of a bisect.
     """
-    if limits.steps and (match := _latest_with_steps(connection, names, limits)):
+    if limits.steps and (match := _whole_first(connection, names, limits)):
         return match
-    return _latest_with_steps(connection, names, replace(limits, steps=()))
+    return _whole_first(connection, names, replace(limits, steps=()))
 
 
-def _latest_with_steps(
+def _whole_first(
     connection: Connection, names: Sequence[Name], limits: SessionFilter
 ) -> tuple[int, tuple[Version, ...]] | None:
     by_name = bool(names) and limits.uid is None
