@@ -15,8 +15,8 @@ from history.comparison.profile_diff import Differential, Rounds, costs, differe
 from history.errors import ComparisonError
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_reader
-from history.rendering.commands import COUNTED, SAMPLED, quoted, run_again
-from history.rendering.next_step.closing import for_recording
+from history.rendering.commands import COUNTED, SAMPLED, run_again
+from history.rendering.next_step.closing import command, for_recording, located
 from history.rendering.plain_table import standard_output
 from history.rendering.profiles import (
     conclusion,
@@ -106,12 +106,11 @@ def _next(
     if not (both.base.is_exact or both.certain):
         more = [*SAMPLED, "--repetitions", str(max(MIN_ROUNDS, 2 * both.rounds))]
         *notes, line = run_again(session, list(map(str, versions)), [arguments.step], more)
-        return [
-            *notes,
-            line if line.startswith("#") else " ".join([line, *map(shlex.quote, for_recording(where))]),
-        ]
+        if line.startswith("#"):
+            return [*notes, line]
+        return [*notes, located(" ".join([line, *map(shlex.quote, for_recording(where))]))]
     words = ["./compare.py", *map(str, versions), "--session", session.uid, "--step", arguments.step]
-    return [quoted([*words, "--costs", *where])]
+    return [command([*words, "--costs", *where])]
 
 
 def _written(

@@ -157,7 +157,7 @@ def test_the_next_command_measures_more_where_nothing_is_certain(
     words = ["profile", "diff", BASE, BASE, "--step", STEP]
     *_, sentence, command = said(words, capsys, history.parent).splitlines()
     assert sentence == f"No function of {BASE} is known to use more or less CPU per query than in {BASE}."
-    assert command.startswith("./tidemark run --suite write-heavy --profile ")
+    assert command.startswith("TIDEMARK_HOME=HOME ./tidemark run --suite write-heavy --profile ")
     assert "--perf --repetitions 6" in command
 
 
