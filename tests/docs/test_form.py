@@ -23,6 +23,9 @@ def test_the_front_page_is_short() -> None:
 def test_versions_variables_and_folders() -> None:
     measured = [parse_version(row) for row in table(VERSIONS, "| version | write-heavy |")]
     assert all(version.ref in listed_digests(version.engine) for version in measured)
+    limits = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Limits\n")[2]
+    innodb = {version.ref for version in measured if version.engine is not Engine.POSTGRES}
+    assert innodb == set(re.findall(r"\d+\.\d+\.\d+", limits)), "the front page names what was measured"
     rooms = ("build", "suites", "history", "runners", "benchmarks")
     files = [ROOT / "compare.py", *(path for room in rooms for path in (ROOT / room).rglob("*.py"))]
     code = "".join(path.read_text(encoding="utf-8") for path in files)
