@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, select
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
 from history.errors import HistoryError, stored_object
 from history.store.records import Machine
@@ -108,6 +108,12 @@ def begin(
     }
     connection.execute(insert(bisects).values(row))
     return load(connection, uid)
+
+
+def replace_span(connection: Connection, bisect: Bisect, span: Mapping[str, Any]) -> None:
+    """Store the range of a bisect anew, such as without what nobody reads any more."""
+    changed = update(bisects).where(bisects.c.id == bisect.id)
+    connection.execute(changed.values(span=json_text(span)))
 
 
 def append(

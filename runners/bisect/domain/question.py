@@ -1,6 +1,6 @@
 """The question of a bisect and the range of candidates, as the history stores them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -266,6 +266,14 @@ class CandidateRange:
         return cls(
             points, tuple(kept["collapsed"]), kept.get("bad", ""), parents, dict(kept.get("merged_by", {}))
         )
+
+    def with_messages_of(self, positions: Collection[int]) -> "CandidateRange":
+        """Return the range in which only the commits at these positions have their messages."""
+        points = [
+            point if place in positions else replace(point, message="")
+            for place, point in enumerate(self.points)
+        ]
+        return replace(self, points=tuple(points))
 
     def named(self, position: int) -> str:
         """Return the abbreviated commit or release of a position, with the merge that brought it."""

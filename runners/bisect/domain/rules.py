@@ -230,6 +230,13 @@ class SearchVerdict:
         """The positions of which one is it, ascending, for a verdict with positions."""
         return self.among or range(self.low + 1, self.high + 1)
 
+    @property
+    def blamed(self) -> Sequence[int]:
+        """The positions that it names: one, those of a range, one for each of several steps, or none."""
+        if self.kind in ("two-steps", "several-steps"):
+            return [step.suspects[-1] for step in self.steps]
+        return self.suspects if self.kind in ("culprit", "range") else ()
+
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as the history stores it."""
         return asdict(self, dict_factory=_without_empty)

@@ -151,15 +151,8 @@ class BisectState:
         return self.log.span.points[position]
 
     def blamed(self) -> Sequence[BisectPoint]:
-        """Return the commits that the verdict names: one, those of a range, of several steps, or none."""
-        verdict = self.verdict
-        if verdict is None:
-            return ()
-        if verdict.kind in ("two-steps", "several-steps"):
-            return [self.point(step.suspects[-1]) for step in verdict.steps]
-        if verdict.kind in ("culprit", "range"):
-            return [self.point(place) for place in verdict.suspects]
-        return ()
+        """Return the commits that the verdict names; none while there is none."""
+        return [] if self.verdict is None else [self.point(place) for place in self.verdict.blamed]
 
     def pair(self) -> tuple[Version, Version]:
         """Return the versions before and after the change; good and bad without one, or with several."""

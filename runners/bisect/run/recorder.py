@@ -128,6 +128,11 @@ class EventRecorder:
             **({GOES_ON: True} if goes_on else {}),
         }
         self.write(EventKind.VERDICT, detail)
+        if not goes_on:
+            # Three quarters of a long range are messages, and a report shows those of named commits alone.
+            named = self.span.with_messages_of(verdict.blamed)
+            with self._store.database.writing() as connection:
+                bisects.replace_span(connection, self._bisect, named.to_json())
 
     def worth_compiling(self, count: int) -> list[int]:
         """Return at most `count` positions that are likely to be measured, neither compiled nor excluded."""

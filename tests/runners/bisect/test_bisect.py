@@ -36,6 +36,8 @@ def test_the_culprit_is_found(stand: Made, line: Line) -> None:
     assert verdict.interval[0] < SLOWER < verdict.interval[1]
     (blamed,) = BisectState(log).blamed()
     assert (blamed.commit, blamed.subject) == (line.code[10], "Change 11")
+    with_message = [point.subject for point in log.span.points if point.message]
+    assert with_message == ["Change 11"], "those of other commits are not kept with the answer"
     assert len(log.span.collapsed) == 3
     assert len(machine.built) < 10
     assert sorted(machine.destroyed) == sorted(machine.loaded), "every server is destroyed"
