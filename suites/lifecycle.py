@@ -111,6 +111,12 @@ def keep_log(folder: Path, target: Path) -> bool:
     return True
 
 
+def _named(value: str, places: Sequence[tuple[str, str]]) -> str:
+    for folder, name in places:
+        value = value.replace(folder, name)
+    return value
+
+
 class LocalServer:
     """A server on this machine with all its files in `folder`: `data/`, `loaded/`, socket and log."""
 
@@ -169,6 +175,14 @@ class LocalServer:
         """Return the last errors that it has written into its log since it was up, each once, in order."""
         self._log.read()
         return list(self._log.errors)
+
+    def without_places(self, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """Return settings with `FOLDER` for the folder of this server, and `PREFIX` for that of its build.
+
+        Servers that are configured alike then have the same settings, which the history stores once.
+        """
+        places = ((str(self.folder), "FOLDER"), (str(self.build.prefix), "PREFIX"))
+        return {name: _named(value, places) for name, value in settings.items()}
 
     def stop(self) -> None:
         """Shut the server down cleanly; implemented for each engine."""

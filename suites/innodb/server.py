@@ -56,6 +56,9 @@ CLIENT_HOST = "127.0.0.1"
 OPTION_FILE = "my.cnf"
 """The name of the option file, which is beside the data directory."""
 
+_AT_RANDOM = ("server_uuid",)
+"""Variables of which every new data directory has a value of its own."""
+
 
 class InnodbServer(LocalServer):
     """A server of the MySQL family; its subclasses implement suites.server.Server."""
@@ -254,11 +257,12 @@ class InnodbServer(LocalServer):
         self._remove_socket()
 
     def settings(self) -> Mapping[str, str]:
-        """Return every global variable of the running server."""
+        """Return every global variable of the running server that says how it is configured."""
         request = self.request("reading the settings")
         with request, self.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SHOW GLOBAL VARIABLES")
-            return {str(name): str(value) for name, value in cursor.fetchall()}
+            told = {str(name): str(value) for name, value in cursor.fetchall() if name not in _AT_RANDOM}
+            return self.without_places(told)
 
     @contextlib.contextmanager
     def open_counters(self) -> Iterator[Callable[[], Mapping[str, float]]]:

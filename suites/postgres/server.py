@@ -182,7 +182,7 @@ class PostgresServer(LocalServer):
             rows = connection.execute(
                 "SELECT name, setting || COALESCE(' ' || unit, '') FROM pg_settings ORDER BY name"
             )
-            return {str(name): str(value) for name, value in rows}
+            return self.without_places({str(name): str(value) for name, value in rows})
 
     @contextlib.contextmanager
     def open_counters(self) -> Iterator[Callable[[], Mapping[str, float]]]:

@@ -204,6 +204,10 @@ def test_full_durability_is_in_effect(build: Build, server_folder: Path) -> None
     with running(build, server_folder, Durability.FULL) as server:
         settings = server.settings()
         assert (settings["innodb_flush_log_at_trx_commit"], settings["sync_binlog"]) == ("1", "1")
+        places = (str(server_folder), str(build.prefix))
+        assert not [name for name, value in settings.items() if any(place in value for place in places)]
+        assert (settings["datadir"], settings["basedir"][:6]) == ("FOLDER/data/", "PREFIX")
+        assert "server_uuid" not in settings
 
 
 def test_killed_in_a_step_it_says_so_and_recovers(build: Build, server_folder: Path) -> None:

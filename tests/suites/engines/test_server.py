@@ -147,11 +147,15 @@ def test_the_oldest_version_starts(server_folder: Path, postgres_13: Build) -> N
         assert server.settings()["data_checksums"] == "on"
 
 
-def test_a_folder_with_an_apostrophe(server_folder: Path, postgres_18: Build) -> None:
+def test_another_folder_with_an_apostrophe_changes_no_setting(
+    server_folder: Path, postgres_18: Build, living: PostgresServer
+) -> None:
     folder = server_folder / "it's here"
     folder.mkdir(mode=0o755)
     with running(postgres_18, folder) as server:
         assert value(server, "SHOW unix_socket_directories") == str(folder / "pg")
+        assert server.settings() == living.settings()
+        assert server.settings()["data_directory"] == "FOLDER/data"
 
 
 def test_deadlocks_are_counted(living: PostgresServer) -> None:
