@@ -1,5 +1,6 @@
 """The page of what was found commit by commit, and what is kept of any history: everybody can open it."""
 
+import gzip
 import math
 import re
 from collections.abc import Iterator, Sequence, Set
@@ -154,7 +155,4 @@ def culprits(state: BisectState) -> Set[tuple[str, str, str]]:
 def test_it_is_small_and_names_no_path_of_the_machine(name: str) -> None:
     file = RESULTS / name
     assert file.stat().st_size < MAX_BYTES
-    with open_reader(file) as history, history.database.reading() as connection:
-        commands = connection.exec_driver_sql("SELECT command || options FROM sessions").scalars().all()
-    assert commands
-    assert not [command for command in commands if re.search(r"/(tmp|work|root|home|var/cache)/", command)]
+    assert not re.search(rb"/(tmp|work|root|home|var/cache)/", gzip.decompress(file.read_bytes()))
