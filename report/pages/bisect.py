@@ -10,7 +10,7 @@ from report.charts.posterior import PositionMark, posterior_figure
 from report.markup.formats import amount, moment, percent, probability, signed, typeset
 from report.markup.frame import Page
 from report.markup.parts import bullets, commands, facts, note, numeric, section, table
-from report.values.bisect_page import BisectPage, BisectPosition, CommitCosts, CommitFunctions
+from report.values.bisect_page import BisectPage, BisectPosition, CommitCosts, CommitFunctions, CommitMessage
 from report.values.clearance import Clearance
 
 MAX_POSITIONS = 60
@@ -18,6 +18,9 @@ MAX_POSITIONS = 60
 
 MIN_PROBABILITY = 0.0005
 """The least probability of a commit that is shown without having been measured."""
+
+MAX_MESSAGES = 10
+"""The most messages that are shown, where a verdict names a range of commits."""
 
 
 def bisect_page(
@@ -47,6 +50,7 @@ def bisect_page(
         posterior_section(values, "", clearance),
         [_costs(costs) for costs in values.costs],
         [_functions(functions) for functions in values.functions],
+        [] if clearance.is_public else [_message(said) for said in values.messages[:MAX_MESSAGES]],
         _counted(values),
         _rounds(values, root, sessions if linked else ()),
         _log(values),
@@ -180,6 +184,11 @@ def _functions(values: CommitFunctions) -> h.Node:
         f"{what} per query, {values.commit} against the commit before it",
         table(heads, rows, caption=f"{what} by function"),
     )
+
+
+def _message(values: CommitMessage) -> h.Node:
+    label = f"Message of {values.commit}, {values.author}, {values.date[:10]}"
+    return h.details[h.summary[label], h.pre(tabindex="0", role="group", aria_label=label)[values.message]]
 
 
 def _steps(values: BisectPage) -> h.Node:

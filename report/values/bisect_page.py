@@ -64,6 +64,16 @@ class CommitFunctions:
 
 
 @dataclass(frozen=True)
+class CommitMessage:
+    """What a commit says of itself."""
+
+    commit: str
+    author: str
+    date: str
+    message: str
+
+
+@dataclass(frozen=True)
 class BisectPage:
     """A bisect."""
 
@@ -117,3 +127,6 @@ class BisectPage:
 
     functions: tuple[CommitFunctions, ...]
     """Of each commit that its verdict names; empty without profiles."""
+
+    messages: tuple[CommitMessage, ...]
+    """Of each commit that its verdict names; empty for releases."""

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from build.engines import ENGINES
 from history.store.bisects import EventKind, load_all
 from history.store.reader import Reader
-from report.values.bisect_page import BisectPage, BisectPosition, BisectRound, CommitCosts, CommitFunctions
+from report.values.bisect_page import (
+    BisectPage,
+    BisectPosition,
+    BisectRound,
+    CommitCosts,
+    CommitFunctions,
+    CommitMessage,
+)
 from runners.bisect.report.costs import cost_rows
 from runners.bisect.report.functions import function_rows
 from runners.bisect.report.state import BisectState, load_state
@@ -86,6 +93,11 @@ def bisect_values(state: BisectState) -> BisectPage:
             for place, costs in state.costs.items()
         ),
         functions=tuple(_functions(state)),
+        messages=tuple(
+            CommitMessage(point.short, point.author, point.date, point.message)
+            for point in blamed
+            if point.message
+        ),
     )
 
 

@@ -268,7 +268,7 @@ def record_bisect(
             "A. Committer",
             "2026-04-06",
             named(number)[1],
-            f"Commit {number}",
+            f"Commit {number}\n\n{named(number)[1]}",
         )
         for number in range(1, 10)
     )

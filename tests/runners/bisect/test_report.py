@@ -245,6 +245,16 @@ def test_the_page_says_what_functions_need(log: Log, event: str, what: str) -> N
     assert ("µs/query" in shown) == (event != COUNTED_EVENT)
 
 
+@pytest.mark.parametrize("is_public", [False, True])
+def test_the_page_has_the_message_of_the_culprit(log: Log, is_public: bool) -> None:
+    state = BisectState(log)
+    (culprit,) = state.blamed()
+    page = bisect_page(bisect_values(state), Clearance(is_public=is_public))
+    shown = str(h.div[page.body])
+    assert (f"Message of {culprit.short}, " in shown) is not is_public
+    assert ("&lt;b&gt;@someone&lt;/b&gt; | `said`</pre>" in shown) is not is_public
+
+
 def test_a_culprit_says_which_merge_brought_it(log: Log) -> None:
     assert merge_hint(BisectState(log)) == ""
     verdict = BisectState(log).verdict
