@@ -131,7 +131,7 @@ class BisectRun:
         with measuring_alone(self.home):
             span = self._span()
             bisect = self.bisect = self._find_or_begin(span)
-            recorder = EventRecorder(self.store, bisect, self.dependencies.now)
+            recorder = EventRecorder(self.store, bisect, span, self.dependencies.now)
             if bisect.verdict is None or (self.request.whole and recorder.search.has_more):
                 self._search(bisect, recorder, suite, began + self.request.budget_seconds)
             self.seconds = self.dependencies.monotonic() - began

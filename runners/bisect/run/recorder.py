@@ -9,6 +9,7 @@ from history.store import bisects
 from history.store.bisects import GOES_ON, Bisect, BisectEvent, EventKind
 from history.store.records import Run, RunStatus
 from history.store.writer import Store
+from runners.bisect.domain.question import CandidateRange
 from runners.bisect.domain.rules import Measure, SearchVerdict
 from runners.bisect.inference.whole.search import WholeSearch
 from runners.bisect.run.event_log import (
@@ -44,10 +45,13 @@ class EventRecorder:
     A new one, made after a kill, continues where the log and the runs of its sessions end.
     """
 
-    def __init__(self, store: Store, bisect: Bisect, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, store: Store, bisect: Bisect, span: CandidateRange, now: Callable[[], datetime]
+    ) -> None:
+        """`span` is the range as the repository has it: with the messages that a verdict did not keep."""
         self._store, self._bisect, self._now = store, bisect, now
         whole = read_log(store, bisect)
-        self.question, self.span = whole.question, whole.span
+        self.question, self.span = whole.question, span
         self.search: WholeSearch = search_after(whole)
         self._session, self._rounds = "", 0
 

@@ -38,6 +38,7 @@ def test_it_goes_on_and_reuses_its_rounds(stand: Made, line: Line, tmp_path: Pat
     assert log.bisect.uid == first.bisect.uid
     verdict, state = verdict_of(log), BisectState(log)
     assert [step.high for step in verdict.steps] == [4, 11]
+    assert [point for point in log.span.points if point.message] == state.blamed(), "of the new one too"
     assert adds_up(verdict)
     assert state.rounds == total_rounds(machine.store)
     assert [event.kind for event in log.bisect.events].count(EventKind.VERDICT) >= 3
