@@ -84,7 +84,7 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
     body: h.Node = note("There was no bisect yet: ./tidemark bisect looks for the commit behind a change.")
     if bisects:
         body = table(
-            ("bisect", "began", "box", "question", "verdict", "rounds"),
+            ("bisect", "began", "box", "question", "verdict", "rounds or passes"),
             rows,
             caption="Bisects, latest first",
             sortable=True,
