@@ -111,9 +111,9 @@ def keep_log(folder: Path, target: Path) -> bool:
     return True
 
 
-def _named(value: str, places: Sequence[tuple[str, str]]) -> str:
-    for folder, name in places:
-        value = value.replace(folder, name)
+def _named(value: str, places: Mapping[str, str]) -> str:
+    for place, name in places.items():
+        value = value.replace(place, name)
     return value
 
 
@@ -177,11 +177,13 @@ class LocalServer:
         return list(self._log.errors)
 
     def without_places(self, settings: Mapping[str, str]) -> Mapping[str, str]:
-        """Return settings with `FOLDER` for the folder of this server, and `PREFIX` for that of its build.
+        """Return settings with `FOLDER`, `PREFIX` and `ADDRESS` for where this server and its build are.
 
         Servers that are configured alike then have the same settings, which the history stores once.
         """
-        places = ((str(self.folder), "FOLDER"), (str(self.build.prefix), "PREFIX"))
+        places = {str(self.folder): "FOLDER", str(self.build.prefix): "PREFIX"}
+        if self.address.host:
+            places[self.address.host] = "ADDRESS"
         return {name: _named(value, places) for name, value in settings.items()}
 
     def stop(self) -> None:

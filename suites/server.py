@@ -189,7 +189,7 @@ class Server(Protocol):
         """Return the last errors in its log since it was up, each once, in order."""
 
     def settings(self) -> Mapping[str, str]:
-        """Return the whole effective configuration: alike of servers that differ in their folders alone."""
+        """Return the whole effective configuration: alike of servers that differ in their places alone."""
 
     def counters(self) -> Mapping[str, float]:
         """Return totals that only grow, by the metric that is their increase, of events or per query."""

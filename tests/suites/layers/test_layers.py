@@ -74,6 +74,8 @@ def test_a_password_is_asked_for_over_tcp_and_the_socket(postgres_17: Build, ser
         stored = value(server, "SELECT rolpassword FROM pg_authid WHERE rolname = 'tidemark'")
         assert stored.startswith("SCRAM-SHA-256$")
         host, port = client_place(server.address)
+        assert value(server, "SHOW listen_addresses") == host
+        assert server.settings()["listen_addresses"] == "ADDRESS"
         came = len(logged(server, "host=127.0.0.1"))
         assert came, "clients came over TCP"
         connect_values([server])
