@@ -60,14 +60,14 @@ def branch(name: str) -> str:
     return f"branches/{file_name(f'{engine}-{ref}' if at and engine.isalpha() else name)}.html"
 
 
-def ladder(suite: str, box: str, configuration: str) -> str:
-    """Return the page with all versions of one box, suite and configuration."""
-    parts = (suite, box, configuration.replace(" ", "_"))
+def ladder(suite: str, box: str, configuration: str, base: str) -> str:
+    """Return the page with all versions of one box, suite and configuration with one base branch."""
+    parts = (suite, box, configuration.replace(" ", "_"), base.replace("@", "-"))
     name = "--".join(parts)
     plain = all(_HARMLESS.fullmatch(part) and "--" not in part for part in parts) and "_" not in configuration
     if plain and len(name) <= _LONGEST:
         return f"compare/{name}.html"
-    return f"compare/{digest(suite, box, configuration)}.html"
+    return f"compare/{digest(suite, box, configuration, base)}.html"
 
 
 def two(place: tuple[str, str, str]) -> str:

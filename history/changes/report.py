@@ -16,7 +16,7 @@ from history.changes.level_shift import Course
 from history.changes.repository import Change, Member
 from history.comparison.profile_diff import FunctionChange, differential
 from history.series.environment_changes import changes_between
-from history.series.series import Night, Point, base_branch, base_branches, nights_of, read_series
+from history.series.series import Night, Point, base_beside, base_branches, nights_of, read_series
 from history.store.bisects import Bisect, of_change
 from history.store.profiles import counted_profiles_of, profiles_of
 from history.store.records import Session
@@ -174,7 +174,7 @@ def report_changes(connection: Connection, changes: Iterable[Change]) -> tuple[C
 
 def _report(connection: Connection, change: Change) -> ChangeReport:
     main = main_series(change)
-    base = base_branch(connection, main.key.environment)
+    base = base_beside(connection, main.key.environment, change.branch)
     session = session_of(connection, change.first_after.session_id)
     course, nights, switches = _course(connection, main, base)
     return ChangeReport(
@@ -245,7 +245,7 @@ def _environment(connection: Connection, change: Change) -> Iterable[Environment
     for environment in sorted(
         {member.key.environment for member in change.members}, key=lambda environment: environment.box
     ):
-        base = base_branch(connection, environment)
+        base = base_beside(connection, environment, change.branch)
         if base is None:
             continue
         since = nights_of(connection, environment, change.branch, change.last_before.started_at)

@@ -13,7 +13,7 @@ from history.rendering.changes import level_change, level_change_json
 from history.rendering.plain_table import BOLD, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
 from history.series.inventory import Branch, UnfinishedSession
-from history.series.series import NotJudged, SeriesKey
+from history.series.series import SeriesKey
 from history.series.timeline import Timeline, TimelineEntry
 from suites.metrics import METRICS
 
@@ -55,24 +55,6 @@ def render_inventory(
         for session in failed:
             start = f"{session.started_at:%Y-%m-%d %H:%M} UTC"
             screen.lines([f"  {start}  {session.uid}  {session.status}  {session.box}  {session.suite}"])
-
-
-def not_judged_text(found: NotJudged) -> str:
-    """Return why nothing in an environment is judged, and what to do."""
-    where = found.environment
-    place = f"{where.box}, {where.suite}, {where.configuration}: not judged"
-    if found.base is not None:
-        return (
-            f"{place}: every night has the base {found.base} alone, and a branch is judged against "
-            "the base of the same nights; change-points searches values as measured"
-        )
-    if len(found.branches) < 2:
-        names = ", ".join(found.branches)
-        return f"{place}: {names} has no base beside it; change-points searches it as measured"
-    return (
-        f"{place}: nothing says which branch is the base; import the table again with --base BRANCH, "
-        f"one of {', '.join(found.branches)}"
-    )
 
 
 def _branch_cells(branch: Branch) -> Sequence[str]:

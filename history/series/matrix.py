@@ -10,8 +10,7 @@ from sqlalchemy import Connection, select
 
 from history.series.series import (
     Night,
-    base_branch,
-    branches_at,
+    bases_beside,
     in_environment,
     list_environments,
     nights_of,
@@ -85,11 +84,11 @@ def judged_matrices(
     Over the `last` nights of each; of all judged metrics unless some are named.
     """
     for environment in list_environments(connection):
-        base = base_branch(connection, environment)
-        reading = _Reading(connection, environment, base, metrics or judged_metrics())
-        for branch in branches_at(connection, environment):
-            if base is not None and branch != base:
-                yield reading.matrix(branch, last)
+        readings: dict[str, _Reading] = {}
+        for branch, base in bases_beside(connection, environment).items():
+            if base not in readings:
+                readings[base] = _Reading(connection, environment, base, metrics or judged_metrics())
+            yield readings[base].matrix(branch, last)
 
 
 Row = NDArray[np.float64]
@@ -107,7 +106,7 @@ def _negligible(metric: str, base: Row | None) -> float:
 
 @dataclass
 class _Reading:
-    """Reads matrices of one environment; the values of the base, which all of them share, only once."""
+    """Reads matrices of one environment and base; the values of the base only once."""
 
     connection: Connection
     environment: Environment

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select, and_, select
+from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select, and_, func, select
 
 from history.store.database import plain_rows
 from history.store.records import ALL_STEPS, Environment
@@ -70,46 +70,11 @@ def list_environments(connection: Connection) -> tuple[Environment, ...]:
     )
 
 
-def base_branch(connection: Connection, environment: Environment) -> str | None:
-    """Return the base branch of the latest night in an environment; None without a base."""
-    query = (
-        select(nights.c.branch)
-        .where(in_environment(nights, environment), nights.c.is_base == 1)
-        .order_by(nights.c.started_at.desc())
-        .limit(1)
-    )
-    return connection.execute(query).scalar()
-
-
-def base_branches(connection: Connection, environment: Environment) -> tuple[str, ...]:
-    """Return all branches that were the base of a night in an environment."""
-    query = select(nights.c.branch).where(in_environment(nights, environment), nights.c.is_base == 1)
-    return tuple(connection.execute(query.distinct().order_by(nights.c.branch)).scalars())
-
-
-@dataclass(frozen=True)
-class NotJudged:
-    """An environment in which no branch can be judged."""
-
-    environment: Environment
-    base: str | None
-    """The base, which has no other branch beside it; None when no night has a base."""
-
-    branches: tuple[str, ...]
-
-
-def not_judged(connection: Connection) -> tuple[NotJudged, ...]:
-    """Return the environments in which nothing is judged: no night has a base, or all have the base alone."""
-    found = []
-    for environment in list_environments(connection):
-        base, branches = base_branch(connection, environment), branches_at(connection, environment)
-        if base is None or branches == (base,):
-            found.append(NotJudged(environment, base, branches))
-    return tuple(found)
-
-
 def base_beside(connection: Connection, environment: Environment, branch: str) -> str | None:
-    """Return the base of the latest night in which a branch was measured beside one; None without any."""
+    """Return the base of the latest night in which a branch was measured beside one; None without any.
+
+    A plan has one base for each engine, so that the branches of an environment can have several.
+    """
     night, base_night = nights.alias("night"), nights.alias("base")
     query = (
         select(base_night.c.branch)
@@ -124,6 +89,26 @@ def base_beside(connection: Connection, environment: Environment, branch: str) -
         .limit(1)
     )
     return connection.execute(query).scalar()
+
+
+def bases_beside(connection: Connection, environment: Environment) -> dict[str, str]:
+    """Return the base of every branch of an environment that has one, by branch, as `base_beside` does."""
+    found = {
+        branch: base_beside(connection, environment, branch)
+        for branch in branches_at(connection, environment)
+    }
+    return {branch: base for branch, base in found.items() if base is not None}
+
+
+def base_branches(connection: Connection, environment: Environment) -> tuple[str, ...]:
+    """Return all branches that were the base of a night in an environment, that of the latest night first."""
+    query = (
+        select(nights.c.branch)
+        .where(in_environment(nights, environment), nights.c.is_base == 1)
+        .group_by(nights.c.branch)
+        .order_by(func.max(nights.c.started_at).desc(), nights.c.branch)
+    )
+    return tuple(connection.execute(query).scalars())
 
 
 def branches_at(connection: Connection, environment: Environment) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from history.series.series import (
     Point,
     SeriesKey,
     base_beside,
-    base_branch,
     find_series,
     read_series,
 )
@@ -71,12 +70,12 @@ def _single_series(connection: Connection, wanted: InventoryFilter, base: str | 
     matching = find_series(connection, **vars(wanted))
     if not matching:
         raise SeriesError("no series matches", hint="./tidemark history show lists all series")
-    bases = {
-        environment: base or base_branch(connection, environment)
-        for environment in {key.environment for key in matching}
-    }
-    # Without a branch the base is not meant, because its ratio to itself is 1.
-    others = [key for key in matching if key.branch != bases[key.environment]]
+    # Without a branch no base is meant, because its ratio to itself is 1.
+    others = [
+        key
+        for key in matching
+        if key.branch != base and (base or base_beside(connection, key.environment, key.branch))
+    ]
     if len(matching) == 1 or (wanted.branch is None and len(others) == 1):
         return matching[0] if len(matching) == 1 else others[0]
     lines = [f"\n    {_options(key)}" for key in matching[:SHOWN_SERIES]]

@@ -72,7 +72,7 @@ def branches_page(catalog: Catalog, failing: Mapping[str, Sequence[str]]) -> Pag
         last = max(nights, key=lambda night: night.started_at)
         boxes = sorted({catalog.clearance.box(place.place.box) for place in places})
         counted_nights = sum(map(catalog.is_night, nights))
-        role = "base" if all(place.base == branch for place in places) else "contender"
+        role = "base" if not any(branch in place.base_of for place in places) else "contender"
         rows.append(
             h.tr[
                 h.th(scope="row")[h.a(href=f"{root}{addresses.branch(branch)}")[branch]],

@@ -33,7 +33,7 @@ MAX_PLAIN = 12
 def ladder_page(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
     """Return the page of an environment's versions; `ladders` has one for each metric, and is not empty."""
     place = clearance.place(ladders[0].place)
-    path = addresses.ladder(place.suite, place.box, place.configuration)
+    path = addresses.ladder(place.suite, place.box, place.configuration, ladders[0].base_branch)
     root = addresses.way_to_root(path)
     naming = Naming.of(ladders)
     body: list[h.Node] = [
@@ -111,7 +111,7 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
     rows = []
     for ladder in (candidate for candidate in ladders if candidate.is_own):
         place = clearance.place(ladder.place)
-        page = addresses.ladder(place.suite, place.box, place.configuration)
+        page = addresses.ladder(place.suite, place.box, place.configuration, ladder.base_branch)
         href = f"{root}{page}#metric={ladder.metric.name}"
         newest = max(ladder.columns, key=lambda column: column.started_at)
         mean = ladder.mean(newest, list(ladder.groups))

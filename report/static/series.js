@@ -1,7 +1,7 @@
 "use strict";
 // The series explorer: the view in the address is what is shown, and every control changes the address.
 {
-  const { name, points, shown, comparable } = seriesValues;
+  const { name, baseOf, points, shown, comparable } = seriesValues;
   const DAY = 86400;
   const ids = ["place", "branch", "step", "metric"];
   const DEFAULTS = { y: "rel", boxes: "one" };
@@ -51,8 +51,7 @@
     const from = by("from").value ? Date.parse(`${by("from").value}T00:00:00Z`) / 1000 : -Infinity;
     const to = by("to").value ? Date.parse(`${by("to").value}T00:00:00Z`) / 1000 + DAY : Infinity;
     drawn = aligned(loaded.map((row) => row.filter((point) => point.at >= from && point.at < to)));
-    const base = list().places[series.place][3];
-    const relative = by("axis").value === "rel" && base !== null && list().branches[series.branch] !== base;
+    const relative = by("axis").value === "rel" && baseOf(series) !== null;
     if (plot) plot.destroy();
     plot = seriesChart.draw(by("chart"), rows, drawn, { relative, zoom: zoomed(), onZoom: zoom, pick });
     seriesTable.fill(series, drawn, { relative, left, pick, pickNone: () => choose({ picked: "" }), picked: (view().get("picked") || "").split(",") });
@@ -130,7 +129,7 @@
   const usual = (metric) => {
     const asked = list().metrics.findIndex((/** @type {any[]} */ row) => row[0] === metric);
     const isWanted = (/** @type {Series} */ { metric: of, place }) => (asked < 0 ? list().metrics[of][0] === list().places[place][6] : of === asked);
-    const first = (/** @type {Series} */ series) => isWanted(series) && list().branches[series.branch] !== list().places[series.place][3];
+    const first = (/** @type {Series} */ series) => isWanted(series) && baseOf(series) !== null;
     const changed = list().changes.length ? list().changes[list().changes.length - 1][3].map((/** @type {any[]} */ member) => member[0]) : [];
     return (asked < 0 ? null : all.find(first)) || all.find((series) => changed.includes(series.id) && first(series))
       || all.find((series) => changed.includes(series.id)) || all.find(first) || all[0] || null;

@@ -2,7 +2,7 @@
 // The keyboard on the chart of a series: one Tab stop, arrows within, and in words what a sighted reader sees.
 
 const seriesKeys = (() => {
-  const { amount, changesOf, day, moment, name, percent, shown } = seriesValues;
+  const { amount, baseOf, changesOf, day, moment, name, percent, shown } = seriesValues;
   const DAY = 86400;
 
   /** @typedef {{series: Series, nights: Point[], relative: boolean, zoom: [number, number] | null,
@@ -39,7 +39,7 @@ const seriesKeys = (() => {
     const [first, last] = [known[0], known[known.length - 1]];
     const within = changesOf(series).filter((/** @type {any} */ change) => change.to >= nights[0].at && change.from <= last.at)
       .map((/** @type {any} */ change) => `${percent(change.ratio)} between ${day(change.from)} and ${day(change.to)}${change.confirmed ? ", confirmed" : ""}`);
-    return `${name(series)}, ${relative ? `relative to ${tidemark.list.places[series.place][3]}` : "absolute"}: ${known.length} night${known.length > 1 ? "s" : ""} from ${day(first.at)} to ${day(last.at)}, latest ${value(last, of)}; `
+    return `${name(series)}, ${relative ? `relative to ${baseOf(series)}` : "absolute"}: ${known.length} night${known.length > 1 ? "s" : ""} from ${day(first.at)} to ${day(last.at)}, latest ${value(last, of)}; `
       + (within.length ? `changes: ${within.join("; ")}` : "no change was found");
   };
 

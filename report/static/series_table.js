@@ -2,7 +2,7 @@
 // What stands around the chart of a series: its nights as a table, its changes, its key, and nights that were picked.
 
 const seriesTable = (() => {
-  const { amount, changesOf, day, moment, name, percent, shown, visible } = seriesValues;
+  const { amount, baseOf, changesOf, day, moment, name, percent, shown, visible } = seriesValues;
   const FIRST_ROWS = 40;
 
   /** @typedef {{relative: boolean, left: string[], picked: string[], pick: (point: Point) => void, pickNone: () => void}} Shown */
@@ -75,7 +75,7 @@ const seriesTable = (() => {
   const key = (series, drawn, relative) => {
     const sees = visible(series);
     const threshold = list().metrics[series.metric][4];
-    by("chart-key").textContent = (relative ? `Relative to ${list().places[series.place][3]} in the same night, on a logarithmic axis. ` : "Absolute, from zero. ")
+    by("chart-key").textContent = (relative ? `Relative to ${baseOf(series)} in the same night, on a logarithmic axis. ` : "Absolute, from zero. ")
       + (sees === null ? "Hatched: what this step can see was never measured here. " : sees > threshold ? `Hatched: changes below ${(100 * sees).toFixed(1)} % cannot be seen by this step. ` : `This step can see every change beyond ${Number((100 * threshold).toFixed(2))} %, the threshold. `)
       + "Hollow: an undecided night, one with dropped rounds, or one whose change the step cannot see. "
       + (relative && drawn[0].some((point) => point.interval) ? `Bars: the interval of a session${drawn.length > 1 ? " of the first box" : ""}, while it has its rounds; a bar that leaves the chart ends in an arrow. ` : "")

@@ -28,6 +28,10 @@ const seriesValues = (() => {
   /** @param {Series} series */
   const name = (series) => `${list().steps[series.step][0]} ${list().metrics[series.metric][1]}, ${list().branches[series.branch]} on ${list().places[series.place][0]}`;
 
+  /** The branch that the branch of a series is judged against; null of a base, and where there is none.
+   * @param {Series} series @returns {string | null} */
+  const baseOf = (series) => list().places[series.place][3][list().branches[series.branch]] ?? null;
+
   /** @param {any[][]} rows rows that begin with the number of a night @returns {Map<number, any[]>} */
   const byNight = (rows) => new Map((rows || []).map((row) => [row[0], row]));
 
@@ -57,9 +61,10 @@ const seriesValues = (() => {
    * @param {Series} series @returns {Promise<Point[]>} */
   const points = async (series) => {
     const place = list().places[series.place];
-    const [, , , base, named, folder] = place;
+    const [, , , , named, folder] = place;
     const file = list().steps[series.step][1];
     const branch = list().branches[series.branch];
+    const base = baseOf(series);
     const metric = list().metrics[series.metric][0];
     /** @type {Point[]} */ const found = [];
     await Promise.all(named.map((/** @type {[string, string[]]} */ [name]) => once(`${folder}/${file}/${name}.js`)));
@@ -69,7 +74,7 @@ const seriesValues = (() => {
       /** @param {string} whose */
       const row = (whose) => unpacked((shard.v[whose] || {})[metric] || [0, 0, ""]);
       const values = row(branch);
-      const bases = row(base);
+      const bases = base === null ? [] : row(base);
       const versions = shard.w[branch] || [];
       const gaps = new Map(shard.g.filter((/** @type {any[]} */ gap) => gap[1] === branch || gap[1] === base)
         .map((/** @type {any[]} */ gap) => [gap[0], gap[2]]));
@@ -116,7 +121,7 @@ const seriesValues = (() => {
    * @param {Series} series @param {Point} point @param {number | null} sees */
   const isHollow = (series, point, sees) => {
     if (point.dropped || (point.interval && point.interval.open)) return true;
-    if (point.interval || list().branches[series.branch] === list().places[series.place][3]) return false;
+    if (point.interval || baseOf(series) === null) return false;
     const ratio = shown(point, true);
     return sees === null || (ratio !== null && sees > list().metrics[series.metric][4] && Math.abs(ratio - 1) < sees);
   };
@@ -131,12 +136,13 @@ const seriesValues = (() => {
    * @param {Series[]} all @param {Series} series @returns {{drawn: Series[], left: string[]}} */
   const comparable = (all, series) => {
     const parts = ["suite", "configuration", "base"];
-    const [, ...wanted] = list().places[series.place].slice(0, 4);
+    const wanted = [...list().places[series.place].slice(1, 3), baseOf(series)];
     const drawn = [series];
     /** @type {string[]} */ const left = [];
     for (const other of all) {
       if (other === series || other.branch !== series.branch || other.step !== series.step || other.metric !== series.metric) continue;
-      const [box, ...found] = list().places[other.place].slice(0, 4);
+      const box = list().places[other.place][0];
+      const found = [...list().places[other.place].slice(1, 3), baseOf(other)];
       const differs = parts.findIndex((_, at) => found[at] !== wanted[at]);
       if (differs < 0) drawn.push(other);
       else left.push(`${box} (${parts[differs]} ${found[differs] ?? "unknown"})`);
@@ -144,5 +150,5 @@ const seriesValues = (() => {
     return { drawn, left };
   };
 
-  return { day, moment, percent, amount, cut, name, points, shown, visible, isHollow, changesOf, comparable };
+  return { day, moment, percent, amount, cut, name, baseOf, points, shown, visible, isHollow, changesOf, comparable };
 })();

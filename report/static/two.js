@@ -65,13 +65,19 @@
   /** @param {Night} night */
   const told = ({ point }) => `${point.version} (night of ${day(point.at)})`;
 
+  /** The night of the base of a branch in the same session.
+   * @param {number} place @param {Night[]} nights @param {Night} night */
+  const baseBeside = (place, nights, { branch, point }) => nights.find((other) =>
+    list().branches[other.branch] === list().places[place][3][list().branches[branch]] && other.point.uid === point.uid);
+
   /** The names of two nights for an address without one: the latest one, after its base.
    * @param {number} place @param {Night[]} nights latest first */
   const usual = (place, nights) => {
-    const isBase = (/** @type {Night} */ { branch }) => list().branches[branch] === list().places[place][3];
-    const latest = nights.find((night) => !isBase(night) && nights.some((other) => isBase(other) && other.point.uid === night.point.uid));
-    const base = nights.find((night) => isBase(night) && night.point.uid === latest?.point.uid);
-    return latest && base ? [nightName(base), nightName(latest)] : ["", ""];
+    for (const latest of nights) {
+      const base = baseBeside(place, nights, latest);
+      if (base) return [nightName(base), nightName(latest)];
+    }
+    return ["", ""];
   };
 
   /** The session that measured both versions side by side: the latest night with both, or one that compared them.
@@ -123,7 +129,7 @@
     const uid = together(place, nights, a, b);
     const mean = quotients.length ? Math.exp(quotients.reduce((sum, quotient) => sum + Math.log(quotient), 0) / quotients.length) : null;
     const isSame = uid === a.point.uid && uid === b.point.uid;
-    const bases = [a, b].map(({ point }) => nights.find(({ branch, point: of }) => list().branches[branch] === list().places[place][3] && of.uid === point.uid)?.point.version);
+    const bases = [a, b].map((night) => baseBeside(place, nights, night)?.point.version);
     const moved = bases[0] === bases[1] ? "" : ` Their bases differ: ${bases[0]} and ${bases[1]}.`;
     const how = isSame ? "Both are of one session." : "Each is the quotient of two ratios to the base of their nights, without an interval.";
     by("said").replaceChildren(

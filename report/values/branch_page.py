@@ -100,10 +100,11 @@ def read_branch(
     """
     found = []
     for nights in catalog.nights_of_branch(branch):
-        if nights.base is None or nights.base == branch:
+        base = nights.base_of.get(branch)
+        if base is None:
             continue
         for metric in _metrics(connection, catalog, nights, branch, reports):
-            matrix = read_matrix(connection, nights.place, branch, nights.base, [metric.name], NIGHTS)
+            matrix = read_matrix(connection, nights.place, branch, base, [metric.name], NIGHTS)
             visible = sights.get((nights.place, metric.name), {})
             threshold = catalog.threshold_of(metric.name)
             if metric.is_counted:
@@ -116,7 +117,7 @@ def read_branch(
                 BranchPlace(
                     nights.place,
                     metric,
-                    nights.base,
+                    base,
                     matrix,
                     visible,
                     threshold,

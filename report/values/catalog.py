@@ -128,19 +128,32 @@ class PlaceNights:
     nights: tuple[NightEntry, ...]
 
     @cached_property
-    def base(self) -> str | None:
-        """The base branch of the latest night that has one."""
-        return next((night.base for night in reversed(self.nights) if night.base is not None), None)
+    def base_of(self) -> Mapping[str, str]:
+        """The base of each branch that has one: that of the latest night in which it was measured beside one.
+
+        Branches of several engines have a base each.
+        """
+        return {
+            branch: night.base
+            for night in self.nights
+            if night.base is not None
+            for branch in night.versions
+            if branch != night.base
+        }
+
+    @cached_property
+    def bases(self) -> tuple[str, ...]:
+        """The bases of all branches, sorted."""
+        return tuple(sorted(set(self.base_of.values())))
 
     @cached_property
     def branches(self) -> tuple[str, ...]:
         """All branches, sorted."""
         return tuple(sorted({branch for night in self.nights for branch in night.versions}))
 
-    @property
-    def contenders(self) -> tuple[str, ...]:
-        """The branches without the base."""
-        return tuple(branch for branch in self.branches if branch != self.base)
+    def contenders(self, base: str) -> tuple[str, ...]:
+        """Return the branches that are measured beside a base, sorted."""
+        return tuple(sorted(branch for branch, its_base in self.base_of.items() if its_base == base))
 
     def of_branch(self, branch: str) -> list[NightEntry]:
         """Return the nights of a branch."""

@@ -13,7 +13,7 @@ from history.comparison.rounds.background import why_left_out
 from history.comparison.verdict import Judged
 from history.errors import stored_object, stored_version
 from history.series.environment_changes import changes_between
-from history.series.series import Night, Point, base_branch, nights_of, read_series
+from history.series.series import Night, Point, base_beside, nights_of, read_series
 from history.store.alert_outbox import telling
 from history.store.reader import Reader
 from history.store.schema import builds, configurations, runs
@@ -129,7 +129,7 @@ def read_details(
 
 def _series(connection: Connection, member: Member) -> MemberSeries:
     key = member.key
-    base = base_branch(connection, key.environment)
+    base = base_beside(connection, key.environment, key.branch)
     since = member.last_before.started_at - NIGHTS_BEFORE
     points = read_series(connection, key, base, since)
     nights = nights_of(connection, key.environment, key.branch, since)

@@ -75,14 +75,10 @@ class Ladder:
         return geometric_mean(known) if known and len(known) == len(steps) else None
 
 
-def read_ladders(comparisons: Comparisons, catalog: Catalog, nights: PlaceNights) -> tuple[Ladder, ...]:
-    """Return the ladders of an environment: those of metrics that sessions are judged by, timed ones first.
-
-    There is none without a base or a contender with a session.
-    """
-    base = nights.base
-    if base is None:
-        return ()
+def read_ladders(
+    comparisons: Comparisons, catalog: Catalog, nights: PlaceNights, base: str
+) -> tuple[Ladder, ...]:
+    """Return the ladders of a base branch: those of metrics that sessions are judged by, timed ones first."""
     found: defaultdict[str, dict[tuple[str, str], LadderColumn]] = defaultdict(dict)
     latest = _latest(catalog, nights, base)
     older = {metric: entries[:-MAX_VERSIONS] for metric, entries in latest.items()}

@@ -265,7 +265,7 @@ def latest_comparisons(
         if night.base is None or night.base not in night.built:
             continue
         entry = catalog.by_id[night.session_id]
-        here = sorted(wanted & {(branch, entry.judged_by) for branch in night.built - {nights.base}})
+        here = sorted(wanted & {(branch, entry.judged_by) for branch in night.built - {night.base}})
         wanted -= set(here)
         for branch, metric in here:
             compared = comparisons.of(entry, night.versions[night.base], night.versions[branch])

@@ -279,7 +279,7 @@ def _compared(catalog: Catalog) -> list[list[Any]]:
 
 
 def _places(catalog: Catalog, keys: Sequence[str]) -> list[list[Any]]:
-    """Return box, suite, configuration, base branch, files with periods, and folder of each environment.
+    """Return box, suite, configuration, bases by branch, files with periods, and folder of each environment.
 
     The last column is the metric by which its latest night is judged.
     """
@@ -287,10 +287,12 @@ def _places(catalog: Catalog, keys: Sequence[str]) -> list[list[Any]]:
     listed = []
     for key in keys:
         nights = by_key.get(key)
-        base, files = (nights.base, files_of(list(periods_of(nights)))) if nights is not None else (None, {})
+        bases, files = (
+            (nights.base_of, files_of(list(periods_of(nights)))) if nights is not None else ({}, {})
+        )
         place = json.loads(key)
         judged_by = catalog.by_id[nights.nights[-1].session_id].judged_by if nights is not None else ""
-        listed.append([*place, base, list(files.items()), addresses.shard_folder(*place), judged_by])
+        listed.append([*place, bases, list(files.items()), addresses.shard_folder(*place), judged_by])
     return listed
 
 

@@ -254,7 +254,7 @@ def _branch_signature(site: _Site, branch: str) -> str:
         nights = [site.catalog.by_id[night.session_id] for night in place_nights.of_branch(branch)[-NIGHTS:]]
         parts += [
             str(place_nights.place),
-            str(place_nights.base),
+            str(place_nights.base_of.get(branch)),
             *(f"{entry.uid} {entry.signature}" for entry in nights),
         ]
     parts += [
@@ -270,7 +270,11 @@ def _trend(site: _Site) -> None:
 
 def _ladders(site: _Site) -> None:
     clearance = site.catalog.clearance
-    found = [read_ladders(site.comparisons, site.catalog, nights) for nights in site.catalog.places]
+    found = [
+        read_ladders(site.comparisons, site.catalog, nights, base)
+        for nights in site.catalog.places
+        for base in nights.bases
+    ]
     site.write(ladder_index([ladder for ladders in found for ladder in ladders], clearance))
     for ladders in filter(None, found):
         site.write(ladder_page(ladders, clearance))

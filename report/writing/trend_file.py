@@ -32,7 +32,7 @@ def _signature(catalog: Catalog, reports: Sequence[ChangeReport], prefix: str) -
     """Return what the page is made of: the nights of every environment, and all changes."""
     parts = [prefix]
     for nights in catalog.places:
-        parts += [str(nights.place), str(nights.base)]
+        parts += [str(nights.place), str(nights.base_of)]
         parts += [f"{night.uid} {catalog.by_id[night.session_id].state}" for night in nights.nights]
     parts += [
         f"{report.change.fingerprint} {report.change.status} {report.change.updated_at}" for report in reports

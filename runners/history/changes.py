@@ -16,10 +16,9 @@ from history.changes.report import ChangeReport, report_changes
 from history.escaping.json_strings import json_text
 from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines, changes_json, render_changes
-from history.rendering.inventory import not_judged_text
 from history.rendering.plain_table import standard_output
-from history.series.renamed_steps import renamed_steps
-from history.series.series import NotJudged, not_judged
+from history.series.not_judged import NotJudged, not_judged
+from history.series.renamed import renamed
 from history.spool.opening import open_delivered, open_to_judge
 from history.store.records import ChangeStatus
 from history.timestamps import now
@@ -30,7 +29,7 @@ from runners.exit_codes import TROUBLE
 def judge_(arguments: argparse.Namespace) -> int:
     """Look for changes in all series; 1 when a change for the worse is new or came back, else 0.
 
-    2 when there is no series to judge.
+    2 when there is no series to judge, or a branch that goes on has lost its base.
     """
     with open_to_judge(existing_history(arguments.history), locate()) as store:
         report = judge(store.database)
@@ -39,25 +38,26 @@ def judge_(arguments: argparse.Namespace) -> int:
                 connection, (*report.new, *report.reopened, *report.closed, *report.explained)
             )
             unjudged = not_judged(connection)
-            renamed = renamed_steps(connection) if arguments.format == "terminal" else ()
+            successors = renamed(connection) if arguments.format == "terminal" else ()
     _print(news, arguments.format)
     if arguments.format == "terminal":
         _print_notes(report.notes)
-        standard_output().lines(map(str, renamed))
+        standard_output().lines(map(str, successors))
         print(_summary(report))
     for line in _not_judged_lines(unjudged, report.series):
         print(f"tidemark history: {line}", file=sys.stderr)
     bad = (Direction.WORSE, Direction.MIXED)
     if any(change.direction in bad for change in (*report.new, *report.reopened)):
         return 1
-    return 0 if report.series else TROUBLE
+    has_lost_base = any(found.nights and not found.has_ended for found in unjudged)
+    return TROUBLE if has_lost_base or not report.series else 0
 
 
 def _not_judged_lines(unjudged: Sequence[NotJudged], series: int) -> Iterator[str]:
-    """Yield why environments are not judged; of those that have their base alone, only if no other is."""
+    """Yield which branches are not judged, and why; of bases that are alone, only if nothing is judged."""
     if not unjudged and not series:
         yield "nothing to judge: the history has no night of a branch beside a base"
-    yield from (not_judged_text(found) for found in unjudged if found.base is None or not series)
+    yield from (str(found) for found in unjudged if found.base is None or found.nights or not series)
 
 
 def changes_(arguments: argparse.Namespace) -> int:

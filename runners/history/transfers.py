@@ -14,10 +14,10 @@ from history.changes.hindsight import search_series
 from history.counts import counted
 from history.open import existing_history, open_reader, open_store
 from history.rendering.changes import searched_text
-from history.rendering.inventory import not_judged_text
 from history.series.inventory import InventoryFilter
-from history.series.renamed_steps import renamed_steps
-from history.series.series import base_branch, list_environments, not_judged
+from history.series.not_judged import not_judged
+from history.series.renamed import renamed
+from history.series.series import bases_beside, list_environments
 from history.store.schema_status import newest
 from history.store.writer import Store
 from history.transfer.database_source import Selection, opened
@@ -97,19 +97,19 @@ def _change_points(
 
 def _base_lines(connection: Connection, machine: str, suite: str) -> Iterator[str]:
     """Yield what the tables of a machine and suite are judged against, or why not, and renamed steps."""
-    without = {found.environment: found for found in not_judged(connection)}
+    unjudged = not_judged(connection)
     its_environments = [
         environment
         for environment in list_environments(connection)
         if (environment.box, environment.suite) == (machine, suite)
     ]
     for environment in its_environments:
-        if environment in without:
-            yield not_judged_text(without[environment])
-        else:
-            base = base_branch(connection, environment)
-            yield f"{machine}, {suite}, {environment.configuration}: judged against {base}"
-    yield from map(str, renamed_steps(connection, its_environments))
+        bases = sorted(set(bases_beside(connection, environment).values()))
+        if bases:
+            against = " and ".join(bases)
+            yield f"{machine}, {suite}, {environment.configuration}: judged against {against}"
+        yield from (str(found) for found in unjudged if found.environment == environment)
+    yield from map(str, renamed(connection, its_environments))
 
 
 def merge_(arguments: argparse.Namespace) -> int:

@@ -81,7 +81,7 @@ def test_its_page_says_what_the_command_says(
 
 
 def test_it_is_in_the_ladder_with_the_colour_of_worse(site: Path) -> None:
-    page = parsed(site / addresses.ladder("write-heavy", "db1", "short relaxed"))
+    page = parsed(site / addresses.ladder("write-heavy", "db1", "short relaxed", "postgres@17"))
     cells = [given for tag, given in page.tags if tag == "td" and "heat" in given.get("class", "")]
     worst = min((cell for cell in cells if "data-v" in cell), key=lambda cell: float(cell["data-v"]))
     assert float(worst["data-v"]) == pytest.approx(FACTOR, abs=0.02)

@@ -19,7 +19,7 @@ from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import MetricChange, as_reported, change_of
 from history.errors import stored_version
 from history.series.matrix import SeriesMatrix, read_matrix
-from history.series.series import base_branch
+from history.series.series import base_beside
 from history.stats.estimators import Interval, geometric_mean
 from history.stats.noise_model import Noise
 from history.store.records import Environment, Run, Session
@@ -68,7 +68,7 @@ def decide(
     if before is None or after is None or len(versions) != 2:
         return
     environment = Environment(after["box"], after["suite"], after["configuration"])
-    base = base_branch(connection, environment)
+    base = base_beside(connection, environment, confirms.branch)
     if base is None:
         return
     matrix = read_matrix(connection, environment, confirms.branch, base, judged_metrics(), NIGHTS_SEARCHED)

@@ -20,7 +20,7 @@ from history.changes.detection import evidence, rule_of
 from history.changes.level_shift import Direction, Shift, StoredChange, direction_of
 from history.comparison.result import groups_of
 from history.series.matrix import SeriesMatrix, read_matrix
-from history.series.series import Night, base_branch
+from history.series.series import Night, base_beside
 from history.stats.change_points import Known
 from history.store.records import ChangeStatus, Environment
 from history.store.schema import series
@@ -106,8 +106,8 @@ def find_suspects(
     fraction; a suspect differs from its level by at least half of it, or as its metric's row says. What is
     negligible is none.
     """
-    base = base_branch(connection, environment)
-    if base is None or base == branch:
+    base = base_beside(connection, environment, branch)
+    if base is None:
         return None
     matrix = read_matrix(connection, environment, branch, base, judged_metrics(), NIGHTS_READ)
     last = _nights_of_last_version(matrix)

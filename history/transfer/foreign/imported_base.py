@@ -9,7 +9,7 @@ from sqlalchemy import Connection, case, select, update
 from build.version import parse_version
 from history.errors import stored_options
 from history.series.night import branch_line
-from history.series.series import base_branch
+from history.series.series import base_branches
 from history.store.records import BASE, Environment
 from history.store.schema import nights, sessions
 from history.transfer.foreign.values import Occasion, Value
@@ -62,10 +62,10 @@ def known_bases(connection: Connection, measured: Versions) -> Mapping[Occasion,
     found = {}
     for occasion, versions in measured.items():
         place = Environment(occasion.machine, occasion.suite, f"{occasion.profile} unknown")
-        base = base_branch(connection, place)
-        matching = _matching(base, versions) if base is not None else []
-        if len(matching) == 1:
-            found[occasion] = matching[0]
+        known = (_matching(base, versions) for base in base_branches(connection, place))
+        base = next((matching for matching in known if matching), [])
+        if len(base) == 1:
+            found[occasion] = base[0]
     return found
 
 

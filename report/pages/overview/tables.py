@@ -28,7 +28,8 @@ def branches_table(overview: Overview, catalog: Catalog) -> h.Node:
     for entry in overview.latest:
         place = catalog.clearance.place(entry.place)
         steps = entry.comparison.steps
-        ladder, mean = addresses.ladder(place.suite, place.box, place.configuration), entry.mean
+        base = entry.night.base or ""
+        ladder, mean = addresses.ladder(place.suite, place.box, place.configuration, base), entry.mean
         rows.append(
             h.tr[
                 h.th(scope="row")[
@@ -36,7 +37,7 @@ def branches_table(overview: Overview, catalog: Catalog) -> h.Node:
                 ],
                 h.td[h.a(href=f"{ladder}#metric={entry.metric.name}")[place.suite]],
                 h.td[place.box],
-                h.td[entry.night.versions[entry.night.base or ""]],
+                h.td[entry.night.versions[base]],
                 h.td[named(entry.metric.name)],
                 heat_cell(Heat(mean, None, entry.metric.better, reason="geometric mean of all steps")),
                 numeric(percent(mean)),

@@ -7,6 +7,7 @@ chosen once for all nights and branches of an environment, and a night that lack
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from sqlalchemy import Connection
@@ -59,14 +60,12 @@ class PlaceTrend:
 def read_trends(connection: Connection, catalog: Catalog) -> Iterator[PlaceTrend]:
     """Yield the trends of all environments with a base, by every metric that their sessions are judged by."""
     for nights in catalog.places:
-        if nights.base is None:
-            continue
-        for metric in _metrics(catalog, nights):
+        for base, metric in product(nights.bases, _metrics(catalog, nights)):
             matrices = [
-                read_matrix(connection, nights.place, branch, nights.base, [metric.name], NIGHTS)
-                for branch in nights.contenders
+                read_matrix(connection, nights.place, branch, base, [metric.name], NIGHTS)
+                for branch in nights.contenders(base)
             ]
-            trend = trend_of(nights.place, metric, nights.base, matrices)
+            trend = trend_of(nights.place, metric, base, matrices)
             if trend is not None:
                 yield trend
 

@@ -18,7 +18,7 @@ from history.changes import confirmation
 from history.changes.detector import judge
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.results import own_failures
-from history.series.series import Night, base_branch
+from history.series.series import Night, base_beside
 from history.store.records import Environment, FailureCause, SessionStatus
 from history.store.schema import sessions
 from history.store.writer import Store
@@ -289,7 +289,7 @@ class BackfillRun:
 def read_state(connection: Connection, place: BackfillPlace) -> PastState:
     """Return what the history knows of a place; sessions that did not finish do not count."""
     environment, branch = place.environment, place.asked.branch
-    base = base_branch(connection, environment)
+    base = base_beside(connection, environment, branch)
     names = {str(place.version(commit.commit)): commit.commit for commit in place.commits}
     failed = own_failures(connection, environment, names)
     if base is None:

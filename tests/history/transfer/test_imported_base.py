@@ -9,7 +9,8 @@ import pytest
 
 from build.home import Home
 from history.open import open_reader
-from history.series.series import list_environments, not_judged
+from history.series.not_judged import not_judged
+from history.series.series import list_environments
 from runners.cli import main
 from tests.history.transfer.test_merging import execute
 
@@ -79,6 +80,66 @@ def test_a_table_of_its_base_alone_has_nothing_to_judge(capsys: pytest.CaptureFi
     other = table("z.csv", [row.replace("box,", "other,") for row in rows(range(NIGHTS))])
     history(capsys, "import", other, "--base", "postgres@17")
     assert history(capsys, "judge")[::2] == (1, ""), "others are judged"
+
+
+def test_each_engine_has_its_own_base(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The base of the latest session, another engine's, was that of every branch: nothing was judged."""
+    postgres = [row + "T03:00:00Z" for row in rows(range(NIGHTS))]
+    renamed = [
+        row.replace("postgres@17.11", "mysql@9.7.2").replace("postgres@master", "mysql@trunk")
+        for row in postgres
+    ]
+    mysql = [row.replace("T03", "T05") for row in renamed]
+    history(capsys, "import", table("p.csv", postgres), "--base", "postgres@17")
+    _, out, _ = history(capsys, "import", table("m.csv", mysql), "--base", "mysql@9.7")
+    assert "box, s, imported unknown: judged against mysql@9.7 and postgres@17" in out
+    code, out, err = history(capsys, "judge")
+    assert (code, err) == (1, "")
+    assert "open change for the worse, postgres@master against postgres@17, s" in out
+    assert "open change for the worse, mysql@trunk against mysql@9.7, s" in out
+    assert "2 series: 2 new" in out
+    assert main(["report", "--out", "site"]) == 0
+    trend = Path("site/trend.html").read_text()
+    assert ("relative to postgres@17." in trend, "relative to mysql@9.7." in trend) == (True, True)
+    versions = Path("site/compare/index.html").read_text()
+    assert ("s--box--imported_unknown--postgres-17" in versions, "mysql-9.7" in versions) == (True, True)
+    for branch in ("postgres-master", "mysql-trunk"):
+        assert "relative to" in Path(f"site/branches/{branch}.html").read_text()
+
+
+def test_a_base_that_is_missing_is_told_with_the_branch_and_since_when(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It was "0 new" and exit code 0, although the branch lost 8 % in these nights."""
+    lost = [row for number, row in enumerate(rows(range(60))) if number < 100 or "master" in row]
+    history(capsys, "import", table("x.csv", lost), "--base", "postgres@17")
+    code, out, err = history(capsys, "judge")
+    said = "box, s, imported unknown: postgres@master is not judged since 2026-09-20: postgres@17, its base, "
+    assert (code, said in err) == (2, True)
+    assert "in its last 10 nights" in err
+    again = rows(range(60, 61))
+    _, out, _ = history(capsys, "import", table("y.csv", again), "--base", "postgres@17")
+    assert "not judged" not in out
+
+
+def test_a_branch_that_ended_without_its_base_is_told_and_fails_no_judgement(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    old = [row.replace("master", "old") for row in rows(range(5)) if "master" in row]
+    ended = table("x.csv", [*rows(range(40)), *old, f"{old[-1]}T12:00:00Z"])
+    history(capsys, "import", ended, "--base", "postgres@17")
+    code, _, err = history(capsys, "judge")
+    assert (code, "postgres@old is not judged since 2026-08-05" in err) == (0, True)
+
+
+def test_a_branch_that_is_renamed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was a new series without a word."""
+    whole = rows(range(NIGHTS))
+    both = [*whole[:80], *(row.replace("master", "REL_19_STABLE") for row in whole[80:])]
+    said = "box, s: branch postgres@master ended on 2026-09-09, postgres@REL_19_STABLE began on 2026-09-10; "
+    _, out, _ = history(capsys, "import", table("x.csv", both), "--base", "postgres@17")
+    assert said in out
+    assert said in history(capsys, "judge")[1]
 
 
 def test_a_step_that_is_renamed_is_told(capsys: pytest.CaptureFixture[str]) -> None:

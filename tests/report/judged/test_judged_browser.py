@@ -11,7 +11,7 @@ from suites.metric_names import INSTRUCTIONS
 from tests.report.browser import Seen, chromium, sideways, violations
 from tests.report.judged.judged_history import BRANCH, METRICS, MIXED, suite_of
 
-MIXED_LADDER = addresses.ladder(MIXED, "db1", "short relaxed")
+MIXED_LADDER = addresses.ladder(MIXED, "db1", "short relaxed", "postgres@17")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_another_base_has_the_colours_of_its_metric(browser: Browser, pages: Pat
     """The twin of the base is as good as it: as the base it changes neither ratios nor colours much."""
     metric = METRICS[0]
     page = browser.new_page()
-    page.goto((pages / addresses.ladder(suite_of(metric), "db1", "short relaxed")).as_uri())
+    page.goto((pages / addresses.ladder(suite_of(metric), "db1", "short relaxed", "postgres@17")).as_uri())
     heads = page.locator("table.ladder thead button")
     twin = [str(head.get_attribute("data-version")) for head in heads.all()].index("postgres@17.11#twin")
     heads.nth(twin).click()

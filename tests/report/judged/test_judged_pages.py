@@ -125,7 +125,7 @@ def test_a_failed_step_is_told_as_failed(pages: Path, metric: str) -> None:
 
 @each_metric
 def test_a_ladder_has_the_colours_of_its_metric(pages: Path, metric: str) -> None:
-    path = pages / addresses.ladder(suite_of(metric), "db1", "short relaxed")
+    path = pages / addresses.ladder(suite_of(metric), "db1", "short relaxed", "postgres@17")
     no_other_unit(path)
     page = part_of(path, metric)
     assert f"Ratios of {metric_name(metric)} ({ROWS[metric].unit}), less is better" in page.text
@@ -184,7 +184,7 @@ def test_the_explorer_has_thresholds_sight_and_intervals_of_every_metric(pages: 
 
 
 def test_a_counted_session_never_displaces_a_timed_one(pages: Path) -> None:
-    path = pages / addresses.ladder(MIXED, "db1", "short relaxed")
+    path = pages / addresses.ladder(MIXED, "db1", "short relaxed", "postgres@17")
     timed, counted = part_of(path, "qps"), part_of(path, INSTRUCTIONS)
     assert {row[0]: row for row in timed.rows}["insert"][-1] == "▾0.93"
     assert (heats(timed, "queries/s"), heats(timed, "instructions")) == (["worse-3"], [])

@@ -50,7 +50,7 @@ def main() -> int:
             "index": (addresses.INDEX, 620),
             "change": (addresses.change(fingerprint), 900),
             "branch": (addresses.branch(BRANCH), 760),
-            "ladder": (addresses.ladder("write-heavy", "db1", "short relaxed"), 620),
+            "ladder": (addresses.ladder("write-heavy", "db1", "short relaxed", "postgres@17"), 620),
             "trend": (addresses.TREND, 900),
             "series": (addresses.SERIES, 640),
             "session": (addresses.session(NIGHT), 700),

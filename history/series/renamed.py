@@ -1,13 +1,14 @@
-"""Steps of a branch that ended in the night before others began, as when a step is renamed."""
+"""Steps, and branches, that ended in the night before others began, as when one is renamed."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 
 from sqlalchemy import Connection, func, select
 
-from history.series.series import Night, in_environment, list_environments, nights_of
+from history.series.series import Night, bases_beside, in_environment, list_environments, nights_of
 from history.store.records import Environment
 from history.store.schema import nights, points, series
 from history.timestamps import to_text
@@ -41,12 +42,56 @@ def _steps(names: tuple[str, ...]) -> str:
     return f"step{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
-def renamed_steps(
+@dataclass(frozen=True)
+class RenamedBranch:
+    """A branch that ended, and one that began in the next night of the same base."""
+
+    environment: Environment
+    ended: str
+    begun: str
+    last: datetime
+    """The start of the last night of the one that ended."""
+
+    first: datetime
+    """The start of the first night of the one that began."""
+
+    def __str__(self) -> str:
+        """Return both, and what follows from that."""
+        where = f"{self.environment.box}, {self.environment.suite}"
+        return (
+            f"{where}: branch {self.ended} ended on {self.last:%Y-%m-%d}, {self.begun} began on "
+            f"{self.first:%Y-%m-%d}; a branch with a new name is a new series, and is not compared with "
+            "the nights under the old name"
+        )
+
+
+def renamed(
     connection: Connection, environments: Iterable[Environment] | None = None
-) -> tuple[RenamedSteps, ...]:
-    """Return the steps that ended where others began, of branches in some environments or in all."""
+) -> tuple[RenamedSteps | RenamedBranch, ...]:
+    """Return the steps and branches that ended where others began, in some environments or in all."""
     wanted = list_environments(connection) if environments is None else environments
-    return tuple(found for environment in wanted for found in _in_environment(connection, environment))
+    return tuple(
+        found
+        for environment in wanted
+        for find in (_in_environment, _branches)
+        for found in find(connection, environment)
+    )
+
+
+def _branches(connection: Connection, environment: Environment) -> Iterable[RenamedBranch]:
+    """Yield the branches of each base that ended where others of the same base began."""
+    of_base: defaultdict[str, dict[str, Sequence[Night]]] = defaultdict(dict)
+    for branch, base in bases_beside(connection, environment).items():
+        of_base[base][branch] = nights_of(connection, environment, branch)
+    for branches in of_base.values():
+        nights_in_order = sorted(
+            {night.started_at for its_nights in branches.values() for night in its_nights}
+        )
+        for last, first in pairwise(nights_in_order):
+            ended = [branch for branch, its_nights in branches.items() if its_nights[-1].started_at == last]
+            begun = [branch for branch, its_nights in branches.items() if its_nights[0].started_at == first]
+            if len(ended) == len(begun) == 1 and len(branches[ended[0]]) > 1:
+                yield RenamedBranch(environment, ended[0], begun[0], last, first)
 
 
 def _in_environment(connection: Connection, environment: Environment) -> Iterable[RenamedSteps]:
