@@ -18,18 +18,14 @@ from history.store.database import Database
 from history.store.reader import Reader
 from history.store.records import (
     CalibratedNoise,
-    DroppedRound,
     Machine,
-    RunRecord,
     SessionStart,
     SessionStatus,
     StepNoise,
-    VersionFailure,
 )
 from history.store.schema_status import newest
 from history.store.writer import Derive, Store
 from suites.control_groups.declared import Declared
-from suites.turns.warmth import Warmth
 
 if TYPE_CHECKING:
     from build.build import Build
@@ -199,40 +195,17 @@ class SpooledStore(Store):
         self._journal.store.finish_session(session_id, status)
         self._send_soon(session_id, at_once=True)
 
-    def record_runs(self, session_id: int, records: Sequence[RunRecord]) -> list[int]:
-        """Write the runs of a round durably on the box, all or none; return their ids there."""
-        ids = self._journal.store.record_runs(session_id, records)
+    @contextmanager
+    def _recording(self, session_id: int) -> Iterator[Connection]:
+        """Begin to write into the journal; once it is there, the history gets it."""
+        with self._journal.store.database.writing() as connection:
+            yield connection
         self._send_soon(session_id)
-        return ids
-
-    def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
-        """Keep what a disturbed round measured, and why it is measured again."""
-        self._journal.store.record_dropped(session_id, dropped)
-        self._send_soon(session_id)
-
-    def record_plans(self, session_id: int, version: str, plans: Mapping[str, str]) -> None:
-        """Store the plans of a version, by step, in the options of a session."""
-        self._journal.store.record_plans(session_id, version, plans)
-        self._send_soon(session_id)
-
-    def record_data(self, session_id: int, version: str, extent: Mapping[str, int]) -> None:
-        """Store how large the loaded data of a version are, in the options of a session."""
-        self._journal.store.record_data(session_id, version, extent)
-        self._send_soon(session_id)
-
-    def record_warmth(self, session_id: int, step: str, warmth: Warmth) -> None:
-        """Store how servers warmed up before a step, in the options of a session."""
-        self._journal.store.record_warmth(session_id, step, warmth)
-        self._send_soon(session_id)
-
-    def record_failed(self, session_id: int, failed: Mapping[str, VersionFailure]) -> None:
-        """Store which versions failed, by version, in the options of a session."""
-        self._journal.store.record_failed(session_id, failed)
 
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write the noise of the steps that a session of identical builds has determined."""
-        self._journal.store.record_noise(session_id, noise)
-        self._journal.send_again([self._journal.uid_of(session_id)])
+        self._journal.send_again([self._journal.uid_of(session_id)])  # which may have been delivered
+        super().record_noise(session_id, noise)
         self._send_soon(session_id, at_once=True)
 
     # --- sending

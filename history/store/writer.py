@@ -151,6 +151,12 @@ class Store(Reader):
                 )
             self._derive(connection, session_id)
 
+    @contextmanager
+    def _recording(self, session_id: int) -> Iterator[Connection]:
+        """Begin to write what belongs to a session: every method that records does so through this one."""
+        with self._database.writing() as connection:
+            yield connection
+
     def record_run(self, session_id: int, record: RunRecord) -> int:
         """Write a run with its measurements and samples durably, or nothing of it; return its id.
 
@@ -164,7 +170,7 @@ class Store(Reader):
         for record in records:
             if record.measurement is not None:
                 check_values(record.measurement, where=f"{record.build.version} {record.step}")
-        with self._database.writing() as connection:
+        with self._recording(session_id) as connection:
             return insert_runs(connection, session_id, records)
 
     def record_dropped(self, session_id: int, dropped: DroppedRound) -> None:
@@ -179,7 +185,7 @@ class Store(Reader):
             "dropped_at": to_text(self._clock()),
             "measured": json_text(dropped.measured),
         }
-        with self._database.writing() as connection:
+        with self._recording(session_id) as connection:
             connection.execute(insert(dropped_rounds).values(row))
 
     def record_plans(self, session_id: int, version: str, plans: Mapping[str, str]) -> None:
@@ -197,7 +203,7 @@ class Store(Reader):
     def _set_option(self, session_id: int, option: str, values: Mapping[str, object] | bool) -> None:
         """Set an option of a session, or add values to one that is an object."""
         query = select(sessions.c.options).where(sessions.c.id == session_id)
-        with self._database.writing() as connection:
+        with self._recording(session_id) as connection:
             options = stored_options(connection.execute(query).scalar_one())
             value = values if isinstance(values, bool) else {**options.get(option, {}), **values}
             statement = update(sessions).where(sessions.c.id == session_id)
@@ -214,7 +220,7 @@ class Store(Reader):
 
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write the noise of the steps that a session of identical builds has determined."""
-        with self._database.writing() as connection:
+        with self._recording(session_id) as connection:
             insert_noise(connection, session_id, noise)
 
     def _interrupt_dead_sessions(self, connection: Connection, machine_id: int, now: datetime) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,9 @@ from history.spool.journal import Journal, open_journal_store, waiting_in
 from history.spool.spooled_store import SpooledStore
 from history.store import process, writer
 from history.store.database import connect
-from history.store.records import DroppedRound, SessionStatus, StepNoise
+from history.store.records import DroppedRound, FailureCause, SessionStatus, StepNoise, VersionFailure
 from history.store.writer import Store
+from suites.turns.warmth import Warmth
 from tests.history.conftest import rows
 from tests.history.handmade import NIGHT, a_build, run_record, session_start
 
@@ -107,6 +109,56 @@ def test_a_history_that_is_there_has_all_of_a_session_when_it_ends(box: Box) -> 
         assert "a plan" in rows(there, "SELECT options FROM sessions")[0][0]
         assert rows(there, "SELECT step, sd FROM calibrations") == [("insert", 0.01)]
     assert waiting_in(box.home.spool) == []
+
+
+RECORDED: dict[str, tuple[Any, ...]] = {
+    "record_run": (run_record({"qps": 1.0}, version=BASE, repetition=8, position=8),),
+    "record_runs": ([run_record({"qps": 1.0}, version=BASE, repetition=9, position=9)],),
+    "record_dropped": (DroppedRound("insert", 3, "noise", {BASE: 1.5}),),
+    "record_plans": (BASE, {"insert": "a plan"}),
+    "record_data": (BASE, {"bytes": 1}),
+    "record_warmth": ("insert", Warmth(3.0, True)),
+    "record_failed": ({NEW: VersionFailure(FailureCause.VERSION, "it crashed")},),
+    "record_out_of_time": (),
+    "record_noise": ([StepNoise("insert", "qps", 0.01, 9.0, 10)],),
+}
+"""What each method that records is called with, besides the session."""
+
+
+def test_every_method_that_records_is_called() -> None:
+    assert set(RECORDED) == {name for name in dir(Store) if name.startswith("record_")}
+
+
+def held(store: Store, uid: str) -> list[list[tuple[object, ...]]]:
+    """All that was recorded of a session."""
+    of = f"FROM sessions JOIN {{}} ON session_id = sessions.id WHERE uid = '{uid}'"
+    return [
+        rows(store, f"SELECT options, status FROM sessions WHERE uid = '{uid}'"),
+        rows(store, f"SELECT version, step, repetition {of.format('runs')}"),
+        rows(store, f"SELECT step, reason {of.format('dropped_rounds')}"),
+        rows(store, f"SELECT step, sd {of.format('calibrations')}"),
+    ]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_is_recorded_is_of_the_session_of_this_box(tmp_path: Path, name: str) -> None:
+    """The history is as a file into which the session was recorded directly, and another box has its own."""
+    first, second = Box(tmp_path, "first"), Box(tmp_path, "second")
+    first.store.start_session(
+        session_start("a")
+    )  # has the same id in the history as the other in its journal
+    before = held(first.store, "a")
+    with open_store(tmp_path / "alone.db") as alone:
+        for store in (alone, second.store):
+            session = store.start_session(session_start("b"))
+            getattr(store, name)(session, *RECORDED[name])
+            store.finish_session(session, SessionStatus.FINISHED)
+        wanted = held(alone, "b")
+    with open_store(tmp_path / "history.db") as there:
+        assert held(there, "a") == before
+        assert held(there, "b") == wanted
+    for box in (first, second):
+        box.store.close()
 
 
 def test_a_session_goes_on_while_the_history_is_away_and_is_delivered_once(box: Box) -> None:
