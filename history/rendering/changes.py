@@ -9,25 +9,20 @@ from history.changes.acknowledgements import Acknowledgement
 from history.changes.boxes.notes import BoxNote, NoiseChange, SharedNight
 from history.changes.boxes.shared_steps import NEARBY, SharedStep
 from history.changes.confirmation import Confirmation
-from history.changes.hindsight import AlternatingLevels, GradualChange, LevelChange, SearchedSeries
 from history.changes.level_shift import Course, Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
 from history.changes.stored_rules import Muting, Owner
-from history.counts import counted
-from history.numbers import amount, change_text, rounded
+from history.numbers import change_text, rounded
 from history.rendering.confirmations import measurement, occasion, series_name
-from history.stats.change_points import FALSE_SHARE, SHORTEST
 from history.store.records import ChangeStatus
-from suites.metrics import METRICS, label_of
+from suites.metrics import label_of
 
 SHOWN_SERIES = 4
 """The series of a change that the text lists; JSON has all."""
 
 CERTAIN = 0.999
 """A higher confidence is shown as `over` this."""
-
-BY_CHANCE = f"By chance, up to {100 * FALSE_SHARE:.0f} % of series a year show a change that is none."
 
 HASH = 10
 """The characters of a commit that are shown."""
@@ -44,144 +39,6 @@ def render_changes(reports: Sequence[ChangeReport]) -> Iterator[str]:
 def changes_json(reports: Sequence[ChangeReport]) -> list[dict[str, Any]]:
     """Return all properties of each change."""
     return [_json(report) for report in reports]
-
-
-def render_change_points(searched: Sequence[SearchedSeries]) -> Iterator[str]:
-    """Yield two lines for each change, by environment, and how many series there are."""
-    changed = [series for series in searched if series.changes or series.drift or series.alternation]
-    for environment, group in groupby(changed, key=lambda series: series.key.environment):
-        yield f"{environment.box}: {environment.suite}, {environment.configuration}"
-        for series in group:
-            yield from (f"    {line}" for change in series.changes for line in _change_point(series, change))
-            yield from (f"    {line}" for line in (*_drift(series), *_alternation(series)))
-        yield ""
-    yield searched_text(searched)
-    if changed:
-        yield BY_CHANCE
-
-
-def searched_text(searched: Sequence[SearchedSeries]) -> str:
-    """Return how many series have changes, and how many are too short to be searched."""
-    long_enough = sum(series.is_long_enough for series in searched)
-    short = len(searched) - long_enough
-    said = []
-    if long_enough:
-        changes = sum(len(series.changes) for series in searched)
-        changed = sum(bool(series.changes) for series in searched)
-        of_them = f"{changes}, in {changed} of them" if changes else "none"
-        number = counted(long_enough, "series", "series")
-        said.append(f"change points in {number} of {SHORTEST} or more nights: {of_them}")
-    drifting = sum(series.drift is not None for series in searched)
-    if drifting:
-        said.append(f"{counted(drifting, 'series', 'series')} drifting")
-    alternating = sum(series.alternation is not None for series in searched)
-    if alternating:
-        said.append(f"{counted(alternating, 'series', 'series')} alternating between two levels")
-    if short:
-        said.append(f"{counted(short, 'series', 'series')} of fewer than {SHORTEST} nights not searched")
-    return "; ".join(said)
-
-
-def change_points_json(searched: Sequence[SearchedSeries]) -> list[dict[str, Any]]:
-    """Return each series with its changes."""
-    return [
-        {
-            **vars(series.key.environment),
-            "branch": series.key.branch,
-            "step": series.key.step,
-            "metric": series.key.metric,
-            "unit": METRICS[series.key.metric].unit,
-            "base": series.base,
-            "nights": series.nights,
-            "changes": [level_change_json(change) for change in series.changes],
-            "drift": _drift_json(series.drift),
-            "alternation": _alternation_json(series.alternation),
-        }
-        for series in searched
-    ]
-
-
-def level_change_json(change: LevelChange) -> dict[str, Any]:
-    """Return all properties of a change in a finished series."""
-    nights = {"last_before": change.last_before, "first": change.first, "first_after": change.first_after}
-    return {
-        "direction": change.direction,
-        "level_before": rounded(change.before),
-        "level_after": rounded(change.after),
-        "ratio_low": rounded(change.low),
-        "ratio_high": rounded(change.high),
-        "confidence": rounded(change.confidence),
-        **{
-            name: {"night": night.started_at.isoformat(), "version": night.version}
-            for name, night in nights.items()
-        },
-    }
-
-
-def _drift_json(drift: GradualChange | None) -> dict[str, Any] | None:
-    if drift is None:
-        return None
-    return {
-        "direction": drift.direction,
-        "ratio": rounded(drift.ratio),
-        "ratio_low": rounded(drift.low),
-        "ratio_high": rounded(drift.high),
-        "first": drift.first.started_at.isoformat(),
-        "last": drift.last.started_at.isoformat(),
-    }
-
-
-def _alternation_json(found: AlternatingLevels | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "level_before": rounded(found.before),
-        "level_after": rounded(found.after),
-        "switches": found.switches,
-        "first": found.first.started_at.isoformat(),
-        "last": found.last.started_at.isoformat(),
-    }
-
-
-def level_change(change: LevelChange) -> str:
-    """Return size and direction: `-9.1 % (-9.8 to -8.3), worse`."""
-    size = change_text(change.after / change.before, change.low, change.high)
-    return f"{size}, {change.direction}"
-
-
-def _change_point(series: SearchedSeries, change: LevelChange) -> Iterator[str]:
-    key = series.key
-    unit = f"times {series.base}" if series.base else METRICS[key.metric].unit
-    levels = f"{amount(change.before)} to {amount(change.after)} {unit}"
-    yield f"{key.step} {label_of(key.metric)}, {key.branch}: {level_change(change)}, {levels}"
-    before, after = change.last_before, change.first_after
-    between = f"after {before.started_at:%Y-%m-%d}, by {after.started_at:%Y-%m-%d}"
-    versions = f", {before.version} and {after.version}" if before.version != after.version else ""
-    first = f"from {change.first.started_at:%Y-%m-%d} on ({between}{versions})"
-    yield f"    {first}, confidence {_confidence(change.confidence)}"
-
-
-def _drift(series: SearchedSeries) -> Iterator[str]:
-    """Return that a series drifts, by how much and from when to when."""
-    if series.drift is None:
-        return
-    key, drift = series.key, series.drift
-    relative = f", relative to {series.base}" if series.base else ""
-    size = change_text(drift.ratio, drift.low, drift.high)
-    yield f"{key.step} {label_of(key.metric)}, {key.branch}: drifts by {size}, {drift.direction}{relative}"
-    yield f"    from {drift.first.started_at:%Y-%m-%d} to {drift.last.started_at:%Y-%m-%d}, in no step"
-
-
-def _alternation(series: SearchedSeries) -> Iterator[str]:
-    """Return that a series alternates, between which levels, how often, and from when to when."""
-    if series.alternation is None:
-        return
-    key, found = series.key, series.alternation
-    unit = f"times {series.base}" if series.base else METRICS[key.metric].unit
-    levels = f"{amount(found.before)} and {amount(found.after)} {unit}"
-    yield f"{key.step} {label_of(key.metric)}, {key.branch}: alternates between {levels}"
-    nights = f"{found.first.started_at:%Y-%m-%d} and {found.last.started_at:%Y-%m-%d}"
-    yield f"    {found.switches} switches between {nights}, which is no change of the branch"
 
 
 def _lines(report: ChangeReport) -> Iterator[str]:
@@ -237,11 +94,11 @@ def _member(member: Member) -> str:
     return (
         f"{key.environment.box} ({key.environment.configuration}) {key.step} {name}: "
         f"{change_text(member.ratio, member.ratio_low, member.ratio_high)}, "
-        f"confidence {_confidence(member.confidence)}{gone}"
+        f"confidence {confidence_text(member.confidence)}{gone}"
     )
 
 
-def _confidence(value: float) -> str:
+def confidence_text(value: float) -> str:
     """Return a confidence as text, which is never rounded up to 100 %."""
     return f"over {100 * CERTAIN:.1f} %" if value > CERTAIN else f"{100 * value:.1f} %"
 

@@ -9,7 +9,7 @@ from history.escaping.csv_cells import csv_text
 from history.escaping.json_strings import json_text
 from history.numbers import DASH, amount, rounded
 from history.placement.pool import HandOver
-from history.rendering.changes import level_change, level_change_json
+from history.rendering.change_points import level_change, level_change_json
 from history.rendering.plain_table import BOLD, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
 from history.series.inventory import Branch, UnfinishedSession

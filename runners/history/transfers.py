@@ -13,7 +13,7 @@ from history.backups.backup import back_up
 from history.changes.hindsight import search_series
 from history.counts import counted
 from history.open import existing_history, open_reader, open_store
-from history.rendering.changes import searched_text
+from history.rendering.change_points import searched_text
 from history.series.inventory import InventoryFilter
 from history.series.not_judged import not_judged
 from history.series.renamed import renamed

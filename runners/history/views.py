@@ -10,7 +10,7 @@ from build.home import locate
 from history.changes.hindsight import changes_of, search_series
 from history.escaping.json_strings import json_text
 from history.open import existing_history
-from history.rendering.changes import change_points_json, render_change_points
+from history.rendering.change_points import change_points_json, render_change_points
 from history.rendering.inventory import (
     inventory_json,
     render_inventory,

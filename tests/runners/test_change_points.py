@@ -88,6 +88,27 @@ def test_json_and_the_series_name_the_same_change(home: Path, capsys: pytest.Cap
     assert line.startswith(f"{FIRST + timedelta(days=CHANGE)}")
 
 
+def test_changes_are_ordered_by_size_and_those_below_the_threshold_are_counted(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = random.Random(1)
+    steps = {"small": 1.01, "large": 0.8, "middle": 1.1}
+    lines = ["machine,suite,step,version,metric,value,when"]
+    for day in range(120):
+        for step, ratio in steps.items():
+            for version, level in (("postgres@17.5", 1.0), ("postgres@master", ratio if day >= 60 else 1.0)):
+                value = 1000 * level * rng.gauss(1, 0.001)
+                lines.append(f"box,s,{step},{version},qps,{value:.3f},{FIRST + timedelta(days=day)}")
+    (home / "x.csv").write_text("\n".join(lines) + "\n")
+    assert main(["history", "import", "x.csv", "--base", "postgres@17"]) == 0
+    capsys.readouterr()
+    assert main(["history", "change-points"]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines() if "qps, postgres" in line] == ["large", "middle"]
+    assert "\n1 change below the threshold of the metric" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
 def test_values_are_relative_to_the_base_beside_them(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nights share a speed that scatters and falls: only relative to the base is there one change."""
     (home / "both.csv").write_text(table("box", DAYS, beside="postgres@17.5"))
@@ -99,6 +120,10 @@ def test_values_are_relative_to_the_base_beside_them(home: Path, capsys: pytest.
     assert found["postgres@18", "insert"]["base"] == "postgres@17"
     assert change["level_after"] == pytest.approx(0.9, rel=0.01)
     assert found["postgres@18", "delete"]["changes"] == []
-    assert found["postgres@17", "insert"]["base"] is None
-    (fall,) = found["postgres@17", "insert"]["changes"]
+    assert found["postgres@18", "delete"]["smallest_visible"] < 0.1
+    assert ("postgres@17", "insert") not in found, "the base itself is left out, unless it is asked for"
+    words = ["history", "change-points", "--branch", "postgres@17", "--step", "insert", "--format", "json"]
+    assert main(words) == 0
+    (searched,) = json.loads(capsys.readouterr().out)
+    (fall,) = searched["changes"]
     assert fall["level_after"] / fall["level_before"] == pytest.approx(0.8, rel=0.05)

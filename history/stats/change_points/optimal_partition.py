@@ -22,7 +22,11 @@ WINDOWS = (5, 10, 20, 40, 80)
 """Values on either side of a position that are compared there."""
 
 CANDIDATES = 64
-"""Positions of a series that are tried at most: the highest peaks."""
+"""Positions of a series that are tried: the highest peaks. Long series have one for NIGHTS_A_CANDIDATE."""
+
+NIGHTS_A_CANDIDATE = 8
+"""Nights for each position that is tried in a long series: one step is a peak of several windows, so that a
+fixed number of candidates leaves none for some of many steps."""
 
 PEAK = 2.5
 """Standard errors below which a peak is no candidate."""
@@ -56,7 +60,7 @@ def sums_of(values: Array, counts: Positions) -> Sums:
 
 
 def candidates(sums: Sums, deviation: Array) -> Positions:
-    """Return the peaks of the moving sums, at most CANDIDATES per series; `deviation` is [series]."""
+    """Return the highest peaks of the moving sums, [series, positions]; `deviation` is [series]."""
     highest = np.zeros_like(sums.sums)
     ends = np.arange(sums.sums.shape[1])
     for window in WINDOWS:
@@ -70,7 +74,8 @@ def candidates(sums: Sums, deviation: Array) -> Positions:
         peak[:, 1:] &= size[:, 1:] >= size[:, :-1]
         peak[:, :-1] &= size[:, :-1] > size[:, 1:]
         np.maximum(highest[:, middle], size * peak, out=highest[:, middle])
-    most = min(CANDIDATES, highest.shape[1] - 1)
+    nights = highest.shape[1] - 1
+    most = min(max(CANDIDATES, nights // NIGHTS_A_CANDIDATE), nights)
     top = np.argpartition(-highest, most, axis=1)[:, :most]
     found = np.take_along_axis(highest, top, 1) > 0
     return np.sort(np.where(found, top, sums.counts[:, None]), axis=1)

@@ -106,6 +106,7 @@ def _of_block(matrix: Array, parameters: PartitionParameters) -> list[tuple[Chan
         positions = _trimmed(best_partition(tried, sums, noise.penalty), counts)
     positions = np.where((counts < SHORTEST)[:, None], counts[:, None], positions)
     positions = steps_beyond_drift(cleaned, positions, counts, nights, noise.variance, parameters)
+    positions = _without_equal_levels(positions, sums, noise)
     found: list[list[ChangePoint]] = [[] for _ in matrix]
     for row, change in _described(positions, sums, noise, nights):
         found[row].append(change)
@@ -199,6 +200,25 @@ def _inflation(correlation: Array, counts: Positions) -> Array:
     doubt = 2.5 * variance / unbiased**2
     believed = np.minimum((unbiased + 0.5 * np.sqrt(variance)) / (1 + doubt**2), MAX_CORRELATION)
     return np.asarray((1 + believed) / (1 - believed))
+
+
+def _without_equal_levels(positions: Positions, sums: Sums, noise: SeriesNoise) -> Positions:
+    """Return the positions without those between levels that can be equal, the weakest first.
+
+    What a drift explains was left out, so that levels lie beside each other that were not compared before.
+    """
+    while True:
+        start, end = neighbours(positions, sums.counts)
+        is_real = positions < sums.counts[:, None]
+        variance = np.where(is_real, noise.variance[:, None], 1.0)  # a series without values has none
+        strength = np.where(is_real, gain(start, positions, end, sums) / variance, np.inf)
+        weakest = strength.argmin(axis=1)
+        rows = np.flatnonzero(strength[np.arange(len(positions)), weakest] <= STANDARD_ERRORS**2)
+        if not len(rows):
+            return _trimmed(positions, sums.counts)
+        positions = positions.copy()
+        positions[rows, weakest[rows]] = sums.counts[rows]
+        positions = np.sort(positions, axis=1)
 
 
 def _described(

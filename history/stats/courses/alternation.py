@@ -49,13 +49,19 @@ class Alternation:
 
 
 def find_alternation(changes: Sequence[ChangePoint]) -> Alternation | None:
-    """Return the longest run of changes between the same two levels, of MIN_SWITCHES or more."""
+    """Return the longest run of changes between the same two levels, of MIN_SWITCHES or more.
+
+    None if there is more than one other change for each MIN_SWITCHES of them: among many levels some follow
+    each other again by chance.
+    """
     found: Alternation | None = None
     for start in range(len(changes)):
         for end in range(len(changes), start + MIN_SWITCHES - 1, -1):
             run = _alternation(changes[start:end])
             if run is not None and (found is None or len(run.switches) > len(found.switches)):
                 found = run
+    if found is not None and len(changes) - len(found.switches) > len(found.switches) / MIN_SWITCHES:
+        return None
     return found
 
 

@@ -93,7 +93,7 @@ def test_two_levels_are_told_with_hindsight(capsys: pytest.CaptureFixture[str]) 
     _, out = history(capsys, "change-points", "--branch", "postgres@master")
     assert "insert qps, postgres@master: alternates between 0.9" in out or "alternates between 1 and" in out
     assert "6 switches between 20" in out
-    assert "2 series of 20 or more nights: 1, in 1 of them; 1 series alternating between two levels" in out
+    assert "2 series of 20 or more nights: 1, in 1 of them\n1 series alternating between two levels" in out
     _, out = history(capsys, "change-points", "--branch", "postgres@master", "--format", "json")
     found = {series["step"]: series for series in json.loads(out)}
     assert (found["insert"]["changes"], found["insert"]["alternation"]["switches"]) == ([], 6)

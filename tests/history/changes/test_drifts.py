@@ -108,7 +108,7 @@ def test_a_drift_that_begins_late_is_one_change(home: Path, capsys: pytest.Captu
     assert "tidemark bisect" not in body
     assert "No bisect is offered: the series moved gradually" in body
     out = history(capsys, "change-points", "--branch", "postgres@master", "--step", "insert")
-    assert "none; 1 series drifting" in out
+    assert "none\n1 series drifting" in out
 
 
 @pytest.mark.parametrize("size", [1.5, 2.0, 3.0])
@@ -131,7 +131,7 @@ def test_a_drift_is_found_with_hindsight(capsys: pytest.CaptureFixture[str]) -> 
     assert out.count("insert qps") == 1
     assert "insert qps, postgres@master: drifts by -12." in out or "drifts by -11." in out
     assert "worse, relative to postgres@17" in out
-    assert "1, in 1 of them; 1 series drifting" in out
+    assert "1, in 1 of them\n1 series drifting" in out
     found = json.loads(history(capsys, "change-points", "--branch", "postgres@master", "--format", "json"))
     drifts = {series["step"]: series["drift"] for series in found}
     assert drifts["delete"] is None

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from history.stats.change_points import find_changes_many
-from history.stats.change_points.smooth_drift import DEGREES, gram_of, left_over, steps_beyond_drift
+from history.stats.change_points.smooth_drift import DEGREES, Model, gram_of, steps_beyond_drift
 
 NIGHTS = 120
 seeds = st.integers(0, 2**32 - 1)
@@ -43,7 +43,8 @@ def test_a_model_leaves_what_least_squares_leave(seed: int, degree: int, gaps: f
     when = np.concatenate([nights, np.zeros(7, dtype=int)])
     gram = gram_of(padded[None], np.array([[*positions, 60]]), np.array([60]), when[None])
     used = np.array([[True] * len(positions) + [False]])
-    squares, loss = left_over(gram, degree, used)
+    model = Model(gram, degree, used)
+    squares, loss = model.left_over()
 
     def least(steps: list[int]) -> float:
         columns = [nights**power / nights[-1] ** power for power in range(degree + 1)]
@@ -56,6 +57,8 @@ def test_a_model_leaves_what_least_squares_leave(seed: int, degree: int, gaps: f
     for number in range(len(positions)):
         without = least(positions[:number] + positions[number + 1 :])
         assert loss[0, number] == pytest.approx(without - least(positions), rel=1e-3, abs=1e-2)
+    model.leave_out(np.array([0]))
+    assert model.left_over()[0][0] == pytest.approx(least(positions[1:]), rel=1e-4, abs=1e-3)
 
 
 @settings(max_examples=40)
