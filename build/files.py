@@ -12,6 +12,9 @@ from typing import Any
 
 from build.programs import environment
 
+SMALL_FILE = 1024**2
+"""The most bytes of a file that is expected to have a few lines."""
+
 
 def make_folder(path: Path) -> Path:
     """Create a folder and its parents, accessible to all users whatever the umask; return the folder.
@@ -67,6 +70,25 @@ def open_checked(path: Path, *, writable: bool = False) -> int:
             return os.open(same, os.O_RDONLY | os.O_CLOEXEC)
     finally:
         os.close(at_path)
+
+
+def read_checked(path: Path, most_bytes: int = SMALL_FILE) -> bytes:
+    """Return the content of a file that `open_checked` opens. Raises OSError, also if it has more bytes."""
+    with os.fdopen(open_checked(path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most_bytes:
+            raise OSError(errno.EFBIG, f"it has more than {most_bytes} bytes", str(path))
+        return file.read(size)
+
+
+def remove_folder(path: Path) -> None:
+    """Delete a folder as far as this user may, even one in which others write meanwhile.
+
+    rm(1) follows no link, waits for no pipe and has no limit of depth; shutil.rmtree opens a pipe that takes
+    the place of a folder, and fails below a thousand folders.
+    """
+    command = ["rm", "--recursive", "--force", "--", str(path)]
+    subprocess.run(command, stderr=subprocess.DEVNULL, env=environment.compiling(), check=False)
 
 
 def _other_kind(mode: int) -> tuple[int, str]:

@@ -15,7 +15,7 @@ from typing import ClassVar
 import psutil
 
 from build.build import Build
-from build.files import open_checked
+from build.files import open_checked, remove_folder
 from suites.control_groups.devices import device_of
 from suites.control_groups.disk_speed import DiskUse
 from suites.control_groups.group import ControlGroup, group_name, make_group
@@ -227,7 +227,7 @@ class LocalServer:
         """Shut the server down cleanly, and keep its data directory as the one that `restore` copies."""
         self.stop()
         self._is_loaded = True
-        shutil.rmtree(self.loaded, ignore_errors=True)
+        remove_folder(self.loaded)
         self.data.rename(self.loaded)
         if self._memory_bytes is not None:
             forget(self.loaded)  # its pages, which the server will not read, would take up the group's memory
@@ -239,7 +239,7 @@ class LocalServer:
         disk if what follows `is_timed`, during which the kernel would otherwise write it.
         """
         self.abandon()
-        shutil.rmtree(self.data, ignore_errors=True)
+        remove_folder(self.data)
         self._copy_in(self.loaded)
         if is_timed:
             os.sync()
@@ -281,7 +281,7 @@ class LocalServer:
     def destroy(self) -> None:
         """End the server, and delete its folder and its control group."""
         self.abandon()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)
         group, self._group = self._group, None
         if group is not None:
             with contextlib.suppress(LimitError):  # the clean-up of the session tries again, and says so

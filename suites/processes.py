@@ -106,16 +106,21 @@ def write_for_server(path: Path, text: str) -> None:
     if server_account() is None:
         path.write_text(text, encoding="utf-8")
         return
-    done = subprocess.run(
-        as_server_user(["tee", path]),
-        input=text.encode(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        timeout=RUN_SECONDS,
-        check=False,
-        env=environment.measured(),
-        umask=0o022,
-    )
+    try:
+        done = subprocess.run(
+            as_server_user(["tee", path]),
+            input=text.encode(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=RUN_SECONDS,
+            check=False,
+            env=environment.measured(),
+            umask=0o022,
+        )
+    except subprocess.TimeoutExpired:  # a pipe that nobody reads
+        raise ProcessError(
+            f"the file could not be written within {RUN_SECONDS:g} s", where=str(path)
+        ) from None
     if done.returncode != 0:
         said = with_output("the file cannot be written", done.stderr.decode(errors="replace"))
         raise ProcessError(said, where=str(path))
@@ -134,6 +139,9 @@ def open_log(path: Path) -> IO[bytes]:
                 os.fchown(descriptor, account.pw_uid, account.pw_gid)
         except FileExistsError:
             descriptor = open_checked(path, writable=True)
+            if account is not None and os.fstat(descriptor).st_uid != account.pw_uid:
+                os.close(descriptor)
+                raise ProcessError("the log belongs to somebody else", where=str(path)) from None
         fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
     except OSError as error:
         raise ProcessError(f"the log cannot be opened: {error.strerror}", where=str(path)) from error

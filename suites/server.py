@@ -256,6 +256,14 @@ def require_short(socket: Path) -> None:
         )
 
 
+def beside(server: Path, name: str) -> Path:
+    """Return the path of a folder for what runs beside the server in a folder.
+
+    It lies in the session's folder: the server's user could put a link in place of one in its own.
+    """
+    return server.with_name(f"{server.name}-{name}")
+
+
 def postgres_port(socket: Path) -> int:
     """Return the port with which Postgres' clients find `socket`: the suffix of the file's name."""
     return int(socket.suffix.removeprefix("."))

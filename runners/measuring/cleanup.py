@@ -3,13 +3,13 @@
 import contextlib
 import os
 import re
-import shutil
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import psutil
 
+from build.files import remove_folder
 from build.home import Home
 from runners.interrupts import cleaned_up_by
 from suites.control_groups.group import groups_below
@@ -74,7 +74,7 @@ def clean(folder: Path) -> None:
             group.remove()
         except LimitError as error:  # which harms no result
             print(f"tidemark: {error}", file=sys.stderr)
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_folder(folder)
 
 
 def _end_children(others: Collection[psutil.Process]) -> None:

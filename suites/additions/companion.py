@@ -1,6 +1,5 @@
 """A companion: a program that runs beside a server during a step, such as a pooler or a consumer."""
 
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -8,9 +7,10 @@ from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
+from build.files import remove_folder
 from suites.accounting.usage import TreeUsage
 from suites.processes import as_server_user, exit_reason, open_log, own, start, stop, tail_of
-from suites.server import Address
+from suites.server import Address, beside
 
 READY_SECONDS = 30.0
 """Time limit until a companion serves its server."""
@@ -24,7 +24,7 @@ class CompanionError(TidemarkError):
 
 
 class Companion:
-    """A program beside one server. Its files are in a folder of its own below the server's.
+    """A program beside one server. Its files are in a folder of its own beside the server's.
 
     A subclass says what is run and when it is ready. Its working directory is below the data folder of the
     session, and it ends with Tidemark, so that the clean-up of a session finds it like any server.
@@ -34,7 +34,7 @@ class Companion:
         self.name = name
         self.build = build
         self.server = server
-        self.folder = server.socket.parent / name
+        self.folder = beside(server.socket.parent, name)
         self.log = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
         self._usage: TreeUsage | None = None
@@ -82,9 +82,10 @@ class Companion:
 
     def start(self, cores: Collection[int] | None) -> None:
         """Start the program on `cores` and wait until it is ready. Raises CompanionError."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir()
-        own(self.folder)
+        remove_folder(self.folder)
+        self.folder.mkdir(mode=0o755)
+        if self.as_server_user:
+            own(self.folder)
         self.clear()
         self.prepare()
         argv = self.command()
@@ -103,7 +104,7 @@ class Companion:
         if process is not None:
             stop(process, STOP_SECONDS)
         self.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)
 
     def death(self) -> str | None:
         """Return None while the program runs, else how it ended and the end of its log."""

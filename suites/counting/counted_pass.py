@@ -1,13 +1,13 @@
 """One counted pass: a server runs under callgrind, does fixed work, and its instructions are read."""
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from build.errors import TidemarkError
+from build.files import read_checked, remove_folder
 from suites.counting.callgrind import CallgrindError, InstructionProfile, parsed
 from suites.counting.engines import COUNTED, CountedEngine
 from suites.counting.tool import LOG, Callgrind
@@ -16,7 +16,7 @@ from suites.keys.step import Step
 from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.processes import own, tail_of
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
-from suites.server import Instrument, Server, ServerError
+from suites.server import Instrument, Server, ServerError, beside
 from suites.sizing import Sizes
 
 WARM_PER_TABLE = 60
@@ -105,7 +105,7 @@ def count(
     """
     terms = terms or PassTerms()
     engine = COUNTED[server.build.version.engine]
-    folder = server.address.socket.parent / "counts"
+    folder = beside(server.address.socket.parent, "counts")
     tables = max(1, sizes.data.walked(None).tables)
 
     def choose(seconds: float) -> PassLength:
@@ -127,7 +127,7 @@ def count(
         between, whole = _parts(folder, engine)
     finally:
         server.abandon()
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
     operations = load.transactions * load.queries
     instructions = counted(whole, engine.waits) - counted(between, engine.waits)
     if instructions <= 0:
@@ -150,7 +150,7 @@ def counted(profile: InstructionProfile, waits: Sequence[str]) -> int:
 
 
 def _empty(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_folder(folder)
     folder.mkdir(mode=0o755)
     own(folder)
 
@@ -188,9 +188,7 @@ def part_of(name: str) -> int | None:
 def _read(file: Path) -> InstructionProfile:
     try:
         # It is of the server's user, who could put anything there.
-        if file.is_symlink() or not file.is_file() or file.stat().st_size > LARGEST_FILE:
-            raise CallgrindError("callgrind's file is not a regular one, or is too large", where=str(file))
-        return parsed(file.read_text(encoding="utf-8", errors="replace"), str(file))
+        return parsed(read_checked(file, LARGEST_FILE).decode(errors="replace"), str(file))
     except OSError as error:
         raise CallgrindError(f"callgrind's file cannot be read: {error.strerror}", where=str(file)) from error
 

@@ -5,7 +5,6 @@ needs no special rights for a program that it starts itself, and with a filter i
 for the traced calls alone: a commit, or a page that is written.
 """
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build.errors import TidemarkError
-from build.files import open_checked
+from build.files import read_checked
 from suites.processes import as_server_user, run, tool
 
 OLDEST = (5, 3)
@@ -59,12 +58,12 @@ class SyncTrace:
         """Return how often the log was flushed since the server's start. Raises SyncError."""
         try:
             # It is of the server's user, who could put anything there.
-            with os.fdopen(open_checked(self.file), "rb") as file:
-                if os.fstat(file.fileno()).st_size > LARGEST_FILE:
-                    raise SyncError("strace wrote more than can be read", where=str(self.file))
-                return log_syncs(file.read().decode(errors="replace").splitlines(), self.log_files.search)
+            lines = read_checked(self.file, LARGEST_FILE).decode(errors="replace").splitlines()
         except OSError as error:
-            raise SyncError(f"strace wrote nothing: {error.strerror}", where=str(self.file)) from error
+            raise SyncError(
+                f"what strace wrote cannot be read: {error.strerror}", where=str(self.file)
+            ) from error
+        return log_syncs(lines, self.log_files.search)
 
 
 def sync_trace(folder: Path, log_files: str) -> SyncTrace:

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from build.errors import TidemarkError
+from build.files import read_checked, remove_folder
 from suites.processes import as_server_user, own, run, write_for_server
 
 MANIFEST = "manifest.json"
@@ -91,7 +91,7 @@ class DataCopies:
         kept = read_copy(folder)
         if kept.damage is not None:
             self._note(f"{key.version}: the kept copy {kept.name} is not used, and removed: {kept.damage}")
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
             return None
         self._note(f"{key.version}: from the kept copy {kept.name} of {kept.kept_at}")
         return kept.data
@@ -99,7 +99,7 @@ class DataCopies:
     def save(self, key: CopyKey, loaded: Path) -> None:
         """Keep a copy of `loaded`, whose server is down. A failure is only told."""
         partial = self.folder / f"{key.name}{PARTIAL}"
-        shutil.rmtree(partial, ignore_errors=True)
+        remove_folder(partial)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             partial.mkdir(mode=0o755)
@@ -123,7 +123,7 @@ class DataCopies:
             partial.rename(self.folder / key.name)
         except (TidemarkError, OSError) as error:
             self._note(f"{key.version}: no copy of its data is kept: {error}")
-            shutil.rmtree(partial, ignore_errors=True)
+            remove_folder(partial)
 
     def all(self) -> list[KeptCopy]:
         """Return all copies, those that are not finished included, by name; other folders are not ours."""
@@ -134,7 +134,7 @@ class DataCopies:
 
     def remove(self, kept: KeptCopy) -> None:
         """Delete a copy."""
-        shutil.rmtree(kept.folder, ignore_errors=True)
+        remove_folder(kept.folder)
 
 
 def read_copy(folder: Path) -> KeptCopy:
@@ -142,7 +142,7 @@ def read_copy(folder: Path) -> KeptCopy:
     if folder.name.endswith(PARTIAL):
         return _damaged(folder, "it was cut off while it was made")
     try:
-        manifest = read_manifest((folder / MANIFEST).read_bytes())
+        manifest = read_manifest(read_checked(folder / MANIFEST, _LONGEST_MANIFEST))
     except (OSError, CopyError) as error:
         return _damaged(folder, f"its manifest cannot be read: {error}")
     files = manifest["files"]
@@ -172,7 +172,7 @@ def read_manifest(content: bytes) -> dict[str, Any]:
     Raises CopyError for anything else.
     """
     try:
-        value = json.loads(content[:_LONGEST_MANIFEST])
+        value = json.loads(content)
         texts = [value[name] for name in ("version", "suite", "profile", "kept_at")]
         texts += [*value["parts"], *value["parts"].values(), *value["files"]]
         sizes = list(value["files"].values())

@@ -1,13 +1,13 @@
 """Which server has used a data directory: one of the family would upgrade, or damage, that of another."""
 
 import contextlib
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from build.build import Build
 from build.engines import ENGINES, EngineRegistry
+from build.files import json_value, read_checked
 from build.version import Engine
 from suites.server import ServerError
 
@@ -25,7 +25,7 @@ def _of_postgres(data: Path) -> str | None:
 def _of_mysql(data: Path) -> str | None:
     """From 8.4 on, a file lists the versions that have used the directory; older ones leave other files."""
     with contextlib.suppress(OSError, ValueError, KeyError, IndexError, TypeError):
-        history = json.loads((data / "mysql_upgrade_history").read_text())["upgrade_history"]
+        history = json_value(read_checked(data / "mysql_upgrade_history"))["upgrade_history"]
         return re.sub(r"[^0-9.].*", "", str(history[-1]["version"]))
     return UNKNOWN if any((data / name).exists() for name in ("mysql.ibd", "auto.cnf")) else None
 
@@ -42,7 +42,7 @@ def _of_mariadb(data: Path) -> str | None:
 def _release_in(path: Path, pattern: re.Pattern[str]) -> str | None:
     """Return the release that a file consists of, if there is one; the file belongs to the server's user."""
     with contextlib.suppress(OSError, ValueError):
-        match = pattern.fullmatch(path.read_text(encoding="utf-8"))
+        match = pattern.fullmatch(read_checked(path).decode())
         return match[1] if match else None
     return None
 

@@ -185,8 +185,7 @@ class InnodbServer(LocalServer):
         if data is not None:
             self._copy_in(data)
             # Their index names them by the path of the session that wrote them. Nothing reads them.
-            for file in self.data.glob("binlog.*"):
-                file.unlink()
+            self._delete(self.data, "binlog.*")
         else:
             self._initialize()
 
@@ -341,6 +340,11 @@ class InnodbServer(LocalServer):
             raise ServerError(
                 f"{self.build.version}: {what} failed: {reason}", where=str(self.log)
             ) from error
+
+    def _delete(self, folder: Path, pattern: str) -> None:
+        """Delete the files in a folder of the server's user, who could put a link there, as that user."""
+        delete: list[str | Path] = ["find", folder, "-maxdepth", "1", "-name", pattern, "-delete"]
+        run(as_server_user(delete), what=f"deleting {pattern}")
 
     def _remove_socket(self) -> None:
         self.address.socket.unlink(missing_ok=True)

@@ -45,8 +45,9 @@ class MysqlServer(InnodbServer):
     def keep(self) -> None:
         """Do as for every engine, and delete spare redo log files, which the server creates on start."""
         super().keep()
-        for spare in (self.loaded / "#innodb_redo").glob("#ib_redo*_tmp"):
-            spare.unlink()
+        redo = self.loaded / "#innodb_redo"
+        if redo.is_dir():  # since 8.0.30
+            self._delete(redo, "#ib_redo*_tmp")
 
     def roles(self) -> Mapping[int, str]:
         """Return thread id -> role: `client connection`, `page cleaner`, `purge`, `log writer` and others."""

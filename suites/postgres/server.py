@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 
 from build.build import Build
+from build.files import read_checked
 from build.version import Engine
 from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
@@ -287,7 +288,7 @@ class PostgresServer(LocalServer):
         The postmaster writes so once it no longer refuses them (process_pm_child_exit in postmaster.c).
         """
         try:
-            lines = (self.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = read_checked(self.data / "postmaster.pid").decode(errors="replace").splitlines()
         except OSError:
             return False
         return len(lines) > _STATUS and lines[0] == str(self.pid) and lines[_STATUS].strip() == "ready"

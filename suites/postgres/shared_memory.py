@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from build.files import read_checked
 from build.programs import environment
 from suites.processes import as_server_user
 
@@ -55,16 +56,18 @@ def of_postmaster(data: Path) -> list[Segments]:
 
 def _system_v(data: Path) -> int | None:
     with contextlib.suppress(OSError, IndexError, ValueError):
-        lines = (data / "postmaster.pid").read_text().splitlines()
+        # It is of the server's user, who could put anything there.
+        lines = read_checked(data / "postmaster.pid").decode().splitlines()
         return int(lines[_ID_LINE].split()[1])
     return None
 
 
 def _posix_owned_like(data: Path) -> list[Path]:
     """Return the POSIX segments of the owner of `data`; `remove` keeps those of the owner's other servers."""
-    if not data.exists():
+    try:
+        owner = data.lstat().st_uid  # a link belongs to whoever made it, not to the owner of its target
+    except OSError:
         return []
-    owner = data.stat().st_uid
     segments = []
     for path in POSIX_FOLDER.glob(_POSIX_NAME):
         with contextlib.suppress(OSError):

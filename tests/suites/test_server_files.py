@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from suites import processes
 from suites.processes import ProcessError, open_log, own, tail_of, write_for_server
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as another user")
@@ -45,6 +46,22 @@ def test_a_log_is_appended_to_and_belongs_to_the_server_user() -> None:
                 log.write(line)
         assert (folder / "log").read_bytes() == b"one\ntwo\n"
         assert (folder / "log").stat().st_uid == folder.stat().st_uid != 0
+
+
+@needs_root
+def test_what_lies_in_place_of_a_file_for_a_server_ends_in_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "RUN_SECONDS", 1.0)
+    with reachable_folder() as folder:
+        own(folder)
+        os.mkfifo(folder / "settings")
+        own(folder / "settings")
+        with pytest.raises(ProcessError, match="could not be written within 1 s"):
+            write_for_server(folder / "settings", "one\n")
+        (folder / "log").write_text("of root, under another name\n")
+        with pytest.raises(ProcessError, match="belongs to somebody else"):
+            open_log(folder / "log")
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from suites.definition import load_suite
 from suites.generators.load import CountedLoad, CountedWork, LoadError, LongPassError
 from suites.generators.sysbench import Sysbench
 from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
-from suites.server import Address, Instrument, ServerError
+from suites.server import Address, Instrument, ServerError, beside
 from tests.suites.servers import small
 
 SUITE = load_suite("write-heavy")
@@ -85,7 +85,7 @@ def counting(
     class Load:
         def count(self, address: Address, step: object, work: CountedWork) -> CountedLoad:
             assert server.keeps, "purge would change the work"
-            queries = load(address.socket.parent / "counts")
+            queries = load(beside(address.socket.parent, "counts"))
             return CountedLoad(work.choose(seconds).counted, queries)
 
     pretended: Any = server
@@ -118,7 +118,7 @@ def test_what_is_counted_is_the_work_without_a_mark(server: PretendedServer) -> 
     assert values[INSTRUCTIONS] * DELETE.counted == 1760 - 5
     assert values[COUNTED_TRANSACTIONS] == DELETE.counted == 400
     assert server.left == 1
-    assert not (server.address.socket.parent / "counts").exists()
+    assert not beside(server.address.socket.parent, "counts").exists()
 
 
 def test_expensive_transactions_are_fewer_and_as_many_in_all_passes_of_a_step(
