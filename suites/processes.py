@@ -126,6 +126,15 @@ def write_for_server(path: Path, text: str) -> None:
         raise ProcessError(said, where=str(path))
 
 
+def delete_in(folder: Path, pattern: str) -> None:
+    """Delete files in a folder of the server user with that user's rights: a link could lie in its place.
+
+    Raises ProcessError.
+    """
+    delete: list[str | Path] = ["find", folder, "-maxdepth", "1", "-name", pattern, "-delete"]
+    run(as_server_user(delete), what=f"deleting {pattern}")
+
+
 def open_log(path: Path) -> IO[bytes]:
     """Open the log of a server for appending; one that is missing is created for the server user.
 

@@ -29,6 +29,7 @@ from suites.lifecycle import LocalServer, start_pause
 from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.processes import (
     as_server_user,
+    delete_in,
     open_log,
     own,
     require_reachable,
@@ -185,7 +186,7 @@ class InnodbServer(LocalServer):
         if data is not None:
             self._copy_in(data)
             # Their index names them by the path of the session that wrote them. Nothing reads them.
-            self._delete(self.data, "binlog.*")
+            delete_in(self.data, "binlog.*")
         else:
             self._initialize()
 
@@ -340,11 +341,6 @@ class InnodbServer(LocalServer):
             raise ServerError(
                 f"{self.build.version}: {what} failed: {reason}", where=str(self.log)
             ) from error
-
-    def _delete(self, folder: Path, pattern: str) -> None:
-        """Delete the files in a folder of the server's user, who could put a link there, as that user."""
-        delete: list[str | Path] = ["find", folder, "-maxdepth", "1", "-name", pattern, "-delete"]
-        run(as_server_user(delete), what=f"deleting {pattern}")
 
     def _remove_socket(self) -> None:
         self.address.socket.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from suites.capabilities import knows_setting, login_plugin
 from suites.innodb.reset import DRIVEN
 from suites.innodb.server import NAME, InnodbServer
 from suites.mysql.roles import role_of
+from suites.processes import delete_in
 
 
 class MysqlServer(InnodbServer):
@@ -47,7 +48,7 @@ class MysqlServer(InnodbServer):
         super().keep()
         redo = self.loaded / "#innodb_redo"
         if redo.is_dir():  # since 8.0.30
-            self._delete(redo, "#ib_redo*_tmp")
+            delete_in(redo, "#ib_redo*_tmp")
 
     def roles(self) -> Mapping[int, str]:
         """Return thread id -> role: `client connection`, `page cleaner`, `purge`, `log writer` and others."""
