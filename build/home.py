@@ -200,11 +200,16 @@ def locate_for_writing() -> Home:
     return home
 
 
-def _foreign(path: Path, owner: int) -> HomeError:
+def user_name(number: int) -> str:
+    """Return the name of a user; the number, if it has none."""
     try:
-        name = pwd.getpwuid(owner).pw_name
+        return pwd.getpwuid(number).pw_name
     except KeyError:
-        name = str(owner)
+        return str(number)
+
+
+def _foreign(path: Path, owner: int) -> HomeError:
+    name = user_name(owner)
     return HomeError(
         f"root does not write into an output folder of {name}, who could put links there",
         where=str(path),

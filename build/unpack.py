@@ -11,15 +11,18 @@ from build.sources.patching import APPLY, PatchError, not_applying
 from build.sources.source import Source
 from build.version import Version
 
+EXTRACT = ("tar", "--extract", "--no-same-owner", "--no-same-permissions")
+"""Unpacks a source tree, which nobody else may then write to, whatever the archive says."""
+
 
 def unpack(source: Source, folder: Path, work: CompileCommands) -> None:
     """Unpack the source tree into the empty folder `folder`. Raises CompileError or GitError."""
     if source.tarball is not None:
-        tar = ["tar", "--extract", "--no-same-owner", "--strip-components=1", "--file", str(source.tarball)]
+        tar = [*EXTRACT, "--strip-components=1", "--file", str(source.tarball)]
         work.run("unpack", tar, folder)
     elif source.commit is not None:
         with git.archive(source.commit) as stream:
-            work.run("unpack", ["tar", "--extract", "--no-same-owner"], folder, stream.stdout)
+            work.run("unpack", EXTRACT, folder, stream.stdout)
 
 
 def apply_patches(patches: tuple[Patch, ...], folder: Path, work: CompileCommands, version: Version) -> None:

@@ -170,7 +170,7 @@ def _check_archive(archive: Path, contents: ArchiveInfo, home: Home) -> str:
 def _unpack(archive: Path, contents: ArchiveInfo, digest: str, home: Home) -> Build:
     staging = store.staging(home, contents.manifest["key"])
     shutil.rmtree(staging, ignore_errors=True)
-    make_folder(staging)
+    make_folder(staging).chmod(0o700)  # whatever the umask is, until members have their rights
     try:
         with _opened(archive) as tar:
             members.extract(tar, staging)

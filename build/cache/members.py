@@ -36,13 +36,13 @@ def check(tar: tarfile.TarFile, top: str) -> int:
 
 
 def extract(tar: tarfile.TarFile, folder: Path) -> None:
-    """Unpack a checked archive into `folder`, owned by the current user and readable by all."""
+    """Unpack a checked archive into `folder`: the current user owns it and alone may write, all may read."""
     no_filter: Callable[[tarfile.TarInfo, str], tarfile.TarInfo] = _no_filter
     # Newer versions of Python filter by default, older ones have no filter. `check` replaces it for all.
     tar.extraction_filter = no_filter
     for member in tar:
         member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
-        member.mode |= 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+        member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
         tar.extract(member, folder, numeric_owner=True)
 
 

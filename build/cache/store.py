@@ -3,7 +3,10 @@
 import json
 import os
 import re
+import shlex
 import shutil
+import stat
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +19,7 @@ from build.engines import git_ref
 from build.errors import TidemarkError
 from build.files import flush_file_system, json_value, make_folder
 from build.home import Home
+from build.programs import environment
 from build.recipes.engines import RECIPES
 from build.sources.git import is_commit_name
 from build.version import Engine, Version, parse_version
@@ -48,11 +52,13 @@ def folder_name(engine: str, release: str, key: str) -> str:
 def find(home: Home, key: str, version: Version | None = None) -> Build | None:
     """Return the build with this key, or None; its `version` is the given one, else that of the manifest.
 
-    A build that has lost files is none; `damaged` says which it is.
+    A build that has lost files is none; `damaged` says which it is. Raises StoreError for a build that
+    everybody may change.
     """
     build = _of_key(home, key)
     if build is None or loss_of(build):
         return None
+    _require_not_open_to_all(build)
     return replace(build, version=version) if version else build
 
 
@@ -94,7 +100,8 @@ def imported(
     Only the `choices` of a variant do, as BuildChoices.to_json gives them.
 
     If `source_digest` is None, because no source is known, a release is matched by its number and a commit by
-    its name, and a branch matches nothing. `patches` are hex SHA-256, in order.
+    its name, and a branch matches nothing. `patches` are hex SHA-256, in order. Raises StoreError for a
+    build that everybody may change.
     """
     for build in reversed(all_builds(home)):
         if (
@@ -106,6 +113,7 @@ def imported(
         same_patches = [patch["sha256"] for patch in build.manifest["patches"]] == patches
         same_choices = build.manifest.get("choices", {}) == choices
         if same_patches and same_choices and _same_source(build, version, source_digest):
+            _require_not_open_to_all(build)
             return replace(build, version=version)
     return None
 
@@ -161,6 +169,17 @@ def require_clean(build: Build) -> None:
         )
 
 
+def _require_not_open_to_all(build: Build) -> None:
+    for path in (build.prefix, *build.prefix.rglob("*")):
+        mode = path.lstat().st_mode
+        if mode & stat.S_IWOTH and not stat.S_ISLNK(mode):
+            raise StoreError(
+                f"the build of {build.version} in the cache is not used: everybody may write to {path}",
+                where=str(build.prefix),
+                hint=f"rm -r {shlex.quote(str(build.prefix))}, then compile or import the version again",
+            )
+
+
 def staging(home: Home, key: str) -> Path:
     """Return the folder in which a build is assembled, beside finished builds so that it can be renamed."""
     return make_folder(home.builds) / f".{key[:_SHORT_KEY]}.partial"
@@ -182,6 +201,8 @@ def publish(tree: Path, home: Home, extra: Mapping[str, Any] | None = None) -> B
     remains = read_folder(target)
     if target.exists() and (remains is None or loss_of(remains)):
         shutil.rmtree(target)  # The remainder of a build that was being deleted, or one that lost files.
+    # A compile may install what everybody may write to, and folders without a member have the umask's rights.
+    subprocess.run(["chmod", "-R", "go-w", "--", tree], env=environment.compiling(), check=True)
     flush_file_system(tree)
     os.rename(tree, target)  # noqa: PTH104 # named as the system call: a single atomic rename
     return replace(staged, prefix=target)

@@ -37,6 +37,7 @@ from build.programs import environment
 from build.programs.work import CompileCommands, CompileError
 from build.progress import Progress
 from build.sources import git
+from build.unpack import EXTRACT
 
 EXTENSION_FORMAT = 1
 """Incremented if builds with extensions change in a way that server and commits do not show."""
@@ -173,7 +174,7 @@ def _install(extension: Extension, place: _Installation, tree: Path, home: Home)
     )
     source, root = make_folder(place.scratch / "source"), make_folder(place.scratch / "root")
     with git.archive(commit_of(extension, home)) as stream:
-        work.run("unpack", ["tar", "--extract", "--no-same-owner"], source, stream.stdout)
+        work.run("unpack", EXTRACT, source, stream.stdout)
     _prepare(extension, source, place.server)
     make = ["make", f"PG_CONFIG={_pg_config(place.server)}", *WORDS]
     try:

@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import shlex
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +53,22 @@ def stamp_of(prefix: Path) -> str:
     except OSError as error:
         raise _unreadable(prefix, error) from error
     return whole.hexdigest()
+
+
+def require_not_open_to_all(prefix: Path) -> None:
+    """Raise PrefixError if everybody may replace or write to what servers run and read of an install."""
+    way = [prefix, *prefix.parents, *prefix.resolve().parents]
+    folders = [Path(where) for name in FOLDERS for where, _, _ in os.walk(prefix / name)]
+    for path in (*way, *folders, *files_of(prefix)):
+        mode = path.stat().st_mode
+        # In a folder such as /tmp, the sticky bit keeps others from replacing what they do not own.
+        is_shared = path in way[1:] and mode & stat.S_ISVTX
+        if mode & stat.S_IWOTH and not is_shared:
+            raise PrefixError(
+                f"the install prefix {prefix} is not used: everybody may write to {path}",
+                where=str(path),
+                hint=f"install it again if it may have been changed; chmod -R o-w {shlex.quote(str(path))}",
+            )
 
 
 def files_of(prefix: Path) -> Iterator[Path]:

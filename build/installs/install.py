@@ -1,6 +1,7 @@
 """An install prefix as a build: which one a name means, and whether it is still the same."""
 
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,8 +9,8 @@ from pathlib import Path
 from build import host
 from build.build import Build
 from build.files import json_value, make_folder, write_atomically
-from build.home import Home
-from build.installs.content import PrefixError, digest_of, stamp_of
+from build.home import ROOT, Home, user_name
+from build.installs.content import PrefixError, digest_of, require_not_open_to_all, stamp_of
 from build.installs.facts import KINDS, compile_options, compiler_of, require_programs, said_by
 from build.version import INSTALL_DIGITS, Version, parse_revision
 
@@ -20,6 +21,7 @@ def read_install(prefix: Path, named: Version) -> Build:
     Raises PrefixError if it is no install prefix of that engine, or of another architecture.
     """
     require_programs(prefix, named.engine)
+    require_not_open_to_all(prefix)
     stamp = stamp_of(prefix)
     key = digest_of(prefix, named.engine)
     release, said = said_by(prefix, named.engine)
@@ -64,6 +66,15 @@ def recorded_install(version: Version, home: Home) -> Build:
             f"{version.engine}@{version.install_name}={prefix}",
         )
     return build
+
+
+def owned_by_others(build: Build) -> str:
+    """Return who may change an install besides root and this user, as a sentence; '' if nobody may."""
+    trusted = {0, os.geteuid(), ROOT.stat().st_uid}
+    folders = (build.prefix, build.prefix / "bin", build.program(KINDS[build.version.engine].programs[0]))
+    owners = {path.stat().st_uid for path in folders} - trusted
+    names = ", ".join(sorted(map(user_name, owners)))
+    return f"{build.prefix} belongs to {names}, who may change it while it is measured" if names else ""
 
 
 def prefix_of(version: Version, home: Home) -> Path:

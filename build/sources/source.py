@@ -8,7 +8,7 @@ from typing import Any
 from build.engines import git_ref
 from build.errors import TidemarkError
 from build.home import Home
-from build.installs.install import recorded_install
+from build.installs.install import owned_by_others, recorded_install
 from build.lock import held
 from build.progress import Progress
 from build.sources import download, git
@@ -116,6 +116,8 @@ def resolved(version: Version, home: Home, progress: Progress, git_source: str |
     if version.is_install:
         build = recorded_install(version, home)
         progress.note(f"{version}: {build.release}, recorded as {build.version}")
+        if others := owned_by_others(build):
+            progress.note(others)
         return build.version
     if not _is_relative(version):
         return version

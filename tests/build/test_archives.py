@@ -3,10 +3,12 @@
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,14 @@ def archive(made: Build, tmp_path: Path) -> Path:
 def elsewhere(tmp_path: Path) -> Home:
     """The home of another machine."""
     return Home(tmp_path / "elsewhere")
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """A umask that takes nothing from the rights of new files."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture
@@ -234,6 +244,22 @@ def test_links_of_shared_libraries_are_taken(made: Build, elsewhere: Home, tmp_p
     archive = archives.export([made], tmp_path / "out")[0]
     there = archives.import_(archive, elsewhere, Silent())
     assert (there.prefix / "lib/libpq.so").resolve() == there.prefix / "lib/pgstattuple.so"
+
+
+@pytest.mark.usefixtures("umask")
+def test_nobody_else_may_write_to_what_was_imported(made: Build, elsewhere: Home, tmp_path: Path) -> None:
+    for path in (made.prefix, made.prefix / "bin", made.prefix / "bin/psql", made.prefix / store.MANIFEST):
+        path.chmod(0o777)
+    there = archives.import_(archives.export([made], tmp_path / "out")[0], elsewhere, Silent())
+    found = [there.prefix, there.prefix.parent, *there.prefix.rglob("*")]
+    assert [path for path in found if not path.is_symlink() and path.stat().st_mode & 0o022] == []
+    # As an earlier version has imported it.
+    there.program("psql").chmod(0o777)
+    for use in (lookup, partial(provide, progress=Silent())):
+        with pytest.raises(store.StoreError) as refused:
+            use(RELEASE, elsewhere)
+        assert f"everybody may write to {there.program('psql')}" in refused.value.what
+        assert refused.value.hint.startswith(f"rm -r {there.prefix}, then compile or import")
 
 
 def test_half_an_archive_is_refused(archive: Path, elsewhere: Home) -> None:

@@ -1,5 +1,6 @@
 """An install prefix as a version: which build it is, and what is refused."""
 
+import os
 import shutil
 import struct
 from collections.abc import Callable
@@ -139,3 +140,32 @@ def test_a_folder_that_is_no_prefix_is_refused_with_what_to_name(prefix: Path) -
     assert "bin/postgres is for another architecture: s390x, 64 bits" in refusal(prefix)
     server.write_bytes(SCRIPT * 4)
     assert "bin/postgres is no program, but a script" in refusal(prefix)
+
+
+@pytest.mark.parametrize("open_to_all", [".", "..", "bin", "bin/postgres", "lib/plpgsql.so"])
+def test_a_prefix_that_everybody_may_change_is_refused(
+    tmp_path: Path, says: Callable[[str], None], open_to_all: str
+) -> None:
+    prefix = pretended_prefix(tmp_path / "opt" / "pg")
+    path = (prefix / open_to_all).resolve()
+    path.chmod(0o777)
+    version = parse_revision(f"postgres@good={prefix}")
+    with pytest.raises(PrefixError) as refused:
+        recorded_install(version, Home(tmp_path))
+    assert f"everybody may write to {path}" in refused.value.what
+    path.chmod(0o1777)
+    if open_to_all != "..":
+        with pytest.raises(PrefixError):
+            recorded_install(version, Home(tmp_path))
+    path.chmod(0o755)
+    assert recorded_install(version, Home(tmp_path)).prefix == prefix
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_who_else_may_change_a_prefix_is_said(
+    prefix: Path, tmp_path: Path, says: Callable[[str], None]
+) -> None:
+    os.chown(prefix / "bin", 65534, 65534)
+    progress = Silent()
+    resolved(parse_revision(f"postgres@good={prefix}"), Home(tmp_path), progress)
+    assert progress.notes[1:] == [f"{prefix} belongs to nobody, who may change it while it is measured"]
