@@ -21,7 +21,6 @@ from sqlalchemy import (
     insert,
     or_,
     select,
-    true,
     update,
 )
 from sqlalchemy import column as column_
@@ -32,6 +31,7 @@ from history.counts import counted
 from history.open import open_store
 from history.spool.copying import OF_RUNS
 from history.store.database import connect
+from history.store.process import own_boot_id
 from history.store.records import SessionStatus
 from history.store.schema import (
     calibrations,
@@ -127,9 +127,15 @@ class Journal:
             return set(connection.execute(select(sessions.c.boot_id)).scalars())
 
     def end_dead_sessions(self) -> None:
-        """Mark sessions as interrupted that a dead process left running; all are of this box."""
+        """Mark sessions as interrupted that a dead process left running; all are of this box.
+
+        Those of another container of this machine are left alone: whether they run is not seen here.
+        """
+        own = own_boot_id()
+        kernel = own.partition("/")[0]
+        which = (sessions.c.boot_id == own) | ~sessions.c.boot_id.startswith(kernel, autoescape=True)
         with self.store.database.writing() as connection:
-            self.store.interrupt_dead(connection, true())
+            self.store.interrupt_dead(connection, which)
 
     def id_of(self, uid: str) -> int | None:
         """Return the id of a session; None when the journal does not hold it."""

@@ -76,7 +76,7 @@ def needs(plan: Plan, path: Path, box: str, home: Home, place: Path) -> Iterator
 def _machine(place: Path) -> Iterator[Need]:
     """Run the checks of `./tidemark check`, unless a session is measuring."""
     try:
-        with measuring_alone(Home(place)):
+        with measuring_alone(Home(place), in_home=False):
             findings = list(examine(CheckedMachine(place)))
     except (TidemarkError, OSError) as error:  # such as a session that is measuring
         why = error.what if isinstance(error, TidemarkError) else str(error)

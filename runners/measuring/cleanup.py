@@ -3,21 +3,25 @@
 import contextlib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import psutil
 
-from build.files import remove_folder
+from build.files import make_folder, open_checked, remove_folder
 from build.home import Home
+from build.lock import open_lock, taken
+from history.store.process import is_of_this_kernel, own_boot_id
 from runners.interrupts import cleaned_up_by
+from runners.measuring.machine_lock import signature, signed_by
 from suites.control_groups.group import groups_below
 from suites.control_groups.limits import LimitError
 from suites.leftovers import leftovers
 
 OWNER = "owner"
-"""The file in the data folder of a session that identifies its Tidemark process."""
+"""The file in the data folder of a session that its Tidemark process has signed, and locks while it runs."""
 
 _SESSION = re.compile(r"s[0-9a-f]{8}|b[0-9]+")
 """The names that sessions and benchmarks give to their data folders."""
@@ -31,19 +35,24 @@ def data_folder(home: Home, name: str) -> Iterator[Path]:
     Folders of sessions whose Tidemark process was killed are removed first.
     """
     others = psutil.Process().children()
-    home.data.mkdir(parents=True, exist_ok=True)
+    make_folder(home.data)
     sweep(home)
     folder = home.data / name
     folder.mkdir(mode=0o755)
-    (folder / OWNER).write_text(f"{os.getpid()} {_started(os.getpid())}")
-    with cleaned_up_by("stopping the servers and removing their data"):
-        try:
-            yield folder
-        finally:
+    owner = open_lock(folder / OWNER)
+    try:
+        taken(owner)
+        os.write(owner, signature().encode())
+        with cleaned_up_by("stopping the servers and removing their data"):
             try:
-                _end_children(others)
+                yield folder
             finally:
-                clean(folder)
+                try:
+                    _end_children(others)
+                finally:
+                    clean(folder)
+    finally:
+        os.close(owner)
 
 
 def sweep(home: Home) -> list[str]:
@@ -51,17 +60,47 @@ def sweep(home: Home) -> list[str]:
 
     A home may have been put into a folder that has a `data` of somebody else: other folders are left alone.
     """
-    swept = []
-    for stale in home.data.iterdir() if home.data.is_dir() else ():
-        if _is_ours(stale) and not _owned_by_living(stale):
-            clean(stale)
-            swept.append(stale.name)
-    return swept
+    return [stale.name for stale in list(home.data.glob("*")) if _is_ours(stale) and _removed(stale)]
 
 
-def clean(folder: Path) -> None:
-    """Kill every process that works below `folder`, remove what its servers held outside of it, delete it."""
-    held = [leftover for data in folder.glob("*/data") for leftover in leftovers(data)]
+def _removed(stale: Path) -> bool:
+    """Remove the folder of a session if that has ended for certain; return whether it was removed.
+
+    A living session holds a lock on OWNER, which every container of its machine sees. Whether other machines
+    that share the folder see it depends on its file system.
+    """
+    try:
+        owner = open_checked(stale / OWNER, writable=True)
+    except FileNotFoundError:  # it was killed at once
+        clean(stale)
+        return True
+    except OSError:
+        return False
+    try:
+        if not taken(owner):
+            return False
+        signed = signed_by(os.pread(owner, 256, 0).decode(errors="replace"))
+        if signed is not None and not is_of_this_kernel(signed[2]) and signed[1] != os.uname().nodename:
+            _complain(
+                f"{stale} is left: whether the session of host {signed[1]} has ended is not known here; "
+                f"if it has: rm -r {shlex.quote(str(stale))}"
+            )
+            return False
+        clean(stale, is_of_here=signed is None or signed[2] == own_boot_id())
+        return True
+    except OSError:  # of a file system without locks
+        return False
+    finally:
+        os.close(owner)
+
+
+def clean(folder: Path, *, is_of_here: bool = True) -> None:
+    """Kill every process that works below `folder`, remove what its servers held outside of it, delete it.
+
+    What a server of another container or boot held went with that; here its ids are those of others.
+    """
+    servers = folder.glob("*/data") if is_of_here else ()
+    held = [leftover for data in servers for leftover in leftovers(data)]
     victims = list(_working_below(folder))
     for process in victims:
         with contextlib.suppress(psutil.Error):
@@ -73,8 +112,12 @@ def clean(folder: Path) -> None:
         try:
             group.remove()
         except LimitError as error:  # which harms no result
-            print(f"tidemark: {error}", file=sys.stderr)
+            _complain(str(error))
     remove_folder(folder)
+
+
+def _complain(text: str) -> None:
+    print(f"tidemark: {text}", file=sys.stderr)
 
 
 def _end_children(others: Collection[psutil.Process]) -> None:
@@ -102,18 +145,3 @@ def _working_below(folder: Path) -> Iterator[psutil.Process]:
 def _is_ours(folder: Path) -> bool:
     """Whether a session made this folder; one that was killed at once has not written OWNER yet."""
     return (folder / OWNER).is_file() or _SESSION.fullmatch(folder.name) is not None
-
-
-def _owned_by_living(folder: Path) -> bool:
-    try:
-        pid, started = (folder / OWNER).read_text().split()
-        return _started(int(pid)) == started
-    except (OSError, ValueError):
-        return False
-
-
-def _started(pid: int) -> str:
-    """Return when a process started, which tells it from others with the same pid; '' when there is none."""
-    with contextlib.suppress(psutil.Error):
-        return f"{psutil.Process(pid).create_time():.2f}"
-    return ""

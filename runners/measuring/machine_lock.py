@@ -1,8 +1,12 @@
-"""The lock that allows one measurement at a time on a machine, for all users and homes."""
+"""The locks that allow one measurement at a time: on a machine, for all users and homes, and in a home.
 
+Containers have no /run/lock and no process numbers in common, but may share a home.
+"""
+
+import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,15 +15,20 @@ import psutil
 
 from build.addresses import redacted
 from build.errors import TidemarkError
+from build.files import make_folder, open_checked
 from build.home import Home
 from build.lock import LockError, holder, may_write, open_lock, taken
 from history.escaping.characters import one_line
+from history.store.process import ProcessIdentity, own_boot_id
 
 MACHINES = Path("/run/lock/tidemark.lock")
 """The lock of the machine; users who may not open it use the lock of the home, except for root."""
 
 HOMES = "measuring.lock"
+"""The name of the lock of a home."""
 
+UNDER_WAY = "TIDEMARK_UPDATING"
+"""The environment variable of the commands that an update calls, which itself holds the lock of the home."""
 
 LONGEST_COMMAND = 80
 """Characters of a command line that are shown."""
@@ -41,17 +50,26 @@ class Holder:
     is_ours: bool = False
     """Whether it is Tidemark: its number is in the file, which only the owner of the file writes."""
 
+    host: str = ""
+    """The name of the container or machine that has it, if that is another one."""
+
     def __str__(self) -> str:
         if self.pid is None:
             return "an unknown process"
+        if self.host:
+            return f"process {self.pid} of another container or machine, {self.host}, {_since(self.since)}"
         command = f" ({self.command})" if self.command else ""
-        since = "" if self.since is None else f" since {self.since:%Y-%m-%d %H:%M} UTC"
+        since = "" if self.since is None else f" {_since(self.since)}"
         other = "" if self.is_ours else ", another program than Tidemark,"
         return f"process {self.pid}{command}{other}{since}"
 
 
+def _since(moment: datetime | None) -> str:
+    return "" if moment is None else f"since {moment:%Y-%m-%d %H:%M} UTC"
+
+
 class BusyError(TidemarkError):
-    """Another process holds the lock of this machine."""
+    """Another process holds the lock of this machine, or of the home."""
 
     def __init__(self, holder: Holder, path: Path, waited_seconds: float = 0.0) -> None:
         """`waited_seconds` is how long it was waited for."""
@@ -63,46 +81,85 @@ class BusyError(TidemarkError):
             hint = f"wait until it ends; lslocks and fuser {path} show who holds the lock"
         else:
             hint = f"wait until it ends; what it is: ps -o pid,user,lstart,args {holder.pid}"
-        super().__init__(f"{waited}the machine is held by {holder}", where=str(path), hint=hint)
+        what = "output folder" if path.name == HOMES else "machine"
+        super().__init__(f"{waited}the {what} is held by {holder}", where=str(path), hint=hint)
 
 
 _held: set[Path] = set()
 
 
 @contextmanager
-def measuring_alone(home: Home) -> Iterator[None]:
-    """Hold the lock of this machine. Raises BusyError when another process holds it, and LockError.
+def measuring_alone(home: Home, *, in_home: bool = True) -> Iterator[None]:
+    """Hold the locks of this machine and, unless nothing is done `in_home`, of the home.
 
-    The lock is reentrant within a process, as a night holds it for all of its sessions. The kernel releases
-    it when the process ends, however it ends.
+    They are reentrant within a process, as a night holds them for all of its sessions. The kernel releases
+    them when the process ends, however it ends. Raises BusyError when another process holds one, LockError.
     """
-    home.path.mkdir(parents=True, exist_ok=True)
-    path, descriptor = _open(home)
-    if path in _held:
-        os.close(descriptor)
+    make_folder(home.path)
+    with ExitStack() as held:
+        for path, descriptor in _opened(home, in_home=in_home):
+            held.enter_context(_holding(path, descriptor))
         yield
-        return
+
+
+@contextmanager
+def _holding(path: Path, descriptor: int) -> Iterator[None]:
     try:
+        if path in _held:
+            yield
+            return
         if not taken(descriptor):
             raise BusyError(_holder(descriptor), path)
-        _sign(descriptor, str(os.getpid()))
+        _sign(descriptor, signature())
         _held.add(path)
         try:
             yield
         finally:
             _held.remove(path)
-            _sign(descriptor, "")  # the next holder, as another user, may not be able to replace the pid
+            _sign(descriptor, "")  # the next holder, as another user, may not be able to replace it
     finally:
         os.close(descriptor)
 
 
 def current_holder(home: Home) -> Holder | None:
-    """Return who holds the lock, if anybody does, without taking it. Raises LockError."""
-    _, descriptor = _open(home)
+    """Return who holds one of the locks, if anybody does, without taking it. Raises LockError."""
+    found = None
+    for _, descriptor in _opened(home, in_home=(home.path / HOMES).exists()):
+        if found is None and (holder(descriptor) is not None or _is_held_elsewhere(descriptor)):
+            found = _holder(descriptor)
+        os.close(descriptor)
+    return found
+
+
+def holds(home: Home, process: ProcessIdentity) -> bool:
+    """Return whether a process, which may be of another container, holds the lock of the home."""
     try:
-        return None if holder(descriptor) is None else _holder(descriptor)
+        descriptor = open_checked(home.path / HOMES)
+    except OSError:
+        return False
+    try:
+        signed = _signed(descriptor)
+        is_its = signed is not None and (signed[0], signed[2]) == (process.process_id, process.boot_id)
+        return is_its and _is_held_elsewhere(descriptor)
     finally:
         os.close(descriptor)
+
+
+def signature() -> str:
+    """Return what identifies this process in a file that it has locked: number, host and boot."""
+    return f"{os.getpid()} {''.join(os.uname().nodename.split()) or '-'} {own_boot_id()}"
+
+
+def signed_by(text: str) -> tuple[int, str, str] | None:
+    """Return number, host and boot of a signature; None for any other text.
+
+    Earlier versions wrote the number alone, of a process of this machine.
+    """
+    words = text.split()
+    if not words or len(words) not in (1, 3) or not words[0].isdecimal():
+        return None
+    host, boot_id = words[1:] if len(words) == 3 else ("", own_boot_id())
+    return int(words[0]), one_line(host, 64), boot_id
 
 
 def lock_path(home: Home) -> Path:
@@ -113,27 +170,40 @@ def lock_path(home: Home) -> Path:
     return MACHINES if MACHINES.parent.is_dir() else home.path / HOMES
 
 
-def _open(home: Home) -> tuple[Path, int]:
-    path = lock_path(home)
+def _opened(home: Home, *, in_home: bool) -> Iterator[tuple[Path, int]]:
+    """Yield the locks, each opened when the one before it is held; who gets one closes it."""
+    path, of_home = lock_path(home), home.path / HOMES
     try:
-        return path, _descriptor(path)
+        descriptor = _descriptor(path)
     except PermissionError as error:
         # Root may open every lock, and its fallback would lie where the user of the home may write.
-        if os.geteuid() == 0 or path == home.path / HOMES:
+        if os.geteuid() == 0 or path == of_home:
             raise LockError(
                 "the lock of this machine may not be opened",
                 where=str(path),
                 hint="see the rights of the file and of its folder, or name another file by TIDEMARK_LOCK",
             ) from error
-    fallback = home.path / HOMES
+        try:
+            yield of_home, _descriptor(of_home)
+        except PermissionError as error:
+            raise LockError(
+                "neither the lock of this machine nor that of the output folder may be opened",
+                where=f"{path}, {of_home}",
+                hint="use the folder's owner, or another folder (TIDEMARK_HOME)",
+            ) from error
+        return
+    status = os.fstat(descriptor)
+    yield path, descriptor
+    if not in_home or UNDER_WAY in os.environ:
+        return
     try:
-        return fallback, _descriptor(fallback)
-    except PermissionError as error:
-        raise LockError(
-            "neither the lock of this machine nor that of the output folder may be opened",
-            where=f"{path}, {fallback}",
-            hint="use the folder's owner, or another folder (TIDEMARK_HOME)",
-        ) from error
+        descriptor = _descriptor(of_home)
+    except PermissionError:
+        return  # who may not write into a home has no session there
+    if os.path.samestat(status, os.fstat(descriptor)):
+        os.close(descriptor)
+    else:
+        yield of_home, descriptor
 
 
 def _descriptor(path: Path) -> int:
@@ -161,13 +231,36 @@ def _sign(descriptor: int, name: str) -> None:
 
 def _holder(descriptor: int) -> Holder:
     """Return who holds the lock: Tidemark, or another program that took the same file."""
-    written = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-    pid = holder(descriptor)
-    if written.isdecimal() and pid in (None, int(written)):
+    signed, pid = _signed(descriptor), holder(descriptor)
+    if signed is not None:
+        number, host, boot_id = signed
         signed_at = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
-        # A number that the kernel does not confirm may be that of a process outside this container.
-        return Holder(int(written), "" if pid is None else _command(pid), signed_at, is_ours=True)
+        is_elsewhere = boot_id != own_boot_id()
+        if pid is None and is_elsewhere:
+            return Holder(number, "", signed_at, is_ours=True, host=host)
+        if is_elsewhere or pid in (None, number):
+            # A number that the kernel does not confirm may be that of a process outside this container.
+            return Holder(pid or number, "" if pid is None else _command(pid), signed_at, is_ours=True)
     return Holder(pid, "" if pid is None else _command(pid), None if pid is None else _began_at(pid))
+
+
+def _signed(descriptor: int) -> tuple[int, str, str] | None:
+    return signed_by(os.pread(descriptor, 256, 0).decode(errors="replace"))
+
+
+def _is_held_elsewhere(descriptor: int) -> bool:
+    """Whether a process of another container that has signed the file holds it: the kernel names none here.
+
+    One that was killed has left its signature, so that the lock is tried, but only then.
+    """
+    signed = _signed(descriptor)
+    if signed is None or signed[2] == own_boot_id():
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _command(pid: int) -> str:

@@ -11,8 +11,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from build.files import json_value
+from build.home import Home
 from build.progress import Progress, ProgressTask
 from history.store.process import ProcessIdentity, is_alive, this_process
+from runners.measuring.machine_lock import holds
 
 BEAT_SECONDS = 1.0
 """The least seconds between two writes of the file, except for changes of the activity."""
@@ -122,7 +124,9 @@ def status(path: Path, now: datetime, paused_until: datetime | None = None) -> S
         missed = now - expected_since > timedelta(hours=MISSED_HOURS)
         ended = State.FAILED if beat.failed or beat.late else State.ENDED
         return Status(State.MISSED if missed else ended, beat)
-    if not is_alive(process_of(beat)):
+    process = process_of(beat)
+    # The number of a process says nothing in another container, but the lock of the home does.
+    if not (is_alive(process) or holds(Home(path.parent), process)):
         return Status(State.DEAD, beat)
     silent = now - datetime.fromisoformat(beat.beat_at) > timedelta(minutes=STALE_MINUTES)
     return Status(State.STALE if silent else State.RUNNING, beat)

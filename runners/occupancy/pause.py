@@ -14,7 +14,7 @@ from build.errors import TidemarkError
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
 from history.escaping.characters import one_line
-from history.store.process import ProcessIdentity, is_alive
+from history.store.process import ProcessIdentity, is_alive, own_boot_id
 
 LONGEST_DAYS = 31
 """A longer pause is taken for a typing error: as long as it lasts, nobody is told that the box is silent."""
@@ -163,6 +163,11 @@ def _record(home: Home, pause: Pause) -> None:
 
 def interrupt(process: ProcessIdentity) -> None:
     """Ask a night to end, as Ctrl-C does, and wait until it has. Raises PauseError."""
+    if process.boot_id != own_boot_id():
+        raise PauseError(
+            f"process {process.process_id} is of another container, from which alone it can be ended",
+            hint="the pause is recorded; run the same command there",
+        )
     if not is_alive(process):
         return
     try:

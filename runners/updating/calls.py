@@ -12,6 +12,7 @@ from pathlib import Path
 from build.files import make_folder
 from build.home import ROOT, Home
 from build.programs.environment import caller_value
+from runners.measuring.machine_lock import UNDER_WAY
 from runners.updating.checkout import UpdateError
 from suites.processes import tool
 
@@ -23,9 +24,6 @@ TIMED_OUT = 124
 
 STOP_SECONDS = 300.0
 """How long a call may take to end its servers when it is interrupted."""
-
-UNDER_WAY = "TIDEMARK_UPDATING"
-"""Tells the launcher that the update itself calls it."""
 
 
 @dataclass

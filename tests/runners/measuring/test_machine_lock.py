@@ -99,7 +99,8 @@ def test_where_the_lock_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_who_held_it_is_not_named_any_more(tmp_path: Path, lock_of_its_own: Path) -> None:
     with measuring_alone(Home(tmp_path)):
-        assert lock_of_its_own.read_text() == str(os.getpid())
+        number, host, _ = lock_of_its_own.read_text().split()
+        assert (number, host) == (str(os.getpid()), os.uname().nodename)
     assert lock_of_its_own.read_text() == ""
 
 
