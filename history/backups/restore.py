@@ -1,10 +1,13 @@
 """A history brought back to a backup of it; what it has beyond the backup is told, and kept beside it."""
 
+import filecmp
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from history.store.records import RunStatus
 from history.store.schema import acknowledgements, bisect_events, bisects, changes, runs, sessions
 from history.store.sqlite.read_only import SIDE_FILES, readonly_connection
 from history.timestamps import now
+from history.transfer.atomic_files import persist
 
 _SESSIONS = "sessions"
 _RECORDED: Mapping[str, Select[Any]] = {
@@ -59,9 +63,9 @@ class Restored:
 def restore(backup: Path, target: Path | str, *, discard: bool = False) -> Restored:
     """Replace the history at a path by a backup, whatever a crash left beside it.
 
-    The earlier history is kept beside it under another name. Without `discard`, raises RestoreError when it
-    has anything that the backup lacks, or cannot be read. Raises HistoryError for a backup that is damaged
-    or no history, and for a history on a server. Nothing may be recording into the history: see to it by the
+    The earlier history is kept beside it under a name that no file has. Without `discard`, raises
+    RestoreError when it has anything that the backup lacks, or cannot be read. Raises HistoryError for a
+    backup that is damaged or no history, and for a history on a server. Nothing may be recording into the history: see to it by the
     lock of the machine.
     """
     if is_server(target):
@@ -74,17 +78,14 @@ def restore(backup: Path, target: Path | str, *, discard: bool = False) -> Resto
     if backup.exists() and path.exists() and backup.samefile(path):
         raise RestoreError("this is the history itself, and no backup of it", where=str(path))
     recorded = _recorded(backup)
-    with checked_copy(backup, path.with_name(f".{path.name}.{os.getpid()}.restored")) as copy:
+    _remove_left(path, "restored|replaced")
+    with checked_copy(backup, path.with_name(f".{path.name}.restored")) as copy:
         if not path.exists():
             _remove_side_files(path)
             copy.replace(path)
             return Restored(path, len(recorded[_SESSIONS]), None)
         newer = _newer(path, recorded, backup, discard)
-        kept = path.with_name(f"{path.name}.before-{now():%Y%m%dT%H%M%S}")
-        if newer is None:
-            _replace_damaged(path, copy, kept)
-        else:
-            _replace(path, copy, kept)
+        kept = _replace_damaged(path, copy) if newer is None else _replace(path, copy)
         counts = {what: len(identities) for what, identities in (newer or {}).items() if identities}
         return Restored(path, len(recorded[_SESSIONS]), kept, counts)
 
@@ -127,27 +128,66 @@ def _shown(newer: Recorded) -> str:
     return "; ".join(parts)
 
 
-def _replace(path: Path, copy: Path, kept: Path) -> None:
-    """Write a copy over a history in one transaction, which a crash leaves undone or done."""
-    with readonly_connection(path) as present, _opened(kept) as aside:
-        present.backup(aside)
-        aside.execute("PRAGMA journal_mode = DELETE")
+def _replace(path: Path, copy: Path) -> Path:
+    """Write a copy over a history in one transaction, undone or done after a crash; return what is kept."""
+    aside = path.with_name(f".{path.name}.replaced")
+    try:
+        with readonly_connection(path) as present, _opened(aside) as written:
+            present.backup(written)
+            written.execute("PRAGMA journal_mode = DELETE")
+        # A restore that was killed below has kept the same already.
+        same = (file for file in _kept_before(path) if filecmp.cmp(aside, file, shallow=False))
+        kept = next(same, None) or _free_name(path)
+        aside.replace(kept)
+        persist(path.parent)
+    finally:
+        _remove_left(path, "replaced")
     with _opened(path) as history, _opened(copy) as source:
         # In a write-ahead log all pages are one transaction of SQLite, which waits for writers. A history
         # without a log gets one first.
         history.execute("PRAGMA journal_mode = WAL")
         source.backup(history)
         history.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return kept
 
 
-def _replace_damaged(path: Path, copy: Path, kept: Path) -> None:
-    """Put a copy in the place of a file that SQLite cannot read, which keeps its log under the other name."""
-    for ending in ("", *SIDE_FILES):
-        file = path.with_name(path.name + ending)
-        if file.exists():
-            os.link(file, kept.with_name(kept.name + ending))
+def _replace_damaged(path: Path, copy: Path) -> Path:
+    """Put a copy in the place of a file that SQLite cannot read; its log goes with the kept one, returned."""
+    kept = next((file for file in _kept_before(path) if file.samefile(path)), None)
+    if kept is None:  # else one that was killed has linked it already
+        kept = _free_name(path)
+        # The history last: with it all of its files are kept.
+        for ending in (*SIDE_FILES, ""):
+            file = path.with_name(path.name + ending)
+            if file.exists():
+                os.link(file, kept.with_name(kept.name + ending))
     _remove_side_files(path)  # a log of another file would be applied to the copy
     copy.replace(path)
+    return kept
+
+
+def _kept_before(path: Path) -> list[Path]:
+    """Return what earlier restores have kept of a history."""
+    pattern = re.compile(rf"{re.escape(path.name)}\.before-[0-9T]+(-[0-9]+)?")
+    return sorted(file for file in path.parent.iterdir() if pattern.fullmatch(file.name))
+
+
+def _free_name(path: Path) -> Path:
+    """Return a name with the time that no file has: a second has two restores, or comes again."""
+    name = f"{path.name}.before-{now():%Y%m%dT%H%M%S}"
+    taken = {file.name for file in path.parent.iterdir()}
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return path.with_name(
+        next(free for free in names if not taken & {free + ending for ending in ("", *SIDE_FILES)})
+    )
+
+
+def _remove_left(path: Path, kinds: str) -> None:
+    """Remove what a restore left that was killed or failed: the lock of the machine lets no other run."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.([0-9]+\.)?({kinds})(-wal|-shm|-journal)?")
+    for file in path.parent.iterdir():
+        if pattern.fullmatch(file.name):
+            file.unlink()
 
 
 def _remove_side_files(path: Path) -> None:

@@ -21,12 +21,15 @@ def renew_copies(target: Path | str, folder: Path, keep: int) -> list[str]:
     """Copy the history at a path or URL into a folder, and delete copies beyond `keep`; returns problems.
 
     There is one copy for each day: a later one of the day replaces it. A copy that fails deletes nothing.
+    Only one process may do it at a time: see to it by the lock of the machine.
     """
     if not keep:
         return []
     latest = folder / f"{PREFIX}{now():%Y-%m-%d}.db"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for left in folder.glob(f".{PREFIX}*.part*"):  # by a night that was killed
+            left.unlink()
         back_up(target, latest)
     except (TidemarkError, OSError) as error:
         return [f"the history could not be copied: {error}"]

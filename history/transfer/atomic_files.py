@@ -21,9 +21,9 @@ def written_whole(path: Path, *, replace: bool = False) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield part
-        _persist(part)
+        persist(part)
         part.replace(path)
-        _persist(path.parent)
+        persist(path.parent)
     except OSError as error:
         raise TransferError(
             f"it cannot be written: {error.strerror or error}",
@@ -34,7 +34,8 @@ def written_whole(path: Path, *, replace: bool = False) -> Iterator[Path]:
         _remove(part)
 
 
-def _persist(path: Path) -> None:
+def persist(path: Path) -> None:
+    """Have the disk write a file, or the names in a folder. Raises OSError."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from build.home import ROOT, Home
+from history.backups import restore as restoring
 from history.backups.backup import back_up, is_backup, sessions_of
 from history.backups.restore import RestoreError, restore
 from history.errors import HistoryError
@@ -166,3 +169,69 @@ def test_not_while_something_measures(history: Path, backup: Path, tmp_path: Pat
         assert main(["history", "restore", str(backup), "--discard", "--history", str(history)]) == 2
         holder.communicate("\n")
     assert main(["history", "restore", str(backup), "--discard", "--history", str(history)]) == 0
+
+
+def kept_of(history: Path) -> list[Path]:
+    return sorted(path for path in history.parent.iterdir() if ".before-" in path.name)
+
+
+@pytest.mark.parametrize("moment", ["2026-03-01T02:00:00.500", "2026-03-01T01:00:00"])
+def test_what_was_kept_is_never_replaced(
+    history: Path, backup: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by a second restore in the same second, nor after the clock was set back to one."""
+    times = [datetime.fromisoformat(time).replace(tzinfo=UTC) for time in ("2026-03-01T02:00:00", moment)]
+    clock = iter([*times, times[0]])
+    monkeypatch.setattr(restoring, "now", lambda: next(clock))
+    both = contents(history)
+    restore(backup, history, discard=True)
+    record(history, [replace(NIGHT_2, number=3)])
+    other = contents(history)
+    restore(backup, history, discard=True)
+    history.write_bytes(b"damaged")
+    restore(backup, history, discard=True)
+    damaged, *_ = (path for path in kept_of(history) if path.read_bytes() == b"damaged")
+    readable = [contents(path) for path in kept_of(history) if path != damaged]
+    assert len(readable) == 2
+    assert both in readable
+    assert other in readable
+
+
+def test_a_killed_restore_leaves_no_copies(history: Path, backup: Path) -> None:
+    """Wherever it is killed, the next one removes what it had begun, and keeps each state once."""
+    before = contents(history)
+    places = 0
+    while killed_at(places, backup, history):
+        places += 1
+        assert contents(history) in (before, contents(backup))
+    assert places > 5
+    assert contents(history) == contents(backup)
+    # One that is killed behind its last write leaves the backup's state as a history of its own.
+    assert [contents(path) for path in kept_of(history)] in (
+        [before],
+        [before, contents(backup)],
+    )
+    names = {path.name for path in {*history.parent.iterdir()} - {*kept_of(history)}}
+    assert names - {"history.db-wal", "history.db-shm"} == {"history.db", "monday.db"}
+
+
+FILE_EVENTS = ("open", "os.link", "os.remove", "os.rename", "sqlite3.connect")
+
+
+def killed_at(place: int, backup: Path, history: Path) -> bool:
+    """Whether a process that restores was ended at its access to a file with this number, from 0."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    left = iter(range(place))
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        is_ours = event in FILE_EVENTS and any("history.db" in str(word) for word in arguments)
+        if is_ours and next(left, None) is None:
+            os._exit(9)
+
+    try:
+        sys.addaudithook(watch)
+        restore(backup, history, discard=True)
+    finally:
+        os._exit(0)

@@ -58,6 +58,14 @@ def test_copies_go_on_after_the_clock_was_ahead(night: Night) -> None:
     assert night.names == ["2026-03-06", "2026-03-07", "2026-03-08"]
 
 
+def test_a_copy_that_was_begun_by_a_killed_night_is_removed(night: Night) -> None:
+    night.copies.mkdir()
+    for ending in ("part", "part-journal"):
+        (night.copies / f".history-2026-02-28.db.4242.{ending}").write_bytes(b"SQLite")
+    assert night() == []
+    assert [path.name for path in night.copies.iterdir()] == ["history-2026-03-02.db"]
+
+
 def test_a_clock_that_falls_back_replaces_the_copy_of_that_day_alone(night: Night) -> None:
     for _ in range(3):
         night()
