@@ -13,6 +13,7 @@ from history.errors import HistoryError
 from history.store.database import Database, connect, sqlite_file
 from history.store.reader import Reader
 from history.store.schema_status import is_ready, lacks_nights, newest, outdated_metrics, update_metrics
+from history.store.soundness import CHECKED_BYTES, require_sound
 from history.store.sqlite.read_only import connect_readonly, copied_in_memory, is_compressed
 from history.timestamps import now
 
@@ -42,15 +43,16 @@ def existing_history(chosen: str | None) -> Path | str:
 def open_reader(target: Path | str) -> Reader:
     """Open the history at a path or an SQLAlchemy URL for reading, which never writes to it.
 
-    Raises as `readable_database`.
+    Checks and raises as `readable_database`.
     """
     return Reader(readable_database(target))
 
 
-def readable_database(target: Path | str) -> Database:
+def readable_database(target: Path | str, most_bytes: int | None = CHECKED_BYTES) -> Database:
     """Open a history that is there for reading, with the newest schema.
 
-    A SQLite file of an older Tidemark is read from a copy in memory, which is brought up to date. Raises
+    A SQLite file of an older Tidemark is read from a copy in memory, which is brought up to date. One of at
+    most `most_bytes`, or of any size for None, is checked as `require_sound` does. Raises
     HistoryError when there is none, when it is damaged or not a history of Tidemark, was written by a newer
     Tidemark, or by an older one on a server.
     """
@@ -60,8 +62,10 @@ def readable_database(target: Path | str) -> Database:
     database = connect(target) if file is None else connect_readonly(file)
     try:
         if _is_ready(database):
+            require_sound(database, most_bytes)
             return database
         number = require_history(database)
+        require_sound(database, most_bytes)
         if file is None and number < newest():
             raise HistoryError(
                 f"the history has schema {number}, of an older Tidemark, and this one reads {newest()}",

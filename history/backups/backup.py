@@ -12,13 +12,16 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from history.counts import counted
 from history.errors import RESTORE, HistoryError
-from history.open import open_store, require_history
-from history.store.database import sqlite_file
+from history.open import open_store, readable_database, require_history
+from history.store.database import Database, sqlite_file
+from history.store.migrate import require_schema
 from history.store.profiles import unpacked
 from history.store.schema import counted_profiles, profiles, sessions, wait_profiles
+from history.store.schema_status import newest
+from history.store.soundness import damage_of, require_sound
 from history.store.sqlite.read_only import connect_readonly, readonly_connection
 from history.transfer.atomic_files import written_whole
-from history.transfer.database_source import StoredRows, opened, readable
+from history.transfer.database_source import StoredRows, opened
 from history.transfer.merging import merge
 from history.transfer.row_source import TransferError
 
@@ -112,13 +115,12 @@ def _seal(part: Path) -> None:
     with _sqlite(f"file:{quote(str(part.absolute()))}", part) as copy:
         copy.execute(f"PRAGMA application_id = {MARK}")
         copy.execute("PRAGMA journal_mode = DELETE")
-        # Not quick_check, which does not compare indexes with their tables.
-        for pragma in ("integrity_check", "foreign_key_check"):
-            found = copy.execute(f"PRAGMA {pragma}").fetchall()
-            if found not in ([], [("ok",)]):
-                raise TransferError(
-                    f"the copy is damaged: {found[0]}", where=str(part), hint="the history is, or the disk"
-                )
+        if found := damage_of(copy.execute):
+            raise TransferError(
+                f"the copy is damaged: {found}",
+                where=str(part),
+                hint=f"the history is, or the disk; {RESTORE}",
+            )
 
 
 def _require_readable(part: Path) -> None:
@@ -126,19 +128,35 @@ def _require_readable(part: Path) -> None:
 
     After `_seal`, which has SQLite look for damage of its own kind.
     """
-    with readable(part) as database, database.reading() as connection:
-        source = StoredRows(connection, "the copy")
-        source.require_whole()
+    with closing(readable_database(part, most_bytes=0)) as database:
+        require_schema(database, newest())
+        _require_rows(database)
+
+
+def require_whole(database: Database) -> None:
+    """Check a history that is open to be written as the copy of a backup is checked.
+
+    Raises HistoryError for the first damage. It takes about 11 ms for each MB, and 16 ms for 1000 runs. A
+    history on a server is not read: the server keeps its rules.
+    """
+    if not database.is_shared:
+        require_sound(database)
+        _require_rows(database)
+
+
+def _require_rows(database: Database) -> None:
+    with database.reading() as connection:
+        StoredRows(connection, database.where).require_whole()
         for blob in (
             profiles.c.stacks,
             wait_profiles.c.stacks,
             counted_profiles.c.stacks,
             counted_profiles.c.calls,
         ):
-            _require_unpackable(connection, blob, part)
+            _require_unpackable(connection, blob, database.where)
 
 
-def _require_unpackable(connection: Connection, blob: ColumnElement[Any], part: Path) -> None:
+def _require_unpackable(connection: Connection, blob: ColumnElement[Any], where: str) -> None:
     """Raises TransferError when one of the packed values of a column cannot be read."""
     for packed in connection.execute(select(blob)).scalars():
         try:
@@ -146,7 +164,7 @@ def _require_unpackable(connection: Connection, blob: ColumnElement[Any], part: 
         except (ValueError, zlib.error) as error:
             raise TransferError(
                 f"the history is damaged: a profile cannot be read: {error}",
-                where=str(part),
+                where=where,
                 hint=f"the history is, or the disk; {RESTORE}",
             ) from error
 

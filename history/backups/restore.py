@@ -65,8 +65,8 @@ def restore(backup: Path, target: Path | str, *, discard: bool = False) -> Resto
 
     The earlier history is kept beside it under a name that no file has. Without `discard`, raises
     RestoreError when it has anything that the backup lacks, or cannot be read. Raises HistoryError for a
-    backup that is damaged or no history, and for a history on a server. Nothing may be recording into the history: see to it by the
-    lock of the machine.
+    backup that is damaged or no history, and for a history on a server. Nothing may be recording into the
+    history: see to it by the lock of the machine.
     """
     if is_server(target):
         raise RestoreError(
@@ -94,7 +94,8 @@ Recorded = Mapping[str, set[tuple[Any, ...]]]
 
 
 def _recorded(path: Path) -> Recorded:
-    with closing(readable_database(path)) as database, database.reading() as connection:
+    # As much as can be read of a damaged history. The backup is checked once it is copied.
+    with closing(readable_database(path, most_bytes=0)) as database, database.reading() as connection:
         return {what: {tuple(row) for row in connection.execute(query)} for what, query in _RECORDED.items()}
 
 

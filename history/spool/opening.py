@@ -16,6 +16,7 @@ from history.spool.spooled_store import SpooledStore
 from history.store.database import connect
 from history.store.reader import Reader
 from history.store.schema import sessions
+from history.store.soundness import CHECKED_BYTES
 from history.store.sqlite.read_only import connect_readonly
 from history.store.writer import Store
 from history.timestamps import now
@@ -49,13 +50,15 @@ def open_recorded(
     return store
 
 
-def open_delivered(target: Path | str, home: Home) -> Reader:
+def open_delivered(target: Path | str, home: Home, most_bytes: int | None = CHECKED_BYTES) -> Reader:
     """Open a history to look at it, after what waits for it on this box was delivered.
 
-    Nothing else is written. Raises as `readable_database`. What cannot be delivered goes on waiting;
-    `./tidemark status` shows it.
+    Nothing else is written. Checks and raises as `readable_database`. What cannot be delivered goes on
+    waiting; `./tidemark status` shows it.
     """
-    database = readable_database(target)  # an older history is not brought up to date by who looks at it
+    database = readable_database(
+        target, most_bytes
+    )  # an older history is not brought up to date by who looks at it
     if is_server(target) and _may_write(journal_path(home.spool, str(target))):
         database.close()
         return open_to_judge(target, home)

@@ -18,6 +18,7 @@ from history.store.records import (
     SessionStart,
 )
 from history.store.session_lookup import Name, SessionFilter, latest, latest_of_any_status
+from history.store.soundness import require_sound_session
 from suites.control_groups.declared import Declared
 
 if TYPE_CHECKING:
@@ -122,12 +123,16 @@ class Reader:
     def latest_of(
         self, names: Sequence[Name], limits: SessionFilter
     ) -> tuple[Session, tuple[Version, ...]] | None:
-        """Return the latest session with all names, and their versions in it; None when there is none."""
+        """Return the latest session with all names, and their versions in it; None when there is none.
+
+        Raises HistoryError for one that `require_sound_session` finds damaged.
+        """
         with self._database.reading() as connection:
             match = latest(connection, names, limits)
             if match is None:
                 return None
             session_id, versions = match
+            require_sound_session(connection, session_id, self.where)
             return session_reads.session_of(connection, session_id), versions
 
     def passed_over(self, names: Sequence[Name], limits: SessionFilter, session: Session) -> Session | None:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, literal, select, union_all
+from sqlalchemy import Connection, RowMapping, TableClause, func, literal, select, union_all
 
 from build.version import Version
-from history.errors import stored_list, stored_object, stored_options
+from history.errors import RESTORE, HistoryError, stored_list, stored_object, stored_options
 from history.store.database import plain_rows
 from history.store.records import (
     CalibratedNoise,
@@ -52,8 +52,8 @@ NOISE_OPTIONS = ("mode", "seconds", "slice_seconds", *DECLARED)
 
 
 def session_of(connection: Connection, session_id: int) -> Session:
-    """Return the session with this id, which must exist."""
-    row = connection.execute(select(sessions).where(sessions.c.id == session_id)).mappings().one()
+    """Return the session with this id. Raises HistoryError when there is none: a row refers to it."""
+    row = _referred_to(connection, sessions, session_id)
     session = _session(row, machine_of(connection, row["machine_id"]))
     if not session.is_imported:
         return session
@@ -81,8 +81,17 @@ def latest_machine(connection: Connection, hostname: str) -> Machine | None:
 
 
 def machine_of(connection: Connection, machine_id: int) -> Machine:
-    """Return the machine with this id, which must exist."""
-    return _machine(connection.execute(select(machines).where(machines.c.id == machine_id)).mappings().one())
+    """Return the machine with this id. Raises HistoryError when there is none: a row refers to it."""
+    return _machine(_referred_to(connection, machines, machine_id))
+
+
+def _referred_to(connection: Connection, table: TableClause, number: int) -> RowMapping:
+    row = connection.execute(select(table).where(table.c.id == number)).mappings().first()
+    if row is None:
+        raise HistoryError(
+            f"the history is damaged: a row refers to a missing one of {table.name}, {number}", hint=RESTORE
+        )
+    return row
 
 
 def runs_of(

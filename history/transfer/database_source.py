@@ -14,7 +14,7 @@ from history.errors import RESTORE
 from history.open import readable_database
 from history.store.database import Database
 from history.store.migrate import require_schema
-from history.store.records import RunStatus, SessionStatus
+from history.store.records import SessionStatus
 from history.store.schema import (
     calibrations,
     change_series,
@@ -27,6 +27,7 @@ from history.store.schema import (
     sessions,
 )
 from history.store.schema_status import newest
+from history.store.soundness import require_measured
 from history.timestamps import to_text
 from history.transfer.portable_schema import (
     PLACE,
@@ -103,11 +104,11 @@ class StoredRows:
         return f"row {item.number} of {item.table.name}"
 
     def items(self) -> Iterator[Item]:
-        """All rows. Raises TransferError for one that cannot be read, and where measurements are missing."""
+        """All rows. Raises HistoryError for one that cannot be read, and where measurements are missing."""
         chosen = select(sessions.c.id).where(
             sessions.c.status != SessionStatus.RUNNING, *self._selection.conditions()
         )
-        self._require_measurements(chosen)
+        require_measured(self._connection, self._where, sessions.c.id.in_(chosen))
         for table in before_sessions():
             yield from self._rows(table, *self._needed(table, chosen))
         ordered = chosen.order_by(sessions.c.started_at, sessions.c.uid)
@@ -121,10 +122,10 @@ class StoredRows:
     def require_whole(self) -> None:
         """Raises HistoryError when a row cannot be read, also of a session that runs, or numbers are missing.
 
-        The rows of BULK are not read one by one: there SQLite's integrity check compares the kind of every
-        value with that of its column, and its check of foreign keys finds what belongs to nothing.
+        The rows of BULK are not read one by one: there `require_sound` has SQLite compare the kind of every
+        value with that of its column, and find what belongs to nothing.
         """
-        self._require_measurements(select(sessions.c.id))
+        require_measured(self._connection, self._where)
         for name, column in BULK.items():
             infinite = select(column).where(func.abs(column) > sys.float_info.max).limit(1)
             if self._connection.execute(infinite).first():
@@ -137,22 +138,6 @@ class StoredRows:
             if table.name not in BULK:
                 for _ in self._rows(table):
                     pass
-
-    def _require_measurements(self, chosen: Select[Any]) -> None:
-        """Raises TransferError when a finished run has none: it is recorded with them, or not at all."""
-        measured = select(measurements.c.run_id).where(measurements.c.run_id == runs.c.id).exists()
-        without = (
-            select(sessions.c.uid, runs.c.version, runs.c.step, runs.c.repetition)
-            .join_from(runs, sessions, runs.c.session_id == sessions.c.id)
-            .where(runs.c.status == RunStatus.FINISHED, runs.c.session_id.in_(chosen), ~measured)
-            .limit(1)
-        )
-        if row := self._connection.execute(without).first():
-            raise TransferError(
-                f"the history is damaged: a finished run has no measurements: {' '.join(map(str, row))}",
-                where=self._where,
-                hint=f"{RESTORE}, or leave its session out",
-            )
 
     def _rows(self, table: Portable, *conditions: ColumnElement[bool]) -> Iterator[Item]:
         query = selected(table).where(*conditions)
@@ -291,8 +276,11 @@ def opened(target: Path | str, selection: Selection | None = None) -> Iterator[S
 
 @contextmanager
 def readable(target: Path | str) -> Iterator[Database]:
-    """The database of a history that is there, with the newest schema. Raises as `readable_database`."""
-    with closing(readable_database(target)) as database:
+    """The database of a history that is there, with the newest schema, and sound, however large.
+
+    Raises as `readable_database`.
+    """
+    with closing(readable_database(target, most_bytes=None)) as database:
         require_schema(database, newest())
         yield database
 

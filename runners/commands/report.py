@@ -24,14 +24,18 @@ def main(arguments: argparse.Namespace) -> int:
         from runners.reporting.pages import page_alone  # loaded only for one page
 
         kind, name = arguments.page
-        with open_delivered(existing_history(arguments.history), locate()) as store:
+        with open_delivered(existing_history(arguments.history), locate(), most_bytes=None) as store:
             commits = commits_in(locate())
             sys.stdout.write(page_alone(store, kind, name, is_public=arguments.public, commits_of=commits))
         return 0
     home = locate() if arguments.out else locate_for_writing()
     folder = Path(arguments.out) if arguments.out else home.site
     history = existing_history(arguments.history)
-    with progress() as shown, quiet_machine(home, shown), open_delivered(history, locate()) as store:
+    with (
+        progress() as shown,
+        quiet_machine(home, shown),
+        open_delivered(history, locate(), most_bytes=None) as store,
+    ):
         options = SiteOptions(folder, arguments.public, bisects=read_bisects(store), commits=commits_in(home))
         if arguments.history is None:
             options = of_last_plan(options, home)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from getpass import getuser
 
 from build.home import locate
+from history.backups.backup import require_whole
 from history.changes import repository
 from history.changes.acknowledgements import acknowledge, withdraw
 from history.changes.boxes.notes import BoxNote, read_box_notes
@@ -29,9 +30,11 @@ from runners.exit_codes import TROUBLE
 def judge_(arguments: argparse.Namespace) -> int:
     """Look for changes in all series; 1 when a change for the worse is new or came back, else 0.
 
-    2 when there is no series to judge, or a branch that goes on has lost its base.
+    2 when there is no series to judge, or a branch that goes on has lost its base. Raises HistoryError for a
+    history of which no backup could be made.
     """
     with open_to_judge(existing_history(arguments.history), locate()) as store:
+        require_whole(store.database)
         report = judge(store.database)
         with store.database.reading() as connection:
             news = report_changes(

@@ -75,7 +75,7 @@ def series_(arguments: argparse.Namespace) -> int:
 def change_points_(arguments: argparse.Namespace) -> int:
     """Print the changes in finished series; return 0, or 2 when no series matches."""
     with (
-        open_delivered(existing_history(arguments.history), locate()) as store,
+        open_delivered(existing_history(arguments.history), locate(), most_bytes=None) as store,
         store.database.reading() as connection,
     ):
         searched = search_series(connection, _wanted(arguments), arguments.base, arguments.since)

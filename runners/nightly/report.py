@@ -8,6 +8,7 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
 from build.version import Version
+from history.backups.backup import require_whole
 from history.backups.rotation import renew_copies
 from history.changes import repository
 from history.changes.boxes.notes import BoxNote
@@ -78,12 +79,14 @@ class NightReport:
 def report(plan: Plan, home: Home, store: Store) -> NightReport:
     """Detect changes in the whole history, update the outbox, deliver it, and copy the history.
 
-    What cannot be delivered stays in the outbox. Raises TidemarkError when the history cannot be read.
+    What cannot be delivered stays in the outbox. Raises TidemarkError when the history cannot be
+    read, or is damaged: it is checked as a backup is.
     """
     if store.away:
         problems = ["nothing was judged or told without the history"]
         check_delivery(plan, home, problems)
         return NightReport(0, (), (), (), 0, problems=problems)
+    require_whole(store.database)
     detected = judge(store.database, store.now)
     ruled = apply_rules(plan, home, store)
     apart = ruled.muted | ruled.returned

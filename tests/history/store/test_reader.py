@@ -170,7 +170,7 @@ def test_damage_that_is_met_later_is_named(tmp_path: Path) -> None:
         with path.open("r+b") as file:
             file.seek((root - 1) * size)
             file.write(b"\xff" * size)
-    with open_reader(path) as history, pytest.raises(HistoryError, match="damaged") as refused:
+    with open_store(path) as history, pytest.raises(HistoryError, match="damaged") as refused:
         CASES["versions"](history)
     assert refused.value.where == str(path)
     assert "backup" in refused.value.hint
