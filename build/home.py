@@ -2,11 +2,11 @@
 
 import os
 import pwd
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from build.errors import TidemarkError, readable
+from build.programs.shell import shell_line
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
@@ -195,7 +195,7 @@ def locate_for_writing() -> Home:
             raise HomeError(
                 "root does not write into an output folder in which others may put links",
                 where=str(home.path),
-                hint=f"chmod go-w {shlex.quote(str(home.path))}, or name another folder by TIDEMARK_HOME",
+                hint=f"{shell_line('chmod', 'go-w', home.path)}, or name another folder by TIDEMARK_HOME",
             )
     return home
 
@@ -213,7 +213,7 @@ def _foreign(path: Path, owner: int) -> HomeError:
     return HomeError(
         f"root does not write into an output folder of {name}, who could put links there",
         where=str(path),
-        hint=f"sudo -u {name} env TIDEMARK_HOME={shlex.quote(str(path))} ./tidemark ..., "
+        hint=f"{shell_line('sudo', '-u', name, 'env', f'TIDEMARK_HOME={path}', './tidemark')} ..., "
         "or name a folder of root's by TIDEMARK_HOME",
     )
 

@@ -18,6 +18,7 @@ from build.errors import TidemarkError
 from build.files import open_checked
 from build.home import blocked_folder
 from build.programs import environment
+from build.programs.shell import shell_line
 
 RUN_SECONDS = 600.0
 """Time limit of a program that is run to its end, such as initdb."""
@@ -66,7 +67,8 @@ def require_reachable(path: Path) -> None:
         raise ProcessError(
             f"the user that runs the servers has no access to {path}",
             where=str(blocked),
-            hint=f"run chmod o+x {blocked}, or set TIDEMARK_HOME to a folder that every user can access",
+            hint=f"run {shell_line('chmod', 'o+x', blocked)}, or set TIDEMARK_HOME to a folder that every user "
+            "can access",
         )
 
 
@@ -83,7 +85,7 @@ def require_readable(prefix: Path, folders: Sequence[str]) -> None:
         unreadable = tail(error.what, 1).strip()
     if unreadable:
         blocked = blocked_folder(prefix)
-        access = f"chmod o+x {blocked}" if blocked else f"chmod -R o+rX {prefix}"
+        access = shell_line("chmod", "o+x", blocked) if blocked else shell_line("chmod", "-R", "o+rX", prefix)
         raise ProcessError(
             f"the user that runs the servers cannot read all of {prefix}",
             where=unreadable,

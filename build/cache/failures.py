@@ -15,6 +15,7 @@ from build.cache.answers import installed
 from build.errors import TidemarkError
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
+from build.programs.shell import shell_line
 from build.programs.work import CompileError, last_output
 
 LONGEST_LINE = 200
@@ -105,7 +106,9 @@ def recall(home: Home, spec: BuildSpec) -> CompileError | None:
     if known is None or known.key != spec.key or known.installed != installed():
         return None
     day, version = known.failed_at[:10], spec.version
-    hint = f"it failed on {day} and is not tried again; ./tidemark build '{version}' tries again"
+    hint = (
+        f"it failed on {day} and is not tried again; {shell_line('./tidemark', 'build', version)} tries again"
+    )
     return KnownFailureError(known, hint)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from build.engines import git_ref
 from build.errors import TidemarkError
+from build.programs.shell import shell_line
 from build.sources.commit_graph import Lineage, merged_by, simplify
 from build.sources.git import Commit, Mirror
 from build.sources.git_command import GitError
@@ -345,10 +346,11 @@ def _require_whole(mirror: Mirror) -> None:
 
 
 def _shallow(mirror: Mirror) -> GitError:
+    fetch = shell_line("git", "-C", mirror.shown, "fetch", "--unshallow", "--tags")
     return GitError(
         "the git source is a shallow clone: commits between good and bad are missing",
         where=mirror.shown,
-        hint=f"run git -C {mirror.shown} fetch --unshallow --tags, or give a complete repository with --git",
+        hint=f"run {fetch}, or give a complete repository with --git",
     )
 
 

@@ -6,7 +6,6 @@ nothing is copied. What `git gc` removes there later is missed by no build: each
 
 import hashlib
 import re
-import shlex
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from build.files import make_folder
 from build.home import Home
 from build.lock import held
 from build.programs import environment
+from build.programs.shell import shell_line
 from build.progress import Progress, ProgressTask, Silent
 from build.sources import git_command
 from build.sources.clone import Clone, clone_at
@@ -196,7 +196,7 @@ class Mirror:
         is_file = ": it is a file here" if Path(ref).is_file() else ""
         if not is_file and ref.endswith((".patch", ".diff")):
             is_file = ", and no file of this name here"
-        hint = f"list tags and branches with: git ls-remote {shlex.quote(self.shown)}"
+        hint = f"list tags and branches with: {shell_line('git', 'ls-remote', self.shown)}"
         meant = did_you_mean(split_steps(ref)[0], names)
         return NoSuchRefError(
             f"no tag, branch or commit '{ref}'{is_file}",

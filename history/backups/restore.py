@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Select, select
 
+from build.programs.shell import shell_line
 from history.backups.backup import checked_copy
 from history.errors import HistoryError, database_error
 from history.open import is_server, readable_database
@@ -72,7 +73,7 @@ def restore(backup: Path, target: Path | str, *, discard: bool = False) -> Resto
         raise RestoreError(
             "a history on a server is restored by its own tools",
             where=str(target),
-            hint=f"./tidemark history merge {backup} --history URL adds what it lacks",
+            hint=f"{shell_line('./tidemark', 'history', 'merge', backup)} --history URL adds what it lacks",
         )
     path = sqlite_file(target) or Path(target)  # one that was lost is no file
     if backup.exists() and path.exists() and backup.samefile(path):
@@ -101,7 +102,8 @@ def _recorded(path: Path) -> Recorded:
 
 def _newer(path: Path, recorded: Recorded, backup: Path, discard: bool) -> Recorded | None:
     """Return what a history has beyond a backup; None if it cannot be read. Raises RestoreError."""
-    merge = f"./tidemark history merge {backup} adds what the history lacks, and loses nothing"
+    command = shell_line("./tidemark", "history", "merge", backup)
+    merge = f"{command} adds what the history lacks, and loses nothing"
     try:
         newer = {what: found - recorded[what] for what, found in _recorded(path).items()}
     except HistoryError as error:

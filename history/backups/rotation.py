@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from shlex import quote
 
 from build.addresses import without_secrets
 from build.errors import TidemarkError
+from build.programs.shell import shell_line
 from history.backups.backup import back_up, sessions_of
 from history.errors import HistoryError
 from history.timestamps import now
@@ -91,8 +91,8 @@ def _lost(held: Held, latest: Path, target: Path | str) -> list[str]:
     if not lost[path]:
         return []
     history = without_secrets(str(target))
+    merge = shell_line("./tidemark", "history", "merge", path, "--history", history)
     return [
         f"the history lacks {len(lost[path])} sessions of its copy {path.name}, such as {min(lost[path])};"
-        f" the copy is not deleted: add them by ./tidemark history merge {quote(str(path))} --history"
-        f" {quote(history)}, or move the copy elsewhere"
+        f" the copy is not deleted: add them by {merge}, or move the copy elsewhere"
     ]

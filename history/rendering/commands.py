@@ -4,12 +4,12 @@ What is printed is a whole block for a shell: comments say what is not stored an
 where no command would be accepted, a comment says why instead.
 """
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from build.errors import TidemarkError
+from build.programs.shell import shell_line
 from build.version import Version
 from history.changes.level_shift import Course, Direction, direction_between
 from history.comparison.beside.curves import LEVELS
@@ -177,7 +177,7 @@ def patch_notes(definition: Mapping[str, Any]) -> list[str]:
 
 def quoted(words: Sequence[str]) -> str:
     """Return words for a shell, as one line that cannot end the block in which it stands."""
-    return " ".join(shlex.quote(one_line(str(word)).replace("`", "'")) for word in words)
+    return shell_line(*(one_line(str(word)).replace("`", "'") for word in words))
 
 
 def _stored_versions(session: Session) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from build.programs.shell import shell_line
 from build.progress import in_words
 from history.comparison.exact import MAX_PASSES, exact_rule, is_exact
 from history.comparison.result import Comparison, ContenderComparison, Nights
@@ -151,5 +152,5 @@ def _visible(contender: ContenderComparison) -> Iterator[str]:
         chance = f"{100 * VISIBLE_PROBABILITY:.0f} %"
         yield f"sees: the {worse} that {rounds} flag with {chance} probability; calibration {named}."
     elif judged.better is not Better.NEITHER and not session.is_imported:
-        words = f"--suite {session.suite} --profile {session.profile} {contender.base.plain}"
-        yield f"Not calibrated: ./tidemark calibrate {words}"
+        words = ["--suite", session.suite, "--profile", session.profile, contender.base.plain]
+        yield f"Not calibrated: {shell_line('./tidemark', 'calibrate', *words)}"

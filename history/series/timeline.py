@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from build.errors import TidemarkError
+from build.programs.shell import shell_line
 from history.series.inventory import InventoryFilter
 from history.series.series import (
     IDS_PER_QUERY,
@@ -88,10 +89,8 @@ def _single_series(connection: Connection, wanted: InventoryFilter, base: str | 
 
 def _options(key: SeriesKey) -> str:
     where = key.environment
-    return (
-        f"--machine {where.box} --suite {where.suite} --configuration '{where.configuration}' "
-        f"--branch {key.branch}"
-    )
+    words = ["--machine", where.box, "--suite", where.suite, "--configuration", where.configuration]
+    return shell_line(*words, "--branch", key.branch)
 
 
 def _entries(connection: Connection, points: Sequence[Point], base: str | None) -> tuple[TimelineEntry, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
+from build.programs.shell import shell_line
 from history.store.database import Database
 from history.store.writer import Store
 from history.transfer.database_source import opened
@@ -105,7 +106,7 @@ def open_files(paths: Sequence[Path], given: Given, store: Store) -> ImportSourc
     for path in paths:
         kind = format_of(path)
         if kind is OwnFormat.SQLITE:
-            hint = f"./tidemark history merge {path}"
+            hint = shell_line("./tidemark", "history", "merge", path)
             raise TransferError("this is a database, not an export", where=str(path), hint=hint)
         if isinstance(kind, OwnFormat):
             exports.append(NdjsonFile(path))
@@ -148,7 +149,7 @@ def open_histories(targets: Sequence[str]) -> Iterator[ImportSources]:
         for target in targets:
             kind = OwnFormat.SQLITE if "://" in target else format_of(Path(target))
             if not isinstance(kind, OwnFormat):
-                hint = f"./tidemark history import {target}"
+                hint = shell_line("./tidemark", "history", "import", target)
                 raise TransferError(f"this is {kind.name}, not a history", where=target, hint=hint)
             exported = kind is OwnFormat.NDJSON
             sources.append(NdjsonFile(Path(target)) if exported else stack.enter_context(opened(target)))

@@ -1,7 +1,6 @@
 """`./tidemark bisect`: find the commit that changed a metric; its subcommands status, replay and report."""
 
 import argparse
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from build.addresses import redacted, without_secrets
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
+from build.programs.shell import shell_line
 from build.progress import in_words
 from build.version import Engine
 from history.errors import HistoryError
@@ -87,7 +87,7 @@ def search(arguments: argparse.Namespace) -> int:
         state = load_state(store, log)
     print(text(state), end="")
     add_to_job_summary(markdown(state))
-    chosen = f" --history {shlex.quote(without_secrets(arguments.history))}" if arguments.history else ""
+    chosen = f" --history {shell_line(without_secrets(arguments.history))}" if arguments.history else ""
     words = [redacted(word) for word in arguments.words if word != "--again"]
     if code(state) == UNDECIDED and words:
         print(f"\n{_open(state, bisect.seconds, words)}")

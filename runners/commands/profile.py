@@ -1,13 +1,13 @@
 """`./tidemark profile`: the CPU profile of a step, in tables and flame graphs."""
 
 import argparse
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from build.files import make_folder
 from build.home import locate_for_writing
+from build.programs.shell import shell_line
 from build.sources.source import as_recorded
 from build.version import Version
 from history.comparison.beside.remedies import remedy
@@ -108,7 +108,7 @@ def _next(
         *notes, line = run_again(session, list(map(str, versions)), [arguments.step], more)
         if line.startswith("#"):
             return [*notes, line]
-        return [*notes, located(" ".join([line, *map(shlex.quote, for_recording(where))]))]
+        return [*notes, located(" ".join([line, shell_line(*for_recording(where))]).rstrip())]
     words = ["./compare.py", *map(str, versions), "--session", session.uid, "--step", arguments.step]
     return [command([*words, "--costs", *where])]
 

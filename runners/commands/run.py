@@ -1,7 +1,6 @@
 """`./tidemark run`: measure versions with a suite, and store the session."""
 
 import argparse
-import shlex
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from build.build import Build
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
 from build.make import require_known
+from build.programs.shell import shell_line
 from build.progress import Progress
 from build.sources.repository import variable
 from build.sources.source import resolved
@@ -83,7 +83,7 @@ def main(arguments: argparse.Namespace) -> int:
     print(summary(request, outcome))
     if arguments.script:
         name = request.suite.name
-        print(f"suite: {name}; to keep it: ./tidemark suite save {name} NAME")
+        print(f"suite: {name}; to keep it: {shell_line('./tidemark', 'suite', 'save', name)} NAME")
     print(*figures, sep="\n", end="\n" if figures else "")
     print(f"history: {without_secrets(str(history))}")
     print(*last, sep="\n", end="\n" if last else "")
@@ -165,7 +165,7 @@ def sources_of(versions: Sequence[Version], git: str | None) -> dict[Engine, str
 
 def resuming_command(words: Sequence[str]) -> str:
     """Return the command line that resumes the session of `words`, without the passwords of addresses."""
-    return shlex.join(["./tidemark", *map(redacted, words), "--resume"]) if words else ""
+    return shell_line("./tidemark", *map(redacted, words), "--resume") if words else ""
 
 
 def _require_consistent(request: Request) -> None:
@@ -197,7 +197,7 @@ def _require_base(request: Request, *, is_alone: bool) -> None:
             "a version alone has no verdict to wait for", where="--alone", hint="omit --until-decided"
         )
     if not (others or is_alone):
-        name = shlex.quote(str(first))
+        name = shell_line(first)
         raise RequestError(
             f"{first} has no base to be compared with, so that no step would get a verdict",
             where="run",
@@ -286,7 +286,7 @@ def last_lines(
 
     def again(minutes: int) -> str:
         words = [redacted(word) for word in arguments.words if word != "--resume"]
-        return shlex.join(["./tidemark", *with_budget([*words, "--resume"], minutes)])
+        return shell_line("./tidemark", *with_budget([*words, "--resume"], minutes))
 
     seconds = took.counted if request.exact is Exact.ONLY else took.timed
     goes_on = again if arguments.words and not outcome.had_time else None

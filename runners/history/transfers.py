@@ -1,7 +1,6 @@
 """`./tidemark history export|import|merge|backup|migrate|prune`: copying, updating, reducing histories."""
 
 import argparse
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from build.home import locate, locate_for_writing
+from build.programs.shell import shell_line
 from history.backups.backup import back_up
 from history.changes.hindsight import search_series
 from history.counts import counted
@@ -91,7 +91,7 @@ def _change_points(
             if any(series.changes for series in searched):
                 words = ["./tidemark", "history", "change-points", "--machine", machine, "--suite", suite]
                 words += ["--history", history] if history else []
-                lines.append(f"    {shlex.join(words)}")
+                lines.append(f"    {shell_line(*words)}")
     return lines
 
 

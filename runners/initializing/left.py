@@ -1,11 +1,11 @@
 """What is left for a person when a plan is written: commands, in the order in which they are called."""
 
-import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from build.home import ROOT, SHARED_HOME
+from build.programs.shell import shell_line
 from runners.initializing.needs import Need, NeedState
 from runners.installing.arguments import AT
 from runners.installing.machine import TargetMachine
@@ -28,7 +28,7 @@ def left_steps(
     plan: Plan, path: Path, box: str, home: Path, found: Iterable[Need], machine: TargetMachine
 ) -> Iterator[LeftStep]:
     """Yield what a person does until nights begin by themselves."""
-    program, chosen = shlex.quote(str(ROOT / "tidemark")), f"--plan {shlex.quote(str(path))} --box {box}"
+    program, chosen = shell_line(ROOT / "tidemark"), shell_line("--plan", path, "--box", box)
     secrets = [need for need in found if need.state is NeedState.LEFT]
     for need in secrets:
         yield LeftStep(f"{need.name}: type {need.secret}, then Ctrl-D", need.to_do)
@@ -38,18 +38,18 @@ def left_steps(
     if path.is_relative_to(ROOT) and LABELS.is_file() and f"- {label}\n" not in LABELS.read_text():
         yield LeftStep(
             f"workflows read what is committed: add the label {label} to .github/actionlint.yaml, and commit",
-            f"git -C {shlex.quote(str(ROOT))} commit --all --message 'Box {box}'",
+            shell_line("git", "-C", ROOT, "commit", "--all", "--message", f"Box {box}"),
         )
     if not machine.has_systemd:
         yield LeftStep(
             f"this machine has no systemd: cron begins nights (docs/hardware.md); the first one now, as the "
             f"user whom {home} belongs to",
-            f"TIDEMARK_HOME={shlex.quote(str(home))} {program} nightly {chosen}",
+            f"TIDEMARK_HOME={shell_line(home)} {program} nightly {chosen}",
         )
         return
     installed = installed_units(machine)
     if installed.plan != path or installed.variables.get("TIDEMARK_BOX") != box:
-        elsewhere = "" if home == SHARED_HOME else f" --home {shlex.quote(str(home))}"
+        elsewhere = "" if home == SHARED_HOME else f" --home {shell_line(home)}"
         yield LeftStep(
             "user, home, services and timers", f"sudo {program} runner install {chosen}{elsewhere}"
         )

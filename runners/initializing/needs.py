@@ -1,6 +1,5 @@
 """What the nights of a plan need on this machine: each need is looked at, and none is changed."""
 
-import shlex
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from build.engines import ENGINES
 from build.errors import TidemarkError, did_you_mean
 from build.home import ROOT, Home, blocked_folder
+from build.programs.shell import shell_line
 from build.sources.git import mirror
 from build.sources.releases import known_releases
 from build.sources.repository import repository_address
@@ -137,7 +137,7 @@ def _programs(plan: Plan, box: str) -> Iterator[Need]:
     lacking = missing_packages()
     if lacking:
         text = f"not installed: {', '.join(lacking)}"
-        yield Need("programs", NeedState.WRONG, text, f"sudo {shlex.quote(str(ROOT / 'tidemark'))} setup")
+        yield Need("programs", NeedState.WRONG, text, f"sudo {shell_line(ROOT / 'tidemark')} setup")
         return
     for suite in dict.fromkeys(task.suite for task in plan.tasks_of(box)):
         try:
@@ -156,7 +156,7 @@ def _sources(engine: Engine, tracked: Tracked, home: Home) -> Iterator[Need]:
     if blocked is not None:
         text = f"the user of nights cannot enter {blocked}"
         yield Need(
-            name, NeedState.WRONG, text, f"chmod o+x {shlex.quote(str(blocked))}, or a clone elsewhere"
+            name, NeedState.WRONG, text, f"{shell_line('chmod', 'o+x', blocked)}, or a clone elsewhere"
         )
         return
     try:

@@ -1,8 +1,8 @@
 """GitHub's runner on a box: the lines of its `.env` that name our hooks, and its registration."""
 
-import shlex
 from pathlib import Path, PurePosixPath
 
+from build.programs.shell import shell_line
 from runners.installing.escaping import InstallError
 from runners.installing.files import HOOK_COMPLETED, HOOK_STARTED, hook
 from runners.installing.machine import TargetMachine
@@ -71,11 +71,11 @@ def without(text: str, ours: tuple[str, ...]) -> str:
 
 def registration(site: Site) -> list[str]:
     """Return the commands that register the runner; the token is typed at a prompt."""
-    folder = shlex.quote(str(site.agent)) if site.agent else "ACTIONS_RUNNER_FOLDER"
+    folder = shell_line(site.agent) if site.agent else "ACTIONS_RUNNER_FOLDER"
     url = f"https://github.com/{site.repository or 'OWNER/NAME'}"
-    command = f"./config.sh --url {url} --name {site.box} --labels {site.label}"
+    command = shell_line("./config.sh", "--url", url, "--name", site.box, "--labels", site.label)
     return [
         f"cd {folder}",
-        f"sudo -u {site.user} {command}    # asks for the registration token",
+        f"sudo -u {shell_line(site.user)} {command}    # asks for the registration token",
         f"sudo ./svc.sh install {site.user} && sudo ./svc.sh start",
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from build.home import ROOT, SHARED_HOME, blocked_folder
+from build.programs.shell import shell_line
 from runners.installing.arguments import AT
 from runners.installing.escaping import InstallError, require_printable, require_startable
 from runners.nightly.plan import find_box, load_plan
@@ -143,7 +144,8 @@ def require_reachable(found: Site) -> None:
             raise InstallError(
                 f"the user {found.user} cannot reach {what}",
                 where=str(blocked),
-                hint=f"move it where every user can reach it, such as /opt/tidemark, or chmod o+x {blocked}",
+                hint="move it where every user can reach it, such as /opt/tidemark, or "
+                + shell_line("chmod", "o+x", blocked),
             )
     _require_interpreter(found)
     blocked = blocked_folder(found.home.parent)
@@ -151,7 +153,7 @@ def require_reachable(found: Site) -> None:
         raise InstallError(
             f"the user {found.user} cannot reach the output folder",
             where=str(blocked),
-            hint=f"name another one with --home, or chmod o+x {blocked}",
+            hint=f"name another one with --home, or {shell_line('chmod', 'o+x', blocked)}",
         )
     for folder in (found.checkout, found.program, found.checkout / "runners", *found.checkout.parents):
         status = folder.stat()
@@ -160,7 +162,8 @@ def require_reachable(found: Site) -> None:
             raise InstallError(
                 "root will run this checkout, but users other than root can change it",
                 where=str(folder),
-                hint=f"chown -R root:root '{found.checkout}' && chmod -R go-w '{found.checkout}', "
+                hint=f"{shell_line('chown', '-R', 'root:root', found.checkout)} && "
+                f"{shell_line('chmod', '-R', 'go-w', found.checkout)}, "
                 "or clone it to /opt/tidemark as root",
             )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from build.programs.shell import shell_line
 from runners.installing import agent
 from runners.installing.escaping import InstallError
 from runners.installing.files import ENABLED, SUDOERS, UNIT_NAMES, UNITS, File, files
@@ -120,7 +121,7 @@ def _home(site: Site, machine: TargetMachine) -> Iterator[Action]:
         raise InstallError(
             f"{len(foreign)} entries of the output folder do not belong to {site.user}, who runs nights",
             where=str(foreign[0]),
-            hint=f"if they are all Tidemark's: chown -R {site.user}: '{path}'",
+            hint=f"if they are all Tidemark's: {shell_line('chown', '-R', f'{site.user}:', path)}",
         )
     if status.st_uid != owner or status.st_mode & 0o7777 != FOLDER_MODE:
         yield making
@@ -214,7 +215,9 @@ def _agent(
     owner = site.user
     account = machine.account(owner)
     if account is not None and machine.path(site.agent).stat().st_uid != account.user_id:
-        steps.notes.append(f"GitHub's runner has to run as {owner}: chown -R {owner}: '{site.agent}'")
+        steps.notes.append(
+            f"GitHub's runner has to run as {owner}: {shell_line('chown', '-R', f'{owner}:', site.agent)}"
+        )
 
 
 def _agent_removal(machine: TargetMachine, record: Record) -> Action:

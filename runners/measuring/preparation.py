@@ -12,6 +12,7 @@ from build.home import Home
 from build.installs.content import FOLDERS
 from build.installs.install import prefix_of
 from build.make import provide
+from build.programs.shell import shell_line
 from build.progress import Progress
 from build.version import Version
 from history.changes.confirmation import METRIC_CONFIDENCE
@@ -278,11 +279,11 @@ def with_rates(request: Request, machine: Machine, store: Reader, progress: Prog
                 machine, request.suite.name, request.profile_name, request.durability, declared, of
             )
             if throughput is None:
-                known = f"--suite {request.suite.name} --profile {request.profile_name} --step {of}"
-                known = " ".join([known, *declared.arguments()])
+                known = ["--suite", request.suite.name, "--profile", request.profile_name, "--step", of]
+                known += [*declared.arguments(), str(request.versions[0])]
                 progress.note(
                     f"{step.name} is left out: its rate follows from {of}, for which this machine has no"
-                    f" calibration: ./tidemark calibrate {known} {request.versions[0]}"
+                    f" calibration: {shell_line('./tidemark', 'calibrate', *known)}"
                 )
                 continue
             rate *= throughput

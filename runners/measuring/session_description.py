@@ -1,12 +1,12 @@
 """What the history stores about a session when it starts: the request, the tools, the machine."""
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from build.addresses import redacted
 from build.programs import environment
+from build.programs.shell import shell_line
 from build.version import Version
 from history.comparison.beside.curves import LEVELS
 from history.comparison.beside.domain import RECLAIM
@@ -73,7 +73,7 @@ def describe_session(
 
 def shown_command() -> str:
     """Return the command line of this process as a history may keep it: without passwords and tokens."""
-    return shlex.join(map(redacted, sys.argv))
+    return shell_line(*map(redacted, sys.argv))
 
 
 def with_machine_changes(start: SessionStart, changed: Sequence[str]) -> SessionStart:

@@ -16,6 +16,7 @@ from build.extensions.extension import (
     require_extensible,
 )
 from build.home import Home
+from build.programs.shell import shell_line
 from build.progress import Progress
 from build.recipes.choices import PLAIN, BuildChoices
 from build.recipes.engines import RECIPES
@@ -219,7 +220,7 @@ def _require_different(versions: Sequence[Version], variants: Variants) -> None:
             raise VariantError(
                 f"{seen[key]} and {version} have the same programs: there is nothing to compare",
                 hint="check that both are what you mean; to measure how much identical servers differ, use "
-                f"./tidemark calibrate {version}",
+                f"{shell_line('./tidemark', 'calibrate', version)}",
             )
         if key in seen:
             raise VariantError(

@@ -1,13 +1,13 @@
 """`./tidemark try`: a branch or a patch against its merge base, and an answer for a reviewer."""
 
 import argparse
-import shlex
 from pathlib import Path
 
 from build.addresses import redacted
 from build.errors import TidemarkError
 from build.extensions.extension import EXTENSIBLE
 from build.home import Home, locate_for_writing
+from build.programs.shell import shell_line
 from build.progress import Progress
 from build.sources.repository import git_address
 from build.version import Engine
@@ -96,7 +96,9 @@ def main(arguments: argparse.Namespace) -> int:
     add_to_job_summary(text)
     set_job_output("answer", text)
     if arguments.script:
-        print(f"suite: {suite.name}; to keep it: ./tidemark suite save {suite.name} NAME")
+        print(
+            f"suite: {suite.name}; to keep it: {shell_line('./tidemark', 'suite', 'save', suite.name)} NAME"
+        )
     print(last)
     return answer.exit_code
 
@@ -126,7 +128,7 @@ def last_line(store: Store, answer: TryAnswer, home: Home, arguments: argparse.N
     shown, options = timed or counted, ["--history", str(history_of_tries(home))]
 
     def again(minutes: int) -> str:
-        return shlex.join(["./tidemark", *with_budget(list(map(redacted, arguments.words)), minutes)])
+        return shell_line("./tidemark", *with_budget(list(map(redacted, arguments.words)), minutes))
 
     if shown is None:
         return f"nothing was measured; what this machine lacks: {command(['./tidemark', 'check'])}"

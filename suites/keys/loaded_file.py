@@ -3,6 +3,7 @@
 from enum import StrEnum
 from pathlib import Path
 
+from build.programs.shell import shell_line
 from build.version import Engine
 
 _ARCHIVE, _TAR, _TAR_AT, _CONTENTS = b"PGDMP", b"ustar", 257, b"toc.dat"
@@ -42,7 +43,9 @@ def kind_of(path: Path) -> LoadKind:
         return LoadKind.ARCHIVE
     if head.startswith(_PROGRAMS):
         if not path.stat().st_mode & 0o111:
-            raise ValueError(f"{path.name} is a program that may not be executed: chmod +x {path.name}")
+            raise ValueError(
+                f"{path.name} is a program that may not be executed: {shell_line('chmod', '+x', path.name)}"
+            )
         return LoadKind.PROGRAM
     for magic, name in _COMPRESSED.items():
         if head.startswith(magic):

@@ -1,11 +1,11 @@
 """What to do where the history lacks what is to be compared or shown: nothing that would be refused."""
 
-import shlex
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from build.errors import TidemarkError
 from build.home import locate
+from build.programs.shell import shell_line
 from build.sources.releases import known_releases
 from build.version import Version
 from history.errors import ComparisonError
@@ -100,4 +100,4 @@ def run_command(
         if version.engine not in chosen.engines or (version.is_release and not is_known):
             return ""
     words = ["./tidemark", "run", *options, "--suite", suite, "--profile", profile]
-    return shlex.join([*words, *map(str, versions)])
+    return shell_line(*words, *versions)

@@ -2,11 +2,11 @@
 
 import math
 import os
-import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from build.home import ROOT
+from build.programs.shell import shell_line
 from build.progress import in_words
 from history.comparison.beside.work_done import own_failures
 from history.comparison.exact import MAX_PASSES
@@ -98,7 +98,7 @@ def _over_nights(
         if line.startswith("#"):
             return f"{head}{_said([line], ': ')}"
         head += _said(notes)
-        again = located(" ".join([line, *map(shlex.quote, for_recording(options))]))
+        again = located(" ".join([line, shell_line(*for_recording(options))]).rstrip())
         return f"{head}; further nights narrow it, or rounds of its last night's versions: {again}"
     where = ["--history", options[options.index("--history") + 1]] if "--history" in options else []
     changes = command(["./tidemark", "history", "changes", *where])
@@ -149,7 +149,7 @@ def _open(
         *notes, line = run_again(contender.session, pair, list(feasible), None if counts else DECIDED)
         if line.startswith("#"):
             return f"{head}{_said([line], ': ')}"
-        line = located(" ".join([line, *map(shlex.quote, for_recording(options))]))
+        line = located(" ".join([line, shell_line(*for_recording(options))]).rstrip())
     return f"{head}: about {in_words(total)} more{_said(notes)}: {line}"
 
 
@@ -207,7 +207,7 @@ def located(line: str) -> str:
     """
     program, _, rest = line.partition(" ")
     if Path.cwd() != ROOT:
-        program = shlex.quote(str(ROOT / program))
+        program = shell_line(ROOT / program)
     home = os.environ.get(HOME)
-    chosen = [f"{HOME}={shlex.quote(str(Path(home).absolute()))}"] if home else []
+    chosen = [f"{HOME}={shell_line(Path(home).absolute())}"] if home else []
     return " ".join([*chosen, program, rest])
