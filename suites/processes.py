@@ -67,8 +67,8 @@ def require_reachable(path: Path) -> None:
         raise ProcessError(
             f"the user that runs the servers has no access to {path}",
             where=str(blocked),
-            hint=f"run {shell_line('chmod', 'o+x', blocked)}, or set TIDEMARK_HOME to a folder that every user "
-            "can access",
+            hint=f"run {shell_line('chmod', 'o+x', blocked)}, or set TIDEMARK_HOME to a folder that every "
+            "user can access",
         )
 
 

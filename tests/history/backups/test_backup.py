@@ -17,8 +17,10 @@ from history.backups.backup import back_up, is_backup
 from history.errors import HistoryError
 from history.open import open_store
 from history.store.records import SessionStatus
+from history.store.soundness import CHECKED_BYTES
 from history.transfer.row_source import TransferError
-from tests.history.generated import contents, record
+from runners.cli import main
+from tests.history.generated import VERSIONS, contents, record
 from tests.history.handmade import session_start
 from tests.history.store.test_durability import assert_whole, run_ids, start_writer
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, execute
@@ -226,3 +228,46 @@ def test_sessions_that_run_are_in_a_backup_and_may_have_no_measurements_yet(
     back_up(history, tmp_path / "b.db")
     with open_store(tmp_path / "b.db") as store:
         assert store.latest_session([], uid="under way")
+
+
+READERS: dict[str, list[str]] = {
+    "judge": ["history", "judge"],
+    "change points": ["history", "change-points"],
+    "report": ["report", "--out", "site"],
+    "export": ["history", "export", "all.ndjson"],
+    "compare": ["compare", *VERSIONS[:2], "--session", "night-1"],
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("damage", ["a run that is gone", "a session that is gone", "a machine that is gone"])
+@pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])
+def test_no_verdict_on_what_is_no_history(
+    history: Path,
+    tmp_path: Path,
+    damage: str,
+    reader: str,
+    is_large: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where a history is too large to be checked by whoever opens it."""
+    monkeypatch.chdir(tmp_path)
+    if is_large:
+        execute(history, f"CREATE TABLE ballast AS SELECT zeroblob({CHECKED_BYTES}) AS bytes")
+    {**DAMAGES, "a machine that is gone": lambda path: rewrite(path, "DELETE FROM machines")}[damage](history)
+    assert main([*READERS[reader], "--history", str(history)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    if (reader, damage, is_large) != ("compare", "a session that is gone", True):  # that finds no session
+        assert "the history is damaged: a row" in said.err
+        assert "./tidemark history restore FILE" in said.err
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_gives_no_backup_is_not_judged(
+    history: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    DAMAGES[damage](history)
+    assert main(["history", "judge", "--history", str(history)]) == 2
+    assert capsys.readouterr().out == ""
