@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from build.cache.pruning import GIGABYTE
 from build.home import Home
 from history.backups.rotation import share_a_disk
-from history.errors import HistoryError
+from history.errors import RESTORE, HistoryError
 from history.open import existing_history, open_reader
 from history.store.schema_status import newest
 from runners.fitness.agent_release import agent_releases
@@ -78,7 +78,7 @@ def facts_with_history(plan: Plan | None, box: str, home: Home, now: datetime) -
     """Return what is known of a box, for which its history is opened, and never written to.
 
     Without a plan nothing is expected of the box. That the history cannot be read is a problem, unless its
-    first night is still running.
+    first night is still running; so is one that knows nothing of the box although a night of it has ended.
     """
     current = read_current(home, now)
     if plan is None:
@@ -88,8 +88,11 @@ def facts_with_history(plan: Plan | None, box: str, home: Home, now: datetime) -
         target = existing_history(str(plan_history(plan, home)))
         with open_reader(target) as reader, reader.database.reading() as connection:
             history = read_history(plan, box, connection, now, heard_of(current.found, current.pause))
+        beat = current.found.beat
+        if beat is not None and beat.box == box and beat.has_recorded and not history.knows_box:
+            problem = f"a night of {box} has ended, and the history has nothing of it: {target}; {RESTORE}"
     except HistoryError as error:
-        is_first = current.found.state is State.RUNNING
+        is_first = current.found.state is State.RUNNING and not any(home.summaries.glob("*.md"))
         problem = "" if is_first else f"whether results arrive is unknown: {error}"
     return _facts(home, box, _limits(plan, box, home), current, history, problem)
 

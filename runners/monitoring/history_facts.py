@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from history.changes import repository
 from history.changes.level_shift import Direction
+from history.series.task_states import read_states
 from history.store import alert_outbox
 from history.store.records import ChangeStatus, RunStatus, SessionStatus
 from history.store.schema import dropped_rounds, machines, runs, sessions
@@ -65,6 +66,9 @@ class HistoryFacts:
     alert_waits_since: datetime | None
     """Since when the oldest of those without an issue waits; None if each has one."""
 
+    knows_box: bool
+    """Whether it has a session of the box, or what became of a task that it has or had."""
+
     @property
     def disturbed_share(self) -> float | None:
         """The share of disturbed rounds among those that were measured; None without any."""
@@ -92,6 +96,7 @@ def read_history(
         tuple(open_change_lines(plan, connection, now)),
         len(waiting),
         min((alert.created_at for alert in waiting if alert.issue is None), default=None),
+        bool(read_states(connection, [box])) or any(_sessions(connection, here).values()),
     )
 
 

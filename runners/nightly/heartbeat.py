@@ -69,6 +69,11 @@ class Beat:
     """The path of the plan of the night."""
 
     @property
+    def has_recorded(self) -> bool:
+        """Whether the night has ended, so that the history knows of it; not one of past commits alone."""
+        return self.ended_at is not None and not (self.failed or self.is_backfill)
+
+    @property
     def ends_at(self) -> datetime | None:
         """When the current activity ends, extrapolated from what is done; None when that is unknown."""
         if not self.total or self.done <= 0 or self.ended_at:

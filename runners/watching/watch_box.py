@@ -11,7 +11,7 @@ from build.home import Home
 from history.errors import HistoryError, NewerSchemaError
 from history.escaping.characters import one_line
 from history.escaping.markdown import document, md
-from history.open import is_server, open_store
+from history.open import existing_history, is_server, open_store
 from history.store.writer import Store
 from runners.alerting.direct_issues import DirectAlert, DirectIssues
 from runners.alerting.issues.box_names import box_prefix, digest
@@ -81,7 +81,9 @@ def watch_box(plan: Plan, box: str, home: Home, installed: datetime | None, now:
     history = history_of(str(plan_history(plan, home)), home)
     problems, metrics = list[str](), MetricsFile(plan, box, home)
     try:
-        with open_store(history) as store:
+        # A history that was lost is not made anew: the box would be as well as before its first night.
+        had_night = found.beat is not None and found.beat.has_recorded
+        with open_store(existing_history(str(history)) if had_night else history) as store:
             is_well = _by_history(plan, this, store, now, problems, sees_others=is_server(history))
             deliver(plan, home, store, problems)
             problems += tell_of_watch(plan, store)

@@ -6,6 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -305,3 +306,17 @@ def test_a_relative_path_of_an_environment_is_refused(used: Path, monkeypatch: p
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("tidemark: the path of the Python environment is relative: var/venv\n")
     assert not (used / "var").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+def test_a_second_user_is_told_who_makes_the_environment(small: Path) -> None:
+    other = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        Path(place).chmod(0o755)
+        checkout = Path(shutil.copytree(small, Path(place) / "a checkout", symlinks=True))
+        done = called([*other, checkout / "tidemark", "status"])
+        assert done.returncode == 2
+        assert f"where: {checkout}\n" in done.stderr
+        assert "as the owner of the checkout" in done.stderr
+        assert "ermission denied" not in done.stderr
+        assert called([checkout / "tidemark", "status"]).returncode == 0

@@ -116,6 +116,30 @@ def test_a_history_that_cannot_be_read_is_not_healthy(
     assert "whether results arrive is unknown: there is no history yet" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [[], ["runner", "watch"]], ids=["alone", "watched"])
+def test_a_history_that_was_lost_is_not_healthy(
+    plan: Path,
+    tmp_path: Path,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Neither is an empty one in its place, as whatever records next makes it; the watch makes none."""
+    history = tmp_path / "home/history.db"
+    a_night(monkeypatch, plan, None)
+    for path in history.parent.glob("history.db*"):
+        path.unlink()
+    if words:
+        assert main([*words, "--plan", str(plan), "--box", "db1"]) != 0
+        assert not history.exists()
+    open_store(history).close()
+    capsys.readouterr()
+    assert main(["status"]) == 1
+    said = capsys.readouterr().out
+    assert f"a night of db1 has ended, and the history has nothing of it: {history}" in said
+    assert "./tidemark history restore FILE" in said
+
+
 def test_a_disk_on_which_nothing_can_be_measured_is_not_healthy(
     plan: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
