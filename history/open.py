@@ -13,8 +13,8 @@ from history.errors import HistoryError
 from history.store.database import Database, connect, sqlite_file
 from history.store.reader import Reader
 from history.store.schema_status import is_ready, lacks_nights, newest, outdated_metrics, update_metrics
-from history.store.soundness import CHECKED_BYTES, require_sound
 from history.store.sqlite.read_only import connect_readonly, copied_in_memory, is_compressed
+from history.store.sqlite.soundness import CHECKED_BYTES, require_sound
 from history.timestamps import now
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from history.store.migrate import require_schema
 from history.store.profiles import unpacked
 from history.store.schema import counted_profiles, profiles, sessions, wait_profiles
 from history.store.schema_status import newest
-from history.store.soundness import damage_of, require_sound
 from history.store.sqlite.read_only import connect_readonly, readonly_connection
+from history.store.sqlite.soundness import damage_of, require_sound
 from history.transfer.atomic_files import written_whole
 from history.transfer.database_source import StoredRows, opened
 from history.transfer.merging import merge

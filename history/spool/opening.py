@@ -16,8 +16,8 @@ from history.spool.spooled_store import SpooledStore
 from history.store.database import connect
 from history.store.reader import Reader
 from history.store.schema import sessions
-from history.store.soundness import CHECKED_BYTES
 from history.store.sqlite.read_only import connect_readonly
+from history.store.sqlite.soundness import CHECKED_BYTES
 from history.store.writer import Store
 from history.timestamps import now
 

@@ -18,7 +18,7 @@ from history.store.records import (
     SessionStart,
 )
 from history.store.session_lookup import Name, SessionFilter, latest, latest_of_any_status
-from history.store.soundness import require_sound_session
+from history.store.sqlite.soundness import require_sound_session
 from suites.control_groups.declared import Declared
 
 if TYPE_CHECKING:

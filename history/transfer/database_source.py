@@ -27,7 +27,7 @@ from history.store.schema import (
     sessions,
 )
 from history.store.schema_status import newest
-from history.store.soundness import require_measured
+from history.store.sqlite.soundness import require_measured
 from history.timestamps import to_text
 from history.transfer.portable_schema import (
     PLACE,

@@ -79,6 +79,7 @@ def _history() -> HistoryFacts:
         change_lines=("open: change for the worse, postgres@18",),
         alerts_waiting=3,
         alert_waits_since=NIGHT - timedelta(days=2),
+        knows_box=True,
     )
 
 
