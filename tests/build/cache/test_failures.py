@@ -38,7 +38,7 @@ def test_it_is_not_compiled_twice_unless_somebody_asks(broken: Stand, home: Home
     second = compile_it(home)
     assert broken.times_configured() == 1
     assert (second.what, second.where) == (first.what, first.where)
-    assert "./tidemark build 'postgres@18.99' tries again" in second.hint
+    assert "./tidemark build postgres@18.99 tries again" in second.hint
     complaints = compiler_errors(first)
     assert complaints
     assert "error: expected" in complaints[0]
