@@ -5,8 +5,10 @@ import shutil
 from pathlib import Path
 
 from build.build_spec import Patch
+from build.programs.environment import NO_HOME
 from build.programs.work import CompileCommands, CompileError
 from build.sources import git
+from build.sources.git_command import BASE
 from build.sources.patching import APPLY, PatchError, not_applying
 from build.sources.source import Source
 from build.version import Version
@@ -33,7 +35,8 @@ def apply_patches(patches: tuple[Patch, ...], folder: Path, work: CompileCommand
     """
     for number, patch in enumerate(patches, start=1):
         started = work.log.stat().st_size
-        command = ["git", *APPLY, "--verbose", "--", str(patch.path)]
+        # In no repository: one around this folder could be anybody's, and its filters would run.
+        command = [*BASE, "--git-dir", NO_HOME, *APPLY, "--verbose", "--", str(patch.path)]
         try:
             work.run("patch", command, folder)
         except CompileError as error:

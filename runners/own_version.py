@@ -1,14 +1,13 @@
 """Which Tidemark this is."""
 
-import subprocess
-
 from build.home import ROOT
+from build.sources.git_command import GitError, run
 
 
 def own_version() -> str:
     """Return the commit of this checkout, or `unknown` without git."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
+        # By its name, so that no repository around the checkout is taken for it, and whoever owns it.
+        return run("describe", "--always", "--dirty", git_dir=ROOT / ".git", work_tree=ROOT).strip()
+    except GitError:
         return "unknown"

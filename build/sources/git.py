@@ -334,8 +334,8 @@ def require_address(url: str) -> None:
         raise GitError(
             f"git sources are not read through '{named and named[0]}'",
             where=without_secrets(url),
-            hint=f"name a path, or a URL that begins with {', '.join(f'{name}://' for name in TRANSPORTS)}; "
-            "or clone the repository and name the clone",
+            hint=f"name a path, or a URL that begins with {', '.join(f'{name}://' for name in TRANSPORTS)}, "
+            "so that nobody on the way can change it; or clone the repository and name the clone",
         )
 
 

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from build.addresses import redacted
@@ -18,15 +18,17 @@ LOCAL_SECONDS = 600.0
 SLOW_BYTES, SLOW_SECONDS = 1000, 60
 """A transfer that stays below this rate in bytes/s for this many seconds is aborted."""
 
-TRANSPORTS = ("file", "git", "http", "https", "ssh")
-"""The protocols that git may use: those that git itself trusts. Others, such as `ext` and `fd`, run programs
-or wait for what another process has opened."""
+TRANSPORTS = ("file", "https", "ssh")
+"""The protocols that git may use. Over `git` and `http` whoever is on the way can replace what is compiled;
+others, such as `ext` and `fd`, run programs or wait for what another process has opened."""
 
 _UNREACHABLE = "check the address, and that it can be reached from this machine"
 
-# A hook in the mirror would run arbitrary commands.
-BASE = ("git", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0")
-"""How every command begins."""
+BASE = (
+    *("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"),
+    *("-c", "gc.auto=0"),
+)
+"""How every command begins: without the hooks, the monitor and the gpg that a configuration may name."""
 
 _SLOW_LIMIT = ("-c", f"http.lowSpeedLimit={SLOW_BYTES}", "-c", f"http.lowSpeedTime={SLOW_SECONDS}")
 
@@ -56,30 +58,32 @@ def _environment() -> dict[str, str]:
     return {**kept, **quiet, **allowed, **certificates.git_environment()}
 
 
-# Whoever works there keeps the index as it is, and no program that the repository names is started.
-_READ_ONLY = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "diff.autoRefreshIndex=false")
-
-
 def run(
     *arguments: str,
     git_dir: Path | None,
     work_tree: Path | None = None,
+    folder: Path | None = None,
     seconds: float | None = None,
     task: ProgressTask | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the output of a git command in the repository `git_dir`, or in none, and in its `work_tree`.
+    """Return the output of a git command in the repository `git_dir`, and in its `work_tree`.
 
-    `task` shows how far a transfer is that was asked for with --progress.
+    Without either it is that at `folder`, or above it, or none.
+
+    `task` shows how far a transfer is that was asked for with --progress; `variables` are added to the
+    environment.
 
     Raises GitError with git's message, and when it takes longer than `seconds`, by default LOCAL_SECONDS.
     """
-    where = [] if work_tree is None else [*_READ_ONLY, "--work-tree", str(work_tree)]
-    where += [] if git_dir is None else ["--git-dir", str(git_dir)]
+    where = ["-C", str(work_tree or folder or "/")]
+    where += [] if work_tree is None else ["--work-tree", str(work_tree)]
+    where += [] if git_dir is None else ["--git-dir", str(git_dir.absolute())]
     command = [*BASE, *_SLOW_LIMIT, *where, *arguments]
     limit = LOCAL_SECONDS if seconds is None else seconds
     name = arguments[0]
     with transfer_messages(task or SilentTask()) as messages:
-        process = _started(command, messages.stream)
+        process = _started(command, messages.stream, variables or {})
         try:
             output, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
@@ -95,11 +99,14 @@ def run(
         hint = _UNREACHABLE if name in ("fetch", "ls-remote") else ""
         if "certificate" in errors:
             hint = certificates.HINT
+        if "transport '" in errors and "not allowed" in errors:
+            hint = f"git reads through {', '.join(TRANSPORTS)} only: check the address, and those that your "
+            hint += "configuration of git or the server puts in its place"
         raise GitError(f"git {name} failed", where=redacted(errors.strip())[-1000:], hint=hint)
     return output
 
 
-def _started(command: Sequence[str], stderr: int) -> subprocess.Popen[str]:
+def _started(command: Sequence[str], stderr: int, variables: Mapping[str, str]) -> subprocess.Popen[str]:
     try:
         return subprocess.Popen(
             command,
@@ -108,7 +115,7 @@ def _started(command: Sequence[str], stderr: int) -> subprocess.Popen[str]:
             stderr=stderr,
             text=True,
             errors="replace",
-            env=_environment(),
+            env={**_environment(), **variables},
             umask=0o022,
             # In a process group of its own, git ends together with its transport, which keeps our pipes open.
             start_new_session=True,

@@ -1,15 +1,15 @@
 """Whether a series of patches applies to a commit, before anything is compiled, and which hunk does not."""
 
-import os
 import re
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from build.errors import TidemarkError
+from build.programs.environment import NO_GIT_SETTINGS
 from build.sources import git_command
 from build.sources.git import Commit
+from build.sources.git_command import GitError
 
 APPLY = ("apply", "-p1", "--whitespace=nowarn")
 """How a patch is applied: as by `patch -p1`, but without fuzz."""
@@ -37,21 +37,16 @@ def require_applies(commit: Commit, patches: Sequence[Path], version: str) -> No
             "GIT_INDEX_FILE": f"{folder}/index",
             "GIT_OBJECT_DIRECTORY": f"{folder}/objects",
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(commit.mirror / "objects"),
+            **NO_GIT_SETTINGS,
         }
         Path(folder, "objects").mkdir()
 
         def git(*words: str) -> str:
-            command = [*git_command.BASE, "--git-dir", str(commit.mirror), *words]
-            environment = {**os.environ, "LC_ALL": "C", **scratch}
-            done = subprocess.run(
-                command,
-                check=False,
-                env=environment,
-                capture_output=True,
-                errors="replace",
-                timeout=_SECONDS,
-            )
-            return "" if done.returncode == 0 else done.stderr or "git failed"
+            try:
+                git_command.run(*words, git_dir=commit.mirror, seconds=_SECONDS, variables=scratch)
+            except GitError as error:
+                return error.where or error.what
+            return ""
 
         problem = git("read-tree", commit.commit)
         if problem:

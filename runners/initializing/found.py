@@ -36,7 +36,7 @@ def clones(root: Path = Path("/")) -> dict[Engine, str]:
         found[engine] = str(around.root)
     for folder in (path for place in PLACES for path in sorted(root.glob(place.lstrip("/")))):
         with suppress(OSError):
-            clone = clone_at(folder)
+            clone = clone_at(folder, is_named=False)
             engine = None if clone is None else engine_of(clone)
             if engine is not None:
                 found.setdefault(engine, str(folder))

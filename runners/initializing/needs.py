@@ -12,7 +12,7 @@ from build.home import ROOT, Home, blocked_folder
 from build.programs.shell import shell_line
 from build.sources.git import mirror
 from build.sources.releases import known_releases
-from build.sources.repository import repository_address
+from build.sources.repository import git_address
 from build.version import Engine, is_prerelease
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.checks import examine
@@ -150,7 +150,7 @@ def _programs(plan: Plan, box: str) -> Iterator[Need]:
 
 def _sources(engine: Engine, tracked: Tracked, home: Home) -> Iterator[Need]:
     """Look for branches and releases in the git source, which is asked for their names alone."""
-    address = repository_address(engine, tracked.git)
+    address = git_address(engine, tracked.git) or ENGINES[engine].upstream.git  # as a night does
     name = f"git of {engine}"
     blocked = blocked_folder(Path(address)) if Path(address).is_dir() else None
     if blocked is not None:

@@ -60,15 +60,12 @@ class Site:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of every unit and hook; git has to accept a checkout that belongs to root."""
+        """The environment of every unit and hook."""
         return {
             "TIDEMARK_HOME": str(self.home),
             "TIDEMARK_USER": self.user,
             "TIDEMARK_BOX": self.box,
             "HOME": str(self.home),
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": "safe.directory",
-            "GIT_CONFIG_VALUE_0": str(self.checkout),
         }
 
     @property

@@ -22,11 +22,14 @@ _LINE = re.compile(r"(?:.*/)?(?:master|main|trunk|REL_?[0-9_]+_STABLE|[0-9]+(?:\
 """The branches of upstream on which versions are developed."""
 
 # As any clone would write it, whatever its owner has configured.
-_DIFF = (
-    *("diff", "HEAD", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color"),
-    *("--no-renames", "--no-relative", "--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/"),
-)
-_STATUS = ("status", "--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames")
+_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-relative", "--ignore-submodules=all")
+_CHANGED = (*_DIFF, "--raw", "-z")
+_PATCH = (*_DIFF, "--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
+_STAGED = ("ls-files", "-z", "--stage")
+_UNTRACKED = ("ls-files", "-z", "--others", "--directory", "--no-empty-directory", "--exclude-standard")
+
+_SUBMODULE = "160000"
+"""The mode of a submodule in the index."""
 
 
 class CloneError(TidemarkError):
@@ -51,11 +54,12 @@ class OwnWork:
 
 @dataclass(frozen=True)
 class _Changes:
-    """What `git status` says of a work tree."""
+    """What a work tree has beside HEAD."""
 
     files: list[str]
     untracked: list[str]
     submodules: list[str]
+    """All of them, changed or not: their settings could run programs, so that git does not look into them."""
 
 
 def clone_of(git: str | None) -> Clone | None:
@@ -83,8 +87,8 @@ def own_work(clone: Clone, mirror: Mirror, engine: Engine | None, against: str |
         raise CloneError("nothing is committed in the clone", where=str(clone.root))
     name = against or _upstream(clone, engine)
     _, base = merge_base(mirror, engine, head, name)
-    changes = _changes(clone)
-    patch = _uncommitted(clone, home) if changes.files else None
+    changes = _changes(clone, mirror, head)
+    patch = _uncommitted(clone, mirror, head, home) if changes.files else None
     if head == base and patch is None:
         raise CloneError(
             f"{name} contains HEAD, and no change of a tracked file is uncommitted: there is nothing to try",
@@ -129,27 +133,35 @@ def _branch(clone: Clone) -> str:
     return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
 
 
-def _changes(clone: Clone) -> _Changes:
+def _changes(clone: Clone, mirror: Mirror, head: str) -> _Changes:
     """Return what differs from HEAD in the work tree. Raises CloneError for a merge with conflicts."""
-    changes = _Changes([], [], [])
-    for entry in filter(None, clone.read_tree(*_STATUS).split("\0")) if clone.has_tree else ():
-        kind, _, rest = entry.partition(" ")
-        if kind == "?":
-            changes.untracked.append(rest)
-        elif kind == "u":
+    if not clone.has_tree:
+        return _Changes([], [], [])
+
+    def read(*words: str) -> list[str]:
+        return clone.read_tree(mirror.path, *words).split("\0")[:-1]
+
+    submodules = []
+    for entry in read(*_STAGED):
+        about, _, path = entry.partition("\t")
+        mode, _, stage = about.split(" ")
+        if stage != "0":
             raise CloneError(
                 "a merge, rebase or cherry-pick has left conflicts",
-                where=f"{clone.root}: {rest.split(' ', 9)[-1]}",
+                where=f"{clone.root}: {path}",
                 hint="resolve and commit them, or undo it",
             )
-        elif kind == "1":
-            _, submodule, *_, path = rest.split(" ", 7)
-            (changes.submodules if submodule.startswith("S") else changes.files).append(path)
-    return changes
+        submodules += [path] if mode == _SUBMODULE else []
+    own = clone.read("rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")
+    excluded = [f"--exclude-from={own}"] if Path(own).is_file() else []
+    return _Changes(read(*_CHANGED, head)[1::2], read(*_UNTRACKED, *excluded), submodules)
 
 
-def _uncommitted(clone: Clone, home: Home) -> Path:
-    return write_patch("uncommitted.patch", home, lambda path: clone.read_tree(*_DIFF, f"--output={path}"))
+def _uncommitted(clone: Clone, mirror: Mirror, head: str, home: Home) -> Path:
+    def write(path: Path) -> None:
+        clone.read_tree(mirror.path, *_PATCH, f"--output={path.absolute()}", head)
+
+    return write_patch("uncommitted.patch", home, write)
 
 
 def _notes(changes: _Changes) -> tuple[str, ...]:
@@ -158,7 +170,7 @@ def _notes(changes: _Changes) -> tuple[str, ...]:
         several = counted(len(changes.untracked), "untracked file")
         notes.append(f"left out: {several} ({_named(changes.untracked)}); git add takes a file in")
     if changes.submodules:
-        notes.append(f"left out: changes of submodules ({_named(changes.submodules)}), which no build has")
+        notes.append(f"left out: submodules ({_named(changes.submodules)}), which no build has")
     return tuple(notes)
 
 

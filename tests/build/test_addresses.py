@@ -89,9 +89,9 @@ def test_a_message_of_another_program_is_redacted() -> None:
 
 
 def test_credentials_stay_out_of_messages_and_manifests_of_a_git_source(home: Home) -> None:
-    address = f"http://me:{SECRET}@{NOWHERE}/pg.git?private_token={SECRET}"
+    address = f"https://me:{SECRET}@{NOWHERE}/pg.git?private_token={SECRET}"
     mirror = git.mirror(address, Engine.POSTGRES, home)
-    assert mirror.shown == f"http://{NOWHERE}/pg.git?private_token=***"
+    assert mirror.shown == f"https://{NOWHERE}/pg.git?private_token=***"
     with pytest.raises(SourceError) as caught:
         obtain(parse_version("postgres@main"), home, Silent(), address)
     assert "private_token=***" in str(caught.value)

@@ -11,6 +11,7 @@ from build.sources import git
 from build.sources.clone import clone_at
 from build.sources.commits import merge_base
 from build.sources.git_command import GitError, NoSuchRefError
+from build.sources.repository import clone_around
 from build.version import Engine
 from tests.build.stand import Repository
 
@@ -116,9 +117,11 @@ def test_a_branch_that_has_not_moved_is_not_fetched_again(
         source.fetch("main")
 
 
-def test_a_folder_in_another_repository_is_no_clone(repository: Repository) -> None:
+def test_a_folder_in_another_repository_is_no_clone(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repository.commit("one")
     assert clone_at(repository.path / "src") is None
     assert clone_at(repository.path / ".git") is not None
-    within = clone_at(repository.path / "src", is_root=False)
-    assert within == clone_at(repository.path)
+    monkeypatch.chdir(repository.path / "src")
+    assert clone_around() == clone_at(repository.path)

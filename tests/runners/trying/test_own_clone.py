@@ -96,13 +96,25 @@ def test_the_upstream_branch_is_the_tracked_one_unless_that_is_its_own_copy(deve
     assert developer.sides("REL_18_STABLE").base.ref == f"git:{developer.base[:12]}"
 
 
-def test_a_dirty_submodule_is_said(developer: Developer, tmp_path: Path) -> None:
+def test_the_settings_by_which_files_compare_are_those_of_the_clone(developer: Developer) -> None:
+    work = developer.work
+    (work.path / "src/x").write_text("changed\n")
+    work.git("config", "core.fileMode", "false")
+    (work.path / "contrib/x").chmod(0o755)
+    (work.path / ".git/info/exclude").write_text("mine\n")
+    (work.path / "mine").write_text("x")
+    work.git("update-index", "--split-index")
+    sides = developer.sides()
+    assert sides.described.startswith("what is uncommitted in 1 file against")
+    assert sides.notes == ()
+
+
+def test_a_submodule_is_said(developer: Developer, tmp_path: Path) -> None:
     PlainRepository(tmp_path / "module").commit("m")
     allow = ("-c", "protocol.file.allow=always")
     developer.work.git(*allow, "submodule", "--quiet", "add", str(tmp_path / "module"), "src/module")
     developer.work.git("commit", "-q", "-m", "a module")
-    (developer.work.path / "src/module/m").write_text("changed\n")
-    assert developer.sides().notes == ("left out: changes of submodules (src/module), which no build has",)
+    assert developer.sides().notes == ("left out: submodules (src/module), which no build has",)
 
 
 def test_conflicts_are_named(developer: Developer) -> None:
