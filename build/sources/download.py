@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -26,6 +27,10 @@ MAX_PAGE_BYTES = 4_000_000
 
 _CHUNK_BYTES = 1 << 18
 _MEGABYTE = 1e6
+
+_APT_HELPER = "/usr/lib/apt/apt-helper"
+
+_UNSIGNED = re.compile(r"^\s*trusted\s*:|\btrusted\s*[+-]?=", re.IGNORECASE | re.MULTILINE)
 
 _ABSENT = (404, 410)
 """The answers of HTTP that say that there is no such file."""
@@ -61,9 +66,11 @@ def check_digest(name: str, digest: str, expected: str | None) -> None:
 def download(url: str, to: Path, expected: str | None, progress: Progress) -> str:
     """Download `url` to the file `to`, and return its hex SHA-256.
 
-    Raises DownloadError if the download fails, DigestError if the digest differs from `expected`. In both
-    cases no file is kept.
+    Raises DownloadError if the download fails, or nothing but the network says what the file is: neither a
+    digest nor HTTPS. Raises DigestError if the digest differs from `expected`. In all cases no file is kept.
     """
+    if expected is None and not url.startswith("https://"):
+        raise DownloadError(f"{to.name} has no known digest, and this address is not HTTPS: not downloaded")
     make_folder(to.parent)
     handle, name = tempfile.mkstemp(dir=to.parent, prefix=f".{to.name}.")
     try:
@@ -129,13 +136,21 @@ def _shown(name: str, length: float | None, progress: Progress) -> AbstractConte
 @contextmanager
 def _opened(url: str) -> Iterator[tuple[IO[bytes], float | None]]:
     # Importing urllib takes 30 ms, which builds from the cache do not need.
+    import urllib.error
     import urllib.request
+
+    class StaysSecure(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
+            if req.full_url.startswith("https://") and not newurl.startswith("https://"):
+                raise urllib.error.URLError("it leads from HTTPS to an address that is not: not followed")
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
 
     if not url.startswith(("http://", "https://", "file:/")):
         raise DownloadError(f"'{url.partition(':')[0]}' URLs are not supported")
     request = urllib.request.Request(url, headers={"User-Agent": "tidemark"})
-    trusted = certificates.context() if url.startswith("https://") else None
-    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS, context=trusted) as response:
+    https = [urllib.request.HTTPSHandler(context=certificates.context())] if url.startswith("https:") else []
+    opener = urllib.request.build_opener(StaysSecure, *https)
+    with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
         length = response.headers.get("Content-Length")
         yield response, float(length) if length else None
 
@@ -155,13 +170,43 @@ def apt_addresses() -> list[str]:
 
     The list is empty without apt, or if `apt-get update` never ran.
     """
-    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
+    return _distinct(_apt_indexes("Packages", "$(REPO_URI)"))
+
+
+def signed_digest(name: str) -> str | None:
+    """Return the hex SHA-256 of a source file such as `mariadb_11.8.6.orig.tar.gz`; None if it is not known.
+
+    It is in the indexes of source packages that apt on this machine has downloaded, and verified by the
+    signature of their archive. Those that apt is told to trust without one do not count.
+    """
+    line = re.compile(rb"^ ([0-9a-f]{64}) [0-9]+ " + re.escape(name.encode()) + rb"$", re.MULTILINE)
+    for index in _apt_indexes("Sources", "$(TRUSTED)\t$(SOURCESENTRY)\t$(FILENAME)"):
+        is_trusted, entry, path = index.split("\t")
+        if is_trusted != "yes" or _is_unsigned(Path(entry.rpartition(":")[0])):
+            continue
+        shown = subprocess.run([_APT_HELPER, "cat-file", path], capture_output=True, check=False).stdout
+        if found := line.search(shown):
+            return found[1].decode()
+    return None
+
+
+def _is_unsigned(settings: Path) -> bool:
+    """Return whether a file of sources.list(5) has apt trust archives without signature, or is unreadable."""
     try:
-        output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        return _UNSIGNED.search(settings.read_text(encoding="utf-8", errors="replace")) is not None
+    except OSError:
+        return True
+
+
+def _apt_indexes(kind: str, format_: str) -> list[str]:
+    """Return a line for each index of a kind that apt has downloaded."""
+    command = ["apt-get", "indextargets", "--format", format_, f"Created-By: {kind}"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
     except FileNotFoundError:
         return []
-    return _distinct(line.strip() for line in output.splitlines())
 
 
 def _distinct(lines: Iterable[str]) -> list[str]:
-    return [line if line.endswith("/") else f"{line}/" for line in dict.fromkeys(lines) if line]
+    addresses = dict.fromkeys(line.strip() for line in lines)
+    return [line if line.endswith("/") else f"{line}/" for line in addresses if line]

@@ -35,7 +35,8 @@ class Release:
     """Paths, relative to an apt base URL, at which the tarball may be found."""
 
     sha256: str | None
-    """The hex SHA-256 that the tarball must have; None if it is neither listed nor recorded yet."""
+    """The hex SHA-256 that the tarball must have; None if it is neither listed nor recorded yet. It is then
+    taken from upstream over HTTPS, or from apt's pool with the digest that its archive has signed."""
 
     @property
     def file_names(self) -> list[str]:
@@ -98,15 +99,16 @@ def record_pin(version: Version, sha256: str, home: Home) -> None:
     with held(home.sources / ".locks" / "pins"):
         pins = _recorded(home)
         pins.setdefault(version.engine, {}).setdefault(version.ref, sha256)
-        write_atomically(_pins_file(home), json.dumps(pins, indent=2, sort_keys=True) + "\n")
+        write_atomically(pins_file(home), json.dumps(pins, indent=2, sort_keys=True) + "\n")
 
 
-def _pins_file(home: Home) -> Path:
+def pins_file(home: Home) -> Path:
+    """Return the file with the digests that were recorded on first use: engine -> release -> hex SHA-256."""
     return home.sources / "pins.json"
 
 
 def _recorded(home: Home) -> dict[str, dict[str, str]]:
-    path = _pins_file(home)
+    path = pins_file(home)
     if not path.exists():
         return {}
     try:

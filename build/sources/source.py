@@ -1,5 +1,6 @@
 """Obtaining the source of a version: sources are tried in order, and the log says which one was used."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,14 @@ from build.progress import Progress
 from build.sources import download, git
 from build.sources.clone import HEAD
 from build.sources.git_command import GitError, NoSuchRefError
-from build.sources.releases import Release, find_release, known_releases, record_pin
+from build.sources.releases import (
+    Release,
+    find_release,
+    known_releases,
+    pinned_digest,
+    pins_file,
+    record_pin,
+)
 from build.sources.repository import git_address, known_address, repository_address, variable
 from build.version import Version, split_steps
 
@@ -191,6 +199,8 @@ def _from_cache(release: Release, home: Home, progress: Progress) -> Source | No
     path = _cached_tarball(release, home)
     if not path.exists():
         return None
+    if release.sha256 is None:
+        raise SourceError(f"{path.name} is there, but no digest that it must have is known")
     sha256 = download.sha256_of(path)
     try:
         download.check_digest(path.name, sha256, release.sha256)
@@ -213,7 +223,7 @@ def _from_git(version: Version, repository: git.Mirror, progress: Progress) -> S
 
 
 def _from_upstream(release: Release, home: Home, progress: Progress) -> Source:
-    return _downloaded(release, "upstream", release.tarball_url, home, progress)
+    return _downloaded(release, "upstream", release.tarball_url, release.sha256, home, progress)
 
 
 def _from_pool(release: Release, home: Home, progress: Progress) -> Source:
@@ -223,27 +233,39 @@ def _from_pool(release: Release, home: Home, progress: Progress) -> Source:
             "apt lists no package archive (either apt is not installed, or `apt-get update` never ran)"
         )
     reasons: list[str] = []
-    is_absent = True
+    is_absent, hint = True, ""
     for path in release.pool_paths:
+        name = path.rpartition("/")[2]
+        expected = release.sha256 or download.signed_digest(name)
+        if expected is None:
+            reasons.append(f"{name} has no known digest: no signed index of sources that apt has lists it")
+            hint = _ADD_SOURCES
+            continue
         for address in addresses:
             try:
-                return _downloaded(release, "apt-pool", address + path, home, progress)
+                return _downloaded(release, "apt-pool", address + path, expected, home, progress)
             except download.DownloadError as error:
                 reasons.append(error.what)
                 is_absent = is_absent and isinstance(error, download.AbsentFileError)
-    raise (AbsentVersionError if is_absent else SourceError)("; ".join(dict.fromkeys(reasons)))
+    raise (AbsentVersionError if is_absent else SourceError)("; ".join(dict.fromkeys(reasons)), hint=hint)
 
 
-def _downloaded(release: Release, kind: str, url: str, home: Home, progress: Progress) -> Source:
+_ADD_SOURCES = "have apt read the source packages of an archive that has it (deb-src, then apt-get update)"
+
+
+def _downloaded(
+    release: Release, kind: str, url: str, expected: str | None, home: Home, progress: Progress
+) -> Source:
     path = home.sources / url.rpartition("/")[2]
-    sha256 = download.download(url, path, release.sha256, progress)
+    sha256 = download.download(url, path, expected, progress)
     return _accepted(release, kind, path, sha256, home, progress)
 
 
 def _accepted(release: Release, kind: str, path: Path, sha256: str, home: Home, progress: Progress) -> Source:
     if release.sha256 is None:
         record_pin(release.version, sha256, home)
-        progress.note(f"{release.version}: no digest was pinned; recorded SHA-256 {sha256} on first use")
+        shown = {"upstream": "of upstream's file, over HTTPS", "apt-pool": "of apt's signed index"}[kind]
+        progress.note(f"{release.version}: no digest was pinned; recorded SHA-256 {sha256}, {shown}")
     return _tarball(release, kind, path, sha256)
 
 
@@ -275,6 +297,9 @@ def _not_available(version: Version, home: Home, reasons: list[str], *, is_absen
     if version.is_release:
         known = ", ".join(known_releases(version.engine, home))
         hints.append(f"the releases of {version.engine} with a pinned digest are {known}")
+        if not is_absent and pinned_digest(version, home) is None:
+            pin = json.dumps({version.engine: {version.ref: "SHA-256"}})
+            hints.append(f"to pin the digest that upstream publishes, write {pin} to {pins_file(home)}")
     kind = AbsentVersionError if is_absent else SourceError
     what = f"no source has {version}" if is_absent else f"the source of {version} cannot be had"
     return kind(f"{what}:\n" + "\n".join(f"    {reason}" for reason in reasons), hint="; ".join(hints))

@@ -87,7 +87,7 @@ def plain_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pyte
     programs = tmp_path / "programs"
     programs.mkdir()
     apt = programs / "apt-get"
-    apt.write_text(f'#!/bin/sh\ncat "{tmp_path}/apt-addresses" 2>/dev/null\n')
+    apt.write_text(f'#!/bin/sh\ncase "$*" in *Packages) cat "{tmp_path}/apt-addresses" 2>/dev/null ;; esac\n')
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", str(programs), prepend=":")
     monkeypatch.setattr(host, "has_library", lambda name: False)

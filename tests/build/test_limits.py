@@ -76,7 +76,7 @@ def test_a_server_that_trickles_is_given_up(
     monkeypatch.setattr(download, "WHOLE_SECONDS", -1.0)
     (tmp_path / "served").write_bytes(b"x" * 10)
     with pytest.raises(DownloadError, match="not complete after -1 s: 10 bytes received"):
-        download.download((tmp_path / "served").as_uri(), tmp_path / "file", None, Silent())
+        download.download((tmp_path / "served").as_uri(), tmp_path / "file", "0" * 64, Silent())
     assert not (tmp_path / "file").exists()
 
 

@@ -18,6 +18,7 @@ from build.make import lookup, provide
 from build.programs.work import CompileError
 from build.progress import Silent
 from build.recipes.choices import PLAIN
+from build.sources.download import sha256_of
 from build.sources.patching import PatchError
 from build.version import parse_version
 from tests.build.stand import Pins, Repository, Stand, Web
@@ -152,7 +153,7 @@ def test_an_install_that_leaves_something_out_has_failed(
     home.sources.mkdir(parents=True)
     command = ["tar", "-cjf", str(home.sources / TARBALL), "-C", str(stand.folder.parent), stand.folder.name]
     subprocess.run(command, check=True)
-    versions()
+    versions(r18_99=sha256_of(home.sources / TARBALL))
     with pytest.raises(CompileError, match=r"not installed: lib/pgstattuple\.so"):
         provide(RELEASE, home, progress)
 
@@ -360,9 +361,12 @@ def test_a_build_that_somebody_began_to_delete_is_made_again(
 def test_all_builds_are_listed_in_order(
     home: Home, progress: Silent, stand: Stand, versions: Pins, web: Web
 ) -> None:
-    for release in ("18.99", "17.5", "18.100"):
-        stand.tarball(home.sources / f"postgresql-{release}.tar.bz2", release)
-    versions()
+    versions(
+        **{
+            f"r{release}": stand.tarball(home.sources / f"postgresql-{release}.tar.bz2", release)
+            for release in ("18.99", "17.5", "18.100")
+        }
+    )
     for release in ("18.99", "17.5", "18.100"):
         provide(parse_version(f"postgres@{release}"), home, progress)
     assert [build.release for build in store.all_builds(home)] == ["17.5", "18.99", "18.100"]

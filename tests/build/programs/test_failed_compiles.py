@@ -10,6 +10,7 @@ from build.home import Home
 from build.make import provide
 from build.programs.work import CompileError
 from build.progress import Silent
+from build.sources.download import sha256_of
 from tests.build.stand import Pins, Stand
 from tests.build.test_make import RELEASE, TARBALL, leftovers
 
@@ -56,7 +57,7 @@ def test_what_configure_noted_outlives_its_folder(
     home.sources.mkdir(parents=True)
     command = ["tar", "-cjf", str(home.sources / TARBALL), "-C", str(stand.folder.parent), stand.folder.name]
     subprocess.run(command, check=True)
-    versions()
+    versions(r18_99=sha256_of(home.sources / TARBALL))
     with pytest.raises(CompileError) as caught:
         provide(RELEASE, home, progress)
     what = caught.value.what.splitlines()

@@ -27,8 +27,21 @@ class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *words: object) -> None: ...
 
 
+class Elsewhere(_Quiet):
+    """Leads every request to `address`."""
+
+    address = ""
+
+    def do_GET(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", f"{self.address}{self.path}")
+        self.end_headers()
+
+
 @contextmanager
-def self_signed(root: Path, certificate: Path) -> Iterator[SelfSigned]:
+def self_signed(
+    root: Path, certificate: Path, handler: type[SimpleHTTPRequestHandler] = _Quiet
+) -> Iterator[SelfSigned]:
     """Serve the files below `root`; the certificate is written to `certificate`, its key beside it."""
     key = certificate.with_suffix(".key")
     words = [
@@ -49,7 +62,7 @@ def self_signed(root: Path, certificate: Path) -> Iterator[SelfSigned]:
     shown = subprocess.run(show, check=True, capture_output=True, text=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(root)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(root)))
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None  # type: ignore[method-assign] # a client that does not trust it
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)

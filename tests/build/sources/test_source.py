@@ -9,8 +9,7 @@ import pytest
 from build.engines import ENGINES
 from build.home import Home
 from build.progress import Silent
-from build.sources.releases import pinned_digest
-from build.sources.source import SourceError, known_sources, obtain
+from build.sources.source import SourceError, obtain
 from build.version import Engine, parse_version
 from tests.build.stand import Pins, Repository, Stand, Web, served_at
 
@@ -122,43 +121,16 @@ def test_a_damaged_file_in_the_cache_is_replaced(
     assert "refused" in progress.notes[0]
 
 
-def test_a_release_that_is_not_pinned_is_recorded_and_said_so(
-    home: Home, progress: Silent, stand: Stand, web: Web, versions: Pins
-) -> None:
-    versions()
-    digest = stand.tarball(web.root / UPSTREAM)
-    assert known_sources(RELEASE, home) == []
-    assert obtain(RELEASE, home, progress).digest == f"sha256:{digest}"
-    assert pinned_digest(RELEASE, home) == digest
-    assert any("no digest was pinned" in note and digest in note for note in progress.notes)
-    (home.sources / "postgresql-18.99.tar.bz2").unlink()
-    stand.tarball(web.root / UPSTREAM, part="int changed;\n")
-    with pytest.raises(SourceError, match="refused"):
-        obtain(RELEASE, home, progress)
-
-
 def test_a_connection_that_ends_early_leaves_nothing(
     home: Home, progress: Silent, web: Web, versions: Pins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    versions()
+    versions(r18_99=WRONG)
     (web.root / "up").mkdir()
     (web.root / UPSTREAM).write_bytes(b"x" * 1000)
     monkeypatch.setattr(SimpleHTTPRequestHandler, "copyfile", lambda self, src, out: out.write(b"x" * 10))
     with pytest.raises(SourceError, match="after 10 of 1000 bytes"):
         obtain(RELEASE, home, progress)
     assert kept(home) == []
-
-
-def test_the_error_lists_each_source_and_what_there_is(home: Home, progress: Silent, versions: Pins) -> None:
-    versions(r18_6=WRONG, r17_11="1" * 64)
-    with pytest.raises(SourceError) as caught:
-        obtain(parse_version("postgres@99.9"), home, progress)
-    said = str(caught.value)
-    assert "no source has postgres@99.9" in said
-    assert "source cache: not there" in said
-    assert "upstream: HTTP Error 404" in said
-    assert "apt pool: apt lists no package archive" in said
-    assert "17.11, 18.6" in said
 
 
 def test_what_cannot_be_reached_is_not_said_to_be_missing(
