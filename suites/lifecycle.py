@@ -102,12 +102,12 @@ class ServerLog:
 def keep_log(folder: Path, target: Path) -> bool:
     """Copy the log of the server in `folder`, which is going to be deleted; return whether there is one."""
     try:
+        target.touch(mode=0o600)
         with os.fdopen(open_checked(folder / LOG), "rb") as file, target.open("wb") as kept:
             file.seek(max(0, file.seek(0, os.SEEK_END) - KEPT_BYTES))
             shutil.copyfileobj(file, kept)
     except OSError:
         return False
-    target.chmod(0o644)
     return True
 
 

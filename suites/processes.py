@@ -101,11 +101,12 @@ def own(path: Path) -> None:
 
 
 def write_for_server(path: Path, text: str) -> None:
-    """Write a file in a folder of the server user, with the rights of that user.
+    """Write a file in a folder of the server user, with the rights of that user; nobody else may read it.
 
     That user could replace every folder on the way by a link, which root would follow. Raises ProcessError.
     """
     if server_account() is None:
+        path.touch(mode=0o600)
         path.write_text(text, encoding="utf-8")
         return
     try:
@@ -117,7 +118,7 @@ def write_for_server(path: Path, text: str) -> None:
             timeout=RUN_SECONDS,
             check=False,
             env=environment.measured(),
-            umask=0o022,
+            umask=0o077,
         )
     except subprocess.TimeoutExpired:  # a pipe that nobody reads
         raise ProcessError(
@@ -145,7 +146,7 @@ def open_log(path: Path) -> IO[bytes]:
     account = server_account()
     try:
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             if account is not None:
                 os.fchown(descriptor, account.pw_uid, account.pw_gid)
         except FileExistsError:

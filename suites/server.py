@@ -1,8 +1,10 @@
 """The interface of a database server, independent of its engine."""
 
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -49,6 +51,20 @@ class SetupError(TidemarkError):
     """A SQL file of a suite failed."""
 
 
+@cache
+def session_password() -> str:
+    """Return the password of clients in the servers of this process: random, and in no record."""
+    return secrets.token_hex(16)
+
+
+def password_variables(password: str) -> dict[str, str]:
+    """Return the variables from which client libraries take a password; nothing without one.
+
+    /proc shows a command line to every user of the machine, and variables to the process's own user.
+    """
+    return {name: password for name in ("PGPASSWORD", "MYSQL_PWD") if password}
+
+
 @dataclass(frozen=True)
 class Address:
     """How a client on this machine connects to a server."""
@@ -56,8 +72,12 @@ class Address:
     engine: Engine
     socket: Path
     user: str
+    """The account of clients, which owns the data and has no further rights."""
     database: str
-    password: str = ""
+    password: str = field(default="", repr=False)
+    admin: str = ""
+    """The account with all rights, which the server lets in over the Unix socket alone."""
+    admin_password: str = field(default="", repr=False)
     host: str = ""
     """The address of clients that use TCP; empty for those that use the Unix socket, as Tidemark's own do."""
     port: int = 0
@@ -68,6 +88,16 @@ class Address:
     """How clients send statements; empty for what the step says."""
     listeners: int = 0
     """Connections beside those of clients that have said LISTEN, and wait."""
+
+    @property
+    def of_admin(self) -> "Address":
+        """The same for the account with all rights."""
+        return replace(self, user=self.admin, password=self.admin_password, host="", port=0, tls=None)
+
+    @property
+    def password_variables(self) -> dict[str, str]:
+        """The variables from which client libraries take the password."""
+        return password_variables(self.password)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from benchmarks.fleets.proxy import Network, Proxy
 from benchmarks.fleets.sessions import RecordedRound, differences
 from benchmarks.fleets.stand import WriterBox, new_server
 from benchmarks.output.figures import Figure
-from suites.postgres.server import NAME
+from suites.postgres.configuration import NAME
 from suites.server import ServerError
 
 BOXES = 3

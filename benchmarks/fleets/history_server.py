@@ -16,8 +16,8 @@ from build.build import Build
 from suites.additions import pooler
 from suites.data_sets import EqualTables
 from suites.keys.durability import Durability
-from suites.postgres.configuration import PORT
-from suites.postgres.server import NAME, PostgresServer
+from suites.postgres.configuration import ADMIN, NAME, PORT
+from suites.postgres.server import PostgresServer
 from suites.processes import (
     ProcessError,
     as_server_user,
@@ -90,7 +90,7 @@ class HistoryServer:
         copied = self.server.folder / f"copy-{folder.name}"
         command: list[str | Path] = [self._build.program("pg_basebackup"), "--pgdata", copied]
         options = ["--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync"]
-        where: list[str | Path] = ["--host", self.server.folder, "--port", str(PORT), "--username", NAME]
+        where: list[str | Path] = ["--host", self.server.folder, "--port", str(PORT), "--username", ADMIN]
         run(as_server_user([*command, *options, *where]), what="pg_basebackup", cwd=self.server.folder)
         other = HistoryServer(self._build, folder, self._settings)
         other.server.create(copied)
@@ -133,7 +133,7 @@ class HistoryServer:
         )
         try:
             own(folder)
-            self.execute(f"CREATE TABLESPACE small LOCATION '{folder}'")
+            self.execute(f"CREATE TABLESPACE small OWNER {NAME} LOCATION '{folder}'")
             yield "small"
             self.execute("DROP TABLESPACE small")
         finally:

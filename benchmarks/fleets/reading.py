@@ -18,8 +18,7 @@ from benchmarks.output.figures import Figure
 from benchmarks.simulation.years import METRICS, HistoryScale, write
 from history.changes.detector import judge
 from history.open import open_store
-from suites.postgres.configuration import PORT
-from suites.postgres.server import NAME
+from suites.postgres.configuration import NAME, PORT
 
 NIGHTS = 1000
 SEED = 20261124
@@ -76,7 +75,7 @@ def reading_figures(nights: int, *, judged: bool, compared: bool) -> Iterator[Fi
 
 
 def fill(server: HistoryServer, scale: HistoryScale, folder: Path) -> None:
-    """Copy a made-up history of this scale into an empty one on a server, as its superuser can."""
+    """Copy a made-up history of this scale into an empty one on a server, as its owner can."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         path = Path(name) / "history.db"
         write(path, scale, SEED)

@@ -33,6 +33,7 @@ from suites.accounting.usage import TreeReadings
 from suites.definition import load_suite
 from suites.keys.durability import Durability
 from suites.postgres.client_options import client_database, client_options
+from suites.postgres.connecting import connect
 from suites.postgres.server import PostgresServer
 from suites.processes import as_server_user, run
 from suites.sizing import Sizes, sizes, this_machine
@@ -156,7 +157,7 @@ def _loaded_server(home: Home, memory: int, spread: int = 1) -> Iterator[Postgre
         try:
             server.create()
             server.start()
-            with server.connect() as connection:
+            with connect(server.address) as connection:
                 connection.execute(
                     f"CREATE TABLE {TABLE} WITH (autovacuum_enabled = off) AS SELECT id, "
                     f"repeat(md5(id::text), 36) AS filler FROM generate_series(1, {rows}) AS id"

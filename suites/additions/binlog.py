@@ -21,15 +21,14 @@ class BinlogConsumer(Companion):
 
     def command(self) -> Sequence[str | Path]:
         """Return the command line."""
-        server = self.server
-        login = [str(server.socket), server.user, server.password]
+        login = [str(self.server.socket), self.server.admin]
         ends_with_us = [tool("setpriv"), "--pdeathsig=TERM", "--"]
         return [*ends_with_us, sys.executable, "-P", "-m", binlog_stream.__name__, *login, self._progress]
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """With the modules of this checkout."""
-        return {"PYTHONPATH": str(ROOT)}
+        """The modules of this checkout, and the password."""
+        return {"PYTHONPATH": str(ROOT), **self.server.of_admin.password_variables}
 
     def is_ready(self) -> bool:
         """Return whether it has come anywhere."""
@@ -53,7 +52,9 @@ class BinlogConsumer(Companion):
 
     def _connect(self) -> "pymysql.connections.Connection[Any]":
         server = self.server
-        return pymysql.connect(unix_socket=str(server.socket), user=server.user, password=server.password)
+        return pymysql.connect(
+            unix_socket=str(server.socket), user=server.admin, password=server.admin_password
+        )
 
     @property
     def _progress(self) -> Path:

@@ -1,12 +1,13 @@
 """A program that reads the binary log of a MySQL or MariaDB server as a replica does, and throws it away.
 
-    python -m suites.additions.binlog_stream SOCKET USER PASSWORD PROGRESS
+    python -m suites.additions.binlog_stream SOCKET USER PROGRESS
 
 It streams from the present end of the log, and keeps in the file PROGRESS how far it has come. It ends with
-an error when the server closes the connection.
+an error when the server closes the connection. The password is in MYSQL_PWD.
 """
 
 import mmap
+import os
 import re
 import struct
 import sys
@@ -57,8 +58,8 @@ Position = tuple[str, int]
 
 def main() -> int:
     """Stream until the server ends."""
-    socket, user, password, progress = sys.argv[1:]
-    connection = Stream(unix_socket=socket, user=user, password=password)
+    socket, user, progress = sys.argv[1:]
+    connection = Stream(unix_socket=socket, user=user, password=os.environ["MYSQL_PWD"])
     begin = logs(connection)[-1]
     with Path(progress).open("x+b") as file:
         file.truncate(PROGRESS_BYTES)

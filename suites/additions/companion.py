@@ -83,7 +83,7 @@ class Companion:
     def start(self, cores: Collection[int] | None) -> None:
         """Start the program on `cores` and wait until it is ready. Raises CompanionError."""
         remove_folder(self.folder)
-        self.folder.mkdir(mode=0o755)
+        self.folder.mkdir(mode=0o700)
         if self.as_server_user:
             own(self.folder)
         self.clear()

@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -122,16 +122,12 @@ class WalConsumer(Companion):
                 return
 
     @property
-    def environment(self) -> Mapping[str, str] | None:
-        """The password of a server that asks for one."""
-        return {"PGPASSWORD": self.server.password} if self.server.password else None
-
-    @property
     def source(self) -> list[str]:
         """The options with which Postgres' programs find the server and the slot."""
         socket = self.server.socket
         place = [f"--host={socket.parent}", f"--port={postgres_port(socket)}"]
-        return [*place, f"--username={self.server.user}", "--no-password", f"--slot={self.SLOT}", "--no-loop"]
+        login = [f"--username={self.server.admin}", "--no-password"]
+        return [*place, *login, f"--slot={self.SLOT}", "--no-loop"]
 
     def _ask(self, columns: str, condition: str = "true") -> list[tuple[Any, ...]]:
         """Return columns of its slot and of the connection that reads it, if there is such a slot.
@@ -147,7 +143,7 @@ class WalConsumer(Companion):
         return []
 
     def _connect(self) -> Connection:
-        return connect(self.server)
+        return connect(self.server.of_admin)
 
 
 class LogicalConsumer(WalConsumer):

@@ -18,7 +18,7 @@ def create_extensions(address: Address, names: Sequence[str]) -> None:
     for name in names:
         statement = sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE").format(sql.Identifier(name))
         try:
-            with connect(address) as connection:
+            with connect(address.of_admin) as connection:
                 connection.execute(statement)
         except psycopg.Error as error:
             said = str(error).strip()

@@ -20,15 +20,15 @@ class Listeners(Companion):
         """Return the command line."""
         server = self.server
         place = [str(server.socket.parent), str(postgres_port(server.socket))]
-        login = [server.user, server.password, server.database]
+        login = [server.user, server.database]
         ends_with_us = [tool("setpriv"), "--pdeathsig=TERM", "--"]
         program = [*ends_with_us, sys.executable, "-P", "-m", listening.__name__]
         return [*program, *place, *login, str(server.listeners), self._ready]
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """With the modules of this checkout."""
-        return {"PYTHONPATH": str(ROOT)}
+        """The modules of this checkout, and the password."""
+        return {"PYTHONPATH": str(ROOT), **self.server.password_variables}
 
     def is_ready(self) -> bool:
         """Return whether all connections listen."""

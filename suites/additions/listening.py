@@ -1,9 +1,9 @@
 """A program that opens connections to a Postgres server, says LISTEN on each, and waits.
 
-    python -m suites.additions.listening FOLDER PORT USER PASSWORD DATABASE COUNT READY
+    python -m suites.additions.listening FOLDER PORT USER DATABASE COUNT READY
 
 It reads what the server sends, as a listener has to, and makes the file READY when all connections listen. It
-ends with an error when the server closes one of them.
+ends with an error when the server closes one of them. The password, if there is one, is in PGPASSWORD.
 """
 
 import resource
@@ -21,7 +21,7 @@ SPARE_FILES = 64
 
 def main() -> int:
     """Listen until the server ends."""
-    folder, port, user, password, database, count, ready = sys.argv[1:]
+    folder, port, user, database, count, ready = sys.argv[1:]
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = int(count) + SPARE_FILES
     resource.setrlimit(
@@ -29,9 +29,7 @@ def main() -> int:
     )
     with selectors.DefaultSelector() as selector:
         for _ in range(int(count)):
-            connection = psycopg.connect(
-                host=folder, port=port, user=user, password=password or None, dbname=database, autocommit=True
-            )
+            connection = psycopg.connect(host=folder, port=port, user=user, dbname=database, autocommit=True)
             connection.execute(f"LISTEN {CHANNEL}".encode())
             selector.register(connection.fileno(), selectors.EVENT_READ, connection)
         Path(ready).touch()

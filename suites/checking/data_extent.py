@@ -51,7 +51,7 @@ def data_extent(address: Address) -> DataExtent:
 
     The depth of indexes is read from their files, and is that of the last checkpoint.
     """
-    with connected(address) as connection, connection.cursor() as cursor:
+    with connected(address.of_admin) as connection, connection.cursor() as cursor:
         return _OF_ENGINE[address.engine](cursor)
 
 

@@ -69,7 +69,7 @@ def digests(address: Address) -> Digests:
     """
     began = time.monotonic()
     tables_of, indexes_of = _OF_ENGINE[address.engine]
-    with connected(address) as connection, connection.cursor() as cursor:
+    with connected(address.of_admin) as connection, connection.cursor() as cursor:
         tables, indexes = dict(tables_of(cursor)), dict(indexes_of(cursor))
     return Digests(tables, time.monotonic() - began, indexes)
 

@@ -151,7 +151,7 @@ def counted(profile: InstructionProfile, waits: Sequence[str]) -> int:
 
 def _empty(folder: Path) -> None:
     remove_folder(folder)
-    folder.mkdir(mode=0o755)
+    folder.mkdir(mode=0o700)
     own(folder)
 
 

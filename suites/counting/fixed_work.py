@@ -231,6 +231,6 @@ def _trace_of(server: Server, durability: Durability) -> tuple[SyncTrace | None,
 
 
 def _execute(server: Server, *statements: str) -> None:
-    with connected(server.address) as connection, connection.cursor() as cursor:
+    with connected(server.address.of_admin) as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)

@@ -102,7 +102,7 @@ class DataCopies:
         remove_folder(partial)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            partial.mkdir(mode=0o755)
+            partial.mkdir(mode=0o700)
             own(partial)
             # As the user whose files they are: root would write through a link that this user puts there.
             command: list[str | Path] = ["cp", "--archive", "--reflink=auto", loaded, partial / DATA]

@@ -34,7 +34,7 @@ def _mysql(address: Address) -> dict[str, object]:
     if address.host:
         place = {"host": address.host, "port": address.port}
     tls = {} if address.tls is None else {"ssl": "on"}
-    return {**place, **tls, "password": address.password, "user": address.user, "db": address.database}
+    return {**place, **tls, "user": address.user, "db": address.database}
 
 
 SIMPLE = "simple"
@@ -53,7 +53,7 @@ DRIVERS = EngineRegistry(
 
 
 def connection_options(address: Address) -> list[str]:
-    """Return sysbench's options for connecting to the server at `address`."""
+    """Return sysbench's options for connecting to the server at `address`, without the password."""
     driver = DRIVERS[address.engine]
     named = (f"--{driver.name}-{name}={value}" for name, value in driver.options(address).items())
     return [f"--db-driver={driver.name}", *named]

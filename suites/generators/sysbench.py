@@ -29,7 +29,7 @@ from suites.generators.transcript import SysbenchTranscript, statements_in
 from suites.keys.generator_rules import LUA_MODULES
 from suites.keys.step import Step
 from suites.processes import run, tool
-from suites.server import Address
+from suites.server import Address, password_variables, session_password
 from suites.sizing import Sizes
 
 LINGER_MS = 2000
@@ -80,9 +80,11 @@ class Sysbench:
     def environment(self) -> Mapping[str, str]:
         """Environment variables for sysbench: the search path of the shared Lua module and the suite's own.
 
-        The two semicolons at the end stand for sysbench's default search path.
+        The two semicolons at the end stand for sysbench's default search path. The password is that of all
+        servers.
         """
-        return {"LUA_PATH": f"{LUA_MODULES}/?.lua;{self.suite.folder}/?.lua;;"}
+        path = f"{LUA_MODULES}/?.lua;{self.suite.folder}/?.lua;;"
+        return {"LUA_PATH": path, **password_variables(session_password())}
 
     def load(self, address: Address) -> None:
         """Load the data, one process per part, so that rows depend only on the seed and the part's number.

@@ -1,6 +1,7 @@
 """The option file of a server: rendered from the template of its engine, and shown to the server."""
 
 import re
+import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,13 +9,26 @@ from string import Template
 
 from build.build import Build
 from build.engines import ENGINES
+from build.version import Engine
 from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.keys.durability import Durability
-from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY
+from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY, certificate_beside
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
 from suites.processes import ProcessError, as_server_user, own, run, write_for_server
+from suites.server import Address, session_password
 from suites.sizing import Sizes
+
+NAME = "tidemark"
+"""The account of clients, and the database to which it has all rights."""
+
+ADMIN = "root"
+
+CLIENT_HOST = "127.0.0.1"
+"""Where connections over TCP come from, whatever address of the loopback interface they go to."""
+
+ACCOUNTS_FILE = "accounts.sql"
+"""The name of the file with the statements that a server executes before it lets anybody in."""
 
 TCP_PORT = 3379
 """The port with TCP: a service of the machine may have the usual one at all addresses."""
@@ -93,6 +107,43 @@ def fill_in(
             *(f"{name} = {value}" for name, value in settings.items()),
         ]
     return "\n".join(lines) + "\n"
+
+
+def address_of(engine: Engine, socket: Path, layers: Layers) -> Address:
+    """Return the address of a server with new passwords."""
+    is_tcp = layers.transport is Transport.TCP
+    return Address(
+        engine,
+        socket,
+        NAME,
+        NAME,
+        session_password(),
+        ADMIN,
+        secrets.token_hex(16),
+        host=loopback_address(socket.parent) if is_tcp else "",
+        port=TCP_PORT if is_tcp else 0,
+        tls=certificate_beside(socket.parent) if layers.tls else None,
+        protocol=layers.protocol,
+    )
+
+
+def account_statements(address: Address, identified: str) -> str:
+    """Return the statements, one a line, that give the accounts of a server their passwords and rights.
+
+    `identified` is the clause with the plugin and password of clients.
+    """
+    statements = [
+        f"ALTER USER {ADMIN}@localhost IDENTIFIED BY '{address.admin_password}'",
+        f"CREATE DATABASE IF NOT EXISTS {NAME}",
+    ]
+    for host in ("localhost", *([CLIENT_HOST] if address.host else [])):
+        account = f"{NAME}@'{host}'"
+        statements += [
+            f"CREATE USER IF NOT EXISTS {account}",
+            f"ALTER USER {account} {identified}",
+            f"GRANT ALL ON {NAME}.* TO {account}",
+        ]
+    return "".join(f"{statement};\n" for statement in statements)
 
 
 def _chunk_bytes(sizes: Sizes) -> int:

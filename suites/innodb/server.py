@@ -17,14 +17,22 @@ from build.engines import ENGINES
 from suites.capabilities import require_auth
 from suites.control_groups.limits import MemoryUse
 from suites.innodb import activities, log_volume, reset
-from suites.innodb.configuration import TCP_PORT, fill_in, require_accepted, writes_directly
+from suites.innodb.configuration import (
+    ACCOUNTS_FILE,
+    ADMIN,
+    NAME,
+    account_statements,
+    address_of,
+    fill_in,
+    require_accepted,
+    writes_directly,
+)
 from suites.innodb.data_directory import require_own_data
 from suites.innodb.monitor import counter_reader, deadlocks, monitor, pool_use
 from suites.innodb.waits import STATES_PER_SECOND, states_by
 from suites.keys.durability import Durability
-from suites.layers.certificate import certificate_beside, install_certificate
-from suites.layers.choice import NONE, Layers, Transport
-from suites.layers.loopback import loopback_address
+from suites.layers.certificate import install_certificate
+from suites.layers.choice import NONE, Layers
 from suites.lifecycle import LocalServer, start_pause
 from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.processes import (
@@ -38,11 +46,8 @@ from suites.processes import (
     tail_of,
     write_for_server,
 )
-from suites.server import Address, ClientStates, Instrument, LogVolume, ServerError, require_short
+from suites.server import ClientStates, Instrument, LogVolume, ServerError, require_short
 from suites.sizing import Sizes
-
-NAME = "tidemark"
-"""Account, password and database. Only the server's user can access the folder of the socket."""
 
 START_SECONDS = 300
 """Time limit of a start, including crash recovery."""
@@ -50,9 +55,6 @@ SLOW_START_SECONDS = 1200
 """The same under an instrument, which takes a minute on a free core."""
 STOP_SECONDS = 300
 """Time limit of a shutdown, which writes all dirty pages."""
-
-CLIENT_HOST = "127.0.0.1"
-"""Where connections over TCP come from, whatever address of the loopback interface they go to."""
 
 OPTION_FILE = "my.cnf"
 """The name of the option file, which is beside the data directory."""
@@ -87,22 +89,12 @@ class InnodbServer(LocalServer):
         settings: Mapping[str, str] | None = None,
         layers: Layers = NONE,
     ) -> None:
-        is_tcp = layers.transport is Transport.TCP
-        address = Address(
-            build.version.engine,
-            folder / self.SOCKET,
-            NAME,
-            NAME,
-            NAME,
-            host=loopback_address(folder) if is_tcp else "",
-            port=TCP_PORT if is_tcp else 0,
-            tls=certificate_beside(folder) if layers.tls else None,
-            protocol=layers.protocol,
-        )
+        address = address_of(build.version.engine, folder / self.SOCKET, layers)
         super().__init__(build, sizes, folder, address, settings or {})
         self.limits = reset.ResetLimits()
         self._layers = layers
         self._configuration = self.render(build, sizes, durability, folder, self.chosen, layers)
+        self._has_accounts = False
 
     @classmethod
     def render(
@@ -141,8 +133,8 @@ class InnodbServer(LocalServer):
         """Return the command that creates the data directory, with a root account without password."""
         raise NotImplementedError
 
-    def account_statement(self, host: str) -> str:
-        """Return the SQL statement that creates the account of the load for a host, unless it exists."""
+    def identified(self, password: str) -> str:
+        """Return the clause that gives the account of clients its plugin and a password."""
         raise NotImplementedError
 
     @contextlib.contextmanager
@@ -212,6 +204,11 @@ class InnodbServer(LocalServer):
         open_log(self.log).close()
         self._log.begin()
         command, bound_to = self.command(), self._bound_to
+        if not self._has_accounts:
+            # Nobody can connect before, with a password of the data or with none.
+            accounts = account_statements(self.address, self.identified(self.address.password))
+            write_for_server(self.folder / ACCOUNTS_FILE, accounts)
+            command.append(f"--init-file={self.folder / ACCOUNTS_FILE}")
         if instrument is not None:
             beside = instrument.settings_beside(self.chosen)
             settings = (f"--{name}={value}" for name, value in beside.items())
@@ -226,22 +223,22 @@ class InnodbServer(LocalServer):
             time.sleep(start_pause(began))
         ready = time.monotonic()
         self._log.begin()
-        # The loaded data, from which a server starts under an instrument, have the account.
+        self._has_accounts = True
+        (self.folder / ACCOUNTS_FILE).unlink(missing_ok=True)
         if instrument is not None:
             return {}
-        with self._connect("root", "") as connection, connection.cursor() as cursor:
+        with self._connect() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT 1")
             answered = time.monotonic()
-            self._create_account(cursor)
         return {START: ready - began, FIRST_ANSWER: answered - ready}
 
     def connect(self) -> "Connection[pymysql.cursors.Cursor]":
-        """Return a connection in autocommit mode. Raises ServerError if the server refuses it."""
+        """Return one of root in autocommit mode. Raises ServerError if the server refuses it."""
         try:
-            return self._connect(NAME, NAME)
+            return self._connect()
         except pymysql.err.OperationalError as error:
             raise ServerError(
-                f"{self.build.version} refuses the login of '{NAME}': {error.args[-1]}",
+                f"{self.build.version} refuses the login of '{ADMIN}': {error.args[-1]}",
                 where=str(self.log),
                 hint="check whether the account was dropped or locked; a new run creates it again",
             ) from error
@@ -262,6 +259,7 @@ class InnodbServer(LocalServer):
         with request, self.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SHOW GLOBAL VARIABLES")
             told = {str(name): str(value) for name, value in cursor.fetchall() if name not in _AT_RANDOM}
+            told["init_file"] = self.chosen.get("init_file", "")  # the first start has another
             return self.without_places(told)
 
     @contextlib.contextmanager
@@ -351,10 +349,13 @@ class InnodbServer(LocalServer):
         program = self.build.program(ENGINES[self.build.version.engine].server_program)
         return [program, f"--defaults-file={self.folder / OPTION_FILE}"]
 
-    def _connect(self, user: str, password: str) -> "Connection[pymysql.cursors.Cursor]":
-        socket = str(self.address.socket)
+    def _connect(self) -> "Connection[pymysql.cursors.Cursor]":
         return pymysql.connect(
-            unix_socket=socket, user=user, password=password, autocommit=True, connect_timeout=10
+            unix_socket=str(self.address.socket),
+            user=self.address.admin,
+            password=self.address.admin_password,
+            autocommit=True,
+            connect_timeout=10,
         )
 
     def _accepts_root(self, began: float, limit: float) -> bool:
@@ -365,7 +366,7 @@ class InnodbServer(LocalServer):
         error = None
         if self.address.socket.exists():
             try:
-                self._connect("root", "").close()
+                self._connect().close()
             except pymysql.err.OperationalError as refusal:
                 error = refusal
             else:
@@ -389,9 +390,3 @@ class InnodbServer(LocalServer):
                 f"{self.build.version} did not answer within {limit:.0f} s: {tail_of(self.log)}",
                 where=str(self.log),
             ) from error
-
-    def _create_account(self, cursor: pymysql.cursors.Cursor) -> None:
-        for host in ("localhost", *([CLIENT_HOST] if self.address.host else [])):
-            cursor.execute(self.account_statement(host))
-            cursor.execute(f"GRANT ALL ON *.* TO {NAME}@'{host}'")
-        cursor.execute(f"CREATE DATABASE IF NOT EXISTS {NAME}")

@@ -1,8 +1,11 @@
 """Running a SQL file of a suite in a server of the MySQL family with its command line client."""
 
+import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+from suites.checking.queries import connected
 from suites.processes import ProcessError, run
 from suites.server import SETUP_SECONDS, Address, SetupError
 
@@ -20,8 +23,26 @@ def variables(address: Address) -> dict[str, str]:
         "MYSQL_UNIX_PORT": str(address.socket),
         "MYSQL_USER": address.user,
         "MYSQL_DATABASE": address.database,
-        "MYSQL_PWD": address.password,
+        **address.password_variables,
     }
+
+
+@contextlib.contextmanager
+def with_all_rights(address: Address) -> Iterator[Address]:
+    """Return a context with the address of root; then let clients use each database that there is.
+
+    Raises QueryError.
+    """
+    yield address.of_admin
+    with connected(address.of_admin) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT schema_name, user, host FROM information_schema.schemata, mysql.user WHERE user = %s"
+            " AND schema_name NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')",
+            [address.user],
+        )
+        for database, user, host in cursor.fetchall():
+            name = str(database).replace("`", "``")
+            cursor.execute(f"GRANT ALL ON `{name}`.* TO '{user}'@'{host}'")
 
 
 def run_file(client: Path, address: Address, folder: Path, name: str) -> None:
@@ -35,10 +56,11 @@ def run_file(client: Path, address: Address, folder: Path, name: str) -> None:
                 [
                     *(client, "--no-defaults", "--batch", "--default-character-set=utf8mb4"),
                     *("--local-infile=1", f"--socket={address.socket}", f"--user={address.user}"),
-                    *(f"--password={address.password}", address.database),
+                    address.database,
                 ],
                 what=name,
                 cwd=folder,
+                env=address.password_variables,
                 seconds=SETUP_SECONDS,
                 stdin=file,
             )

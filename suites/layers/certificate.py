@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from suites.processes import as_server_user, run, tool, write_for_server
+from suites.processes import run, tool, write_for_server
 
 FOLDER = "tls"
 """The folder beside those of the servers, with the certificate as clients read it."""
@@ -34,7 +34,6 @@ def install_certificate(folder: Path) -> None:
         _make(shared)
     for source, name in ((CERTIFICATE, SERVER_CERTIFICATE), (KEY, SERVER_KEY)):
         write_for_server(folder / name, (shared / source).read_text(encoding="ascii"))
-    run(as_server_user(["chmod", "600", folder / SERVER_KEY]), what="protecting the key of the certificate")
 
 
 def _make(folder: Path) -> None:

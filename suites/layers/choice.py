@@ -11,6 +11,10 @@ MAX_LISTENERS = 1000
 """The most idle connections that listen: each is a process of Postgres."""
 
 
+TRUST = "trust"
+"""The authentication that asks for no password: for a socket that others cannot reach."""
+
+
 class LayerError(TidemarkError):
     """A layer or its value does not exist, or an engine or load generator does not have it."""
 
@@ -102,6 +106,12 @@ def layers_of(chosen: Mapping[str, str]) -> Layers:
         require_value(name, value)
     tls = chosen.get(LayerName.TLS) == "on"
     transport = Transport(chosen.get(LayerName.TRANSPORT, Transport.TCP if tls else Transport.SOCKET))
+    if transport is Transport.TCP and chosen.get(LayerName.AUTH) == TRUST:
+        raise LayerError(
+            f"with auth={TRUST} over TCP, every user of the machine could connect",
+            where="--layer",
+            hint="omit auth: over TCP it is a method with a password",
+        )
     if tls and transport is Transport.SOCKET:
         raise LayerError(
             "TLS is measured over TCP, and not over a Unix socket",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from build.engines import ENGINES, EngineRegistry
 from build.version import Engine
 from suites.keys.generator_rules import RULES, GeneratorName
-from suites.layers.choice import LayerError, Layers
+from suites.layers.choice import TRUST, LayerError, Layers
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ LAYERS = EngineRegistry(
     "layers",
     __name__,
     {
-        Engine.POSTGRES: EngineLayers(("trust", "password", "md5", "scram-sha-256"), listens=True),
+        Engine.POSTGRES: EngineLayers((TRUST, "password", "md5", "scram-sha-256"), listens=True),
         Engine.MYSQL: EngineLayers(("mysql_native_password", "caching_sha2_password")),
         Engine.MARIADB: EngineLayers(("mysql_native_password",)),
     },

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from build.build import Build
 from build.recipes.mariadb import INSTALL_DB
-from suites.innodb.server import NAME, OPTION_FILE, InnodbServer
+from suites.innodb.server import OPTION_FILE, InnodbServer
 from suites.mariadb.roles import CONNECTION, role_of
 
 
@@ -34,15 +34,16 @@ class MariadbServer(InnodbServer):
             f"--defaults-file={self.folder / OPTION_FILE}",
             f"--basedir={self.build.prefix}",
             f"--datadir={self.data}",
-            "--auth-root-authentication-method=normal",
+            # With the other method there is a root without password for addresses, too.
+            "--auth-root-authentication-method=socket",
             "--skip-test-db",
             # Without looking up the host's name, which no account needs.
             "--force",
         ]
 
-    def account_statement(self, host: str) -> str:
-        """Return the statement for an account with MariaDB's default plugin, mysql_native_password."""
-        return f"CREATE USER IF NOT EXISTS {NAME}@'{host}' IDENTIFIED BY '{NAME}'"
+    def identified(self, password: str) -> str:
+        """Return the clause with MariaDB's default plugin, mysql_native_password."""
+        return f"IDENTIFIED BY '{password}'"
 
     def roles(self) -> Mapping[int, str]:
         """Return thread id -> role: `client connection`, or what the name of a background thread says.

@@ -7,7 +7,7 @@ from typing import ClassVar
 from build.build import Build
 from suites.capabilities import knows_setting, login_plugin
 from suites.innodb.reset import DRIVEN
-from suites.innodb.server import NAME, InnodbServer
+from suites.innodb.server import InnodbServer
 from suites.mysql.roles import role_of
 from suites.processes import delete_in
 
@@ -38,10 +38,9 @@ class MysqlServer(InnodbServer):
         """Return mysqld's command line for creating the data directory."""
         return [*self.command(), "--initialize-insecure"]
 
-    def account_statement(self, host: str) -> str:
-        """Return the statement for an account with the plugin of the layers, else of the version."""
-        plugin = self._layers.auth or login_plugin(self.build)
-        return f"CREATE USER IF NOT EXISTS {NAME}@'{host}' IDENTIFIED WITH {plugin} BY '{NAME}'"
+    def identified(self, password: str) -> str:
+        """Return the clause with the plugin of the layers, else of the version."""
+        return f"IDENTIFIED WITH {self._layers.auth or login_plugin(self.build)} BY '{password}'"
 
     def keep(self) -> None:
         """Do as for every engine, and delete spare redo log files, which the server creates on start."""

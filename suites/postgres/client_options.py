@@ -9,10 +9,10 @@ def client_place(address: Address) -> tuple[str, int]:
 
 
 def client_database(address: Address) -> str:
-    """Return the database for clients: its name or, with a password or TCP, a connection string.
+    """Return the database for clients: its name or, with TCP, a connection string.
 
-    libpq takes a string with an equals sign in place of a name. Encryption is never left to its default,
-    which asks the server.
+    libpq takes a string with an equals sign in place of a name, and the password from a variable. Encryption
+    is never left to its default, which asks the server.
     """
     words = client_words(address)
     if not words:
@@ -21,11 +21,10 @@ def client_database(address: Address) -> str:
 
 
 def client_words(address: Address) -> dict[str, str]:
-    """Return what libpq is told of password and encryption; nothing for a socket without a password."""
-    words = {"password": address.password} if address.password else {}
-    if address.host:
-        words |= {"sslmode": "require" if address.tls else "disable", "gssencmode": "disable"}
-    return words
+    """Return what libpq is told of encryption; nothing for a socket."""
+    if not address.host:
+        return {}
+    return {"sslmode": "require" if address.tls else "disable", "gssencmode": "disable"}
 
 
 def client_options(address: Address) -> list[str]:

@@ -10,12 +10,25 @@ from build.build import Build
 from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.keys.durability import Durability
 from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY
-from suites.layers.choice import NONE, Layers, Transport
+from suites.layers.choice import NONE, TRUST, Layers, Transport
 from suites.layers.loopback import loopback_address
 from suites.processes import ProcessError, as_server_user, own, run, write_for_server
 from suites.sizing import Sizes
 
 TEMPLATE = Path(__file__).with_name("postgresql.conf.in")
+
+NAME = "tidemark"
+"""The role of clients and their database, which it owns."""
+
+ADMIN = "postgres"
+"""The superuser. Only the server's user, and root, reach the folder of the socket."""
+
+_METHOD_OVER_TCP = "scram-sha-256"
+
+_HOST_AUTHENTICATION = """local all {admin} trust
+local replication {admin} trust
+local all all {method}
+"""
 
 _WRONG_SETTING = "correct --set, or the settings of the variant in the plan"
 _NO_TLS = "tls=on needs a server that is compiled with OpenSSL, as those are that Tidemark compiles for it"
@@ -69,6 +82,18 @@ def render(
     if chosen:
         lines += ["", "# Chosen for this session.", *chosen]
     return "\n".join(lines) + "\n"
+
+
+def method_of(layers: Layers) -> str:
+    """Return how clients authenticate: over TCP always with a password."""
+    return layers.auth or (_METHOD_OVER_TCP if layers.transport is Transport.TCP else TRUST)
+
+
+def host_authentication(layers: Layers) -> str:
+    """Return the text of pg_hba.conf: over TCP it lets in no role but that of clients."""
+    method = method_of(layers)
+    text = _HOST_AUTHENTICATION.format(admin=ADMIN, method=method)
+    return text + f"host all {NAME} 127.0.0.0/8 {method}\n" * (layers.transport is Transport.TCP)
 
 
 def port_of(layers: Layers) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from build.build import Build
 from suites.keys.loaded_file import LoadKind
-from suites.postgres.setup_file import advice, connection_words
+from suites.postgres.setup_file import advice, connection_words, with_all_rights
 from suites.processes import ProcessError, run
 from suites.server import SETUP_SECONDS, Address, SetupError, postgres_port
 
@@ -39,7 +39,7 @@ def variables(address: Address) -> dict[str, str]:
         "PGPORT": str(postgres_port(address.socket)),
         "PGUSER": address.user,
         "PGDATABASE": address.database,
-        **({"PGPASSWORD": address.password} if address.password else {}),
+        **address.password_variables,
     }
 
 
@@ -54,7 +54,8 @@ def restore(client: Build, address: Address, folder: Path, name: str) -> None:
 
 def restore_tables(client: Build, address: Address, folder: Path, name: str) -> None:
     """Do the same with the tables, indexes and functions of the dump, without rows. Raises SetupError."""
-    _restore(client, address, folder, name, "--schema-only")
+    with with_all_rights(address):
+        _restore(client, address, folder, name, "--schema-only")
 
 
 def _restore(client: Build, address: Address, folder: Path, name: str, *parts: str) -> None:
@@ -66,7 +67,7 @@ def _restore(client: Build, address: Address, folder: Path, name: str, *parts: s
         run(
             ["bash", "-o", "pipefail", "-c", pipeline],
             what=name,
-            env={"LC_ALL": "C"},
+            env={"LC_ALL": "C", **address.password_variables},
             seconds=SETUP_SECONDS,
         )
     except ProcessError as error:

@@ -16,13 +16,13 @@ from build.files import read_checked
 from build.version import Engine
 from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
-from suites.layers.choice import NONE, Layers, Transport
+from suites.layers.choice import NONE, TRUST, Layers, Transport
 from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer, start_pause
 from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.postgres import log_volume, reset, shared_memory
 from suites.postgres.activities import activity_reader, checkpoint_ended, deadlocks
-from suites.postgres.configuration import PORT, port_of, render
+from suites.postgres.configuration import ADMIN, NAME, PORT, host_authentication, method_of, port_of, render
 from suites.postgres.connecting import Connection, connect
 from suites.postgres.initdb import initdb_words
 from suites.postgres.waits import states_reader
@@ -39,14 +39,16 @@ from suites.processes import (
     tail_of,
     write_for_server,
 )
-from suites.server import Address, ClientStates, Instrument, LogVolume, ServerError, require_short
+from suites.server import (
+    Address,
+    ClientStates,
+    Instrument,
+    LogVolume,
+    ServerError,
+    require_short,
+    session_password,
+)
 from suites.sizing import Sizes
-
-NAME = "tidemark"
-"""Name of the role and the database that the suites use, and its password where there is one."""
-
-TRUST = "trust"
-"""The usual authentication: only the server's user, and Tidemark, reach the folder of the socket."""
 
 SOCKET = f".s.PGSQL.{PORT}"
 START_SECONDS = 300
@@ -65,7 +67,8 @@ def _address(folder: Path, layers: Layers) -> Address:
         folder / f".s.PGSQL.{port_of(layers)}",
         NAME,
         NAME,
-        "" if layers.auth in ("", TRUST) else NAME,
+        "" if method_of(layers) == TRUST else session_password(),
+        ADMIN,
         host=loopback_address(folder) if is_tcp else "",
         port=port_of(layers) if is_tcp else 0,
         tls=certificate_beside(folder) if layers.tls else None,
@@ -95,15 +98,16 @@ class PostgresServer(LocalServer):
         self._layers = layers
         self._initdb_words = initdb_words(build, initdb or {})
         self._configuration = render(build, sizes, durability, folder, self.chosen, layers)
+        self._has_clients = False
 
     def create(self, data: Path | None = None) -> None:
-        """Run initdb with the options that were chosen and the authentication; write the configuration.
+        """Run initdb with the options that were chosen; write the configuration and the authentication.
 
         Instead of initdb, `data` are copied if they are given.
         """
         require_short(self.address.socket)
         require_reachable(self.build.prefix)
-        self.folder.mkdir(parents=True)
+        self.folder.mkdir(mode=0o700, parents=True)
         own(self.folder)
         require_reachable(self.folder.parent)
         if data is not None:
@@ -113,16 +117,11 @@ class PostgresServer(LocalServer):
         if self._layers.tls:
             install_certificate(self.folder)
         write_for_server(self.data / "postgresql.conf", self._configuration)
+        write_for_server(self.data / "pg_hba.conf", host_authentication(self._layers))
 
     def _initdb(self) -> None:
-        initdb: list[str | Path] = [self.build.program("initdb"), "--pgdata", self.data, "--username", NAME]
-        options = [*self._initdb_words, "--encoding=UTF8", "--no-sync"]
-        # initdb stores the password as its method needs it, and writes a pg_hba.conf for all connections.
-        options.append(f"--auth={self._layers.auth or TRUST}")
-        if self.address.password:
-            file = self.folder / "password"
-            write_for_server(file, f"{self.address.password}\n")
-            options.append(f"--pwfile={file}")
+        initdb: list[str | Path] = [self.build.program("initdb"), "--pgdata", self.data, "--username", ADMIN]
+        options = [*self._initdb_words, "--encoding=UTF8", "--no-sync", f"--auth={TRUST}"]
         run(as_server_user([*initdb, *options]), what=f"initdb of {self.build.version}", cwd=self.folder)
 
     def start(self, instrument: Instrument | None = None) -> Mapping[str, float]:
@@ -156,14 +155,31 @@ class PostgresServer(LocalServer):
         with self._request("creating the database"), self.connect("postgres") as connection:
             row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [NAME]).fetchone()
             answered = time.monotonic()
-            if row is None:
-                connection.execute(f"CREATE DATABASE {NAME}")
+            if not self._has_clients:
+                self._let_clients_in(connection, has_database=row is not None)
         return {START: ready - began, FIRST_ANSWER: answered - ready}
 
+    def _let_clients_in(self, connection: Connection, *, has_database: bool) -> None:
+        """Create the role of clients and its database, unless the data have them; set its password."""
+        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [NAME]).fetchone() is None:
+            connection.execute(f"CREATE ROLE {NAME} LOGIN")
+        if self.address.password:
+            method = method_of(self._layers)
+            stored = connection.pgconn.encrypt_password(
+                self.address.password.encode(),
+                NAME.encode(),
+                # What is stored is the choice of the server where any will do.
+                None if method == "password" else method.encode(),
+            )
+            connection.execute(f"ALTER ROLE {NAME} PASSWORD '{stored.decode()}'")
+        if not has_database:
+            connection.execute(f"CREATE DATABASE {NAME} OWNER {NAME}")
+        self._has_clients = True
+
     def connect(self, database: str = NAME) -> Connection:
-        """Return a connection in autocommit mode. Raises ServerError if the server does not accept it."""
+        """Return one of the superuser in autocommit mode. Raises ServerError if the server refuses it."""
         try:
-            return connect(self.address, database)
+            return connect(self.address.of_admin, database)
         except psycopg.OperationalError as error:
             raise ServerError(
                 f"{self.build.version} does not accept connections: {str(error).strip()}", where=str(self.log)

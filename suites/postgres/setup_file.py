@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from suites.postgres.client_options import client_database, client_options
+from suites.postgres.configuration import NAME
 from suites.postgres.connecting import connect
 from suites.processes import ProcessError, run
 from suites.server import SETUP_SECONDS, Address, ServerError, SetupError
@@ -62,6 +63,7 @@ def run_file(psql: Path, address: Address, folder: Path, name: str) -> None:
             [*connection_words(psql, address), f"--file={name}"],
             what=name,
             cwd=folder,
+            env=address.password_variables,
             seconds=SETUP_SECONDS,
         )
     except ProcessError as error:
@@ -76,6 +78,27 @@ def run_file(psql: Path, address: Address, folder: Path, name: str) -> None:
 
 
 @contextlib.contextmanager
+def with_all_rights(address: Address) -> Iterator[Address]:
+    """Return a context in which the role of clients is a superuser, for a file of the suite.
+
+    A file may create extensions and languages; and what it creates belongs to the role. Raises ServerError.
+    """
+    _set_role(address, "SUPERUSER")
+    try:
+        yield address
+    finally:
+        _set_role(address, "NOSUPERUSER")
+
+
+def _set_role(address: Address, rights: str) -> None:
+    try:
+        with connect(address.of_admin, _BESIDE) as connection:
+            connection.execute(f"ALTER ROLE {NAME} {rights}".encode())
+    except psycopg.Error as error:
+        raise ServerError(f"the rights of {NAME} cannot be set: {str(error).strip()}") from error
+
+
+@contextlib.contextmanager
 def trial_copy(address: Address) -> Iterator[Address]:
     """Return a context with the address of a copy of the database, which is dropped at its end.
 
@@ -83,8 +106,9 @@ def trial_copy(address: Address) -> Iterator[Address]:
     """
     copy, original = sql.Identifier(_TRIAL), sql.Identifier(address.database)
     try:
-        with connect(address, _BESIDE) as connection:
-            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(copy, original))
+        with connect(address.of_admin, _BESIDE) as connection:
+            create = sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}")
+            connection.execute(create.format(copy, original, sql.Identifier(address.user)))
             try:
                 yield replace(address, database=_TRIAL)
             finally:

@@ -27,6 +27,10 @@ class SetupClient:
     variables: Callable[[Address], Mapping[str, str]]
     """Returns the variables that tell a program of a server."""
 
+    with_all_rights: Callable[[Address], AbstractContextManager[Address]]
+    """Returns a context with the address at which files are loaded, by an account with all rights; clients
+    have theirs to what was loaded afterwards. Raises TidemarkError."""
+
     restore: Callable[[Build, Address, Path, str], None] | None = None
     """Restores a dump of a folder with the programs of a build; None if no dump is but SQL. Raises
     SetupError."""
@@ -47,12 +51,17 @@ SETUP_CLIENTS: EngineRegistry[SetupClient] = EngineRegistry(
             "psql",
             of_postgres.run_file,
             loaded_data.variables,
+            of_postgres.with_all_rights,
             loaded_data.restore,
             of_postgres.advice,
             of_postgres.trial_copy,
         ),
-        Engine.MYSQL: SetupClient("mysql", of_innodb.run_file, of_innodb.variables),
-        Engine.MARIADB: SetupClient("mariadb", of_innodb.run_file, of_innodb.variables),
+        Engine.MYSQL: SetupClient(
+            "mysql", of_innodb.run_file, of_innodb.variables, of_innodb.with_all_rights
+        ),
+        Engine.MARIADB: SetupClient(
+            "mariadb", of_innodb.run_file, of_innodb.variables, of_innodb.with_all_rights
+        ),
     },
 )
 

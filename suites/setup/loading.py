@@ -21,12 +21,13 @@ def load_files(builds: Sequence[Build], address: Address, suite: Suite) -> None:
     client = SETUP_CLIENTS[address.engine]
     for name, kind in _files(suite):
         build = newest_with_client(builds, address.engine, name)
-        if kind is LoadKind.SQL:
-            client.run(build.program(client.program), address, suite.folder, name)
-        elif kind is LoadKind.PROGRAM:
-            _run_program(build.program(client.program).parent, address, suite.folder / name)
-        elif client.restore is not None:
-            client.restore(build, address, suite.folder, name)
+        with client.with_all_rights(address) as loading:
+            if kind is LoadKind.SQL:
+                client.run(build.program(client.program), loading, suite.folder, name)
+            elif kind is LoadKind.PROGRAM:
+                _run_program(build.program(client.program).parent, loading, suite.folder / name)
+            elif client.restore is not None:
+                client.restore(build, loading, suite.folder, name)
 
 
 def _files(suite: Suite) -> list[tuple[str, LoadKind]]:

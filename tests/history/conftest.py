@@ -13,8 +13,8 @@ from history.open import open_store
 from history.store.writer import Store
 from suites.data_sets import EqualTables
 from suites.keys.durability import Durability
-from suites.postgres.configuration import PORT
-from suites.postgres.server import NAME, PostgresServer
+from suites.postgres.configuration import NAME, PORT
+from suites.postgres.server import PostgresServer
 from suites.sizing import Sizes
 from tests.history.handmade import NIGHT
 from tests.new_servers.data_directories import create

@@ -99,7 +99,8 @@ class Pgbench:
             argv = [*self.arguments(address, step, work, turn), *log]
             client = placement(step, self.sizes).client
             with loading.naming_the_line(self.suite.folder, step):
-                for pid, line in lines_of(argv, work.seconds + OVERTIME_SECONDS, bound_to=client):
+                limit, password = work.seconds + OVERTIME_SECONDS, address.password_variables
+                for pid, line in lines_of(argv, limit, password, bound_to=client):
                     said.append(line)
                     if _ABORTED.match(line):
                         # The other clients would go on until their time is over.

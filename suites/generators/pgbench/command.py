@@ -40,7 +40,7 @@ class PgbenchCommand:
         return self.suite.sized_by is not SizedBy.FILES
 
     def connected_to(self, address: Address) -> list[str]:
-        """Return the program and the options with which it finds a server."""
+        """Return the program and the options with which it finds a server; it gets the password otherwise."""
         return [str(self.program), *client_options(address), client_database(address)]
 
     def protocol(self, step: Step, address: Address) -> str:

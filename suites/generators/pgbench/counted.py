@@ -6,7 +6,7 @@ the first counted transaction and after the last one.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -66,7 +66,8 @@ def count(pgbench: PgbenchCommand, address: Address, step: Step, work: CountedWo
         connected = [*pgbench.connected_to(address), pgbench.protocol(step, address), *_fixed(pgbench)]
         try:
             began = time.monotonic()
-            seconds = _seconds_of_transaction(connected, pgbench, step, folder, work.seconds)
+            password = address.password_variables
+            seconds = _seconds_of_transaction(connected, password, pgbench, step, folder, work.seconds)
             length = course.choose(seconds)
             numbers = {"done": 0, "first": length.warm + 1, "last": length.transactions}
             defined = [f"--define=tidemark_{name}={number}" for name, number in numbers.items()]
@@ -75,7 +76,7 @@ def count(pgbench: PgbenchCommand, address: Address, step: Step, work: CountedWo
             argv = [*connected, *limits, *pgbench.variables(step), *defined, *files]
             transcript, done = PgbenchTranscript(), 0.0
             with naming_the_line(pgbench.suite.folder, marked, folder, _HEAD.count("\n")):
-                for _, line in lines_of(argv, work.seconds - (time.monotonic() - began)):
+                for _, line in lines_of(argv, work.seconds - (time.monotonic() - began), password):
                     if transcript.read(line):
                         before = transcript.ticks[-2][0] if len(transcript.ticks) > 1 else 0.0
                         after, tps = transcript.ticks[-1]
@@ -117,7 +118,12 @@ def _marked_scripts(pgbench: PgbenchCommand, step: Step, folder: Path, mark: str
 
 
 def _seconds_of_transaction(
-    connected: Sequence[str], pgbench: PgbenchCommand, step: Step, folder: Path, limit: float
+    connected: Sequence[str],
+    password: Mapping[str, str],
+    pgbench: PgbenchCommand,
+    step: Step,
+    folder: Path,
+    limit: float,
 ) -> float:
     """Return the mean seconds of a transaction by the weights of the scripts, of a few of each."""
     scripts = [weighted_script(text) for text in step.scripts] or [WeightedScript(_BUILTIN)]
@@ -127,9 +133,8 @@ def _seconds_of_transaction(
         with TemporaryDirectory(dir=folder) as logs:
             sample = [f"--transactions={SAMPLED}", "--log", f"--log-prefix={logs}/log"]
             with naming_the_line(pgbench.suite.folder, alone):
-                for _ in lines_of(
-                    [*connected, *sample, *pgbench.scripts(alone)], limit - (time.monotonic() - began)
-                ):
+                argv = [*connected, *sample, *pgbench.scripts(alone)]
+                for _ in lines_of(argv, limit - (time.monotonic() - began), password):
                     pass
             latencies = logged_transactions(Path(logs))[:, 0]
         if latencies.size != SAMPLED:

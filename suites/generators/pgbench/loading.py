@@ -38,7 +38,7 @@ def load(pgbench: PgbenchCommand, client: Build, address: Address) -> None:
             *("--initialize", f"--scale={pgbench.scale}", "--quiet"),
             *(suite.initialize.words if suite.initialize else ()),
         ]
-        run_all([argv], 1, 60 + 60 * pgbench.scale)
+        run_all([argv], 1, 60 + 60 * pgbench.scale, address.password_variables)
     load_files([client], address, suite)
     if steps:
         with trial_copy(address) as copy:
@@ -68,7 +68,7 @@ def _try_scripts(pgbench: PgbenchCommand, address: Address, step: Step) -> None:
         once = ["--client=1", "--transactions=1", "--no-vacuum", *pgbench.scripts(alone)]
         argv = [*pgbench.connected_to(address), pgbench.protocol(step, address), *once]
         with naming_the_line(pgbench.suite.folder, alone):
-            run_all([argv], 1, TRIAL_SECONDS)
+            run_all([argv], 1, TRIAL_SECONDS, address.password_variables)
 
 
 @contextlib.contextmanager

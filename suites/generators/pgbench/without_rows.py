@@ -58,7 +58,8 @@ def try_without_rows(
         if pgbench.has_own_tables:
             words = suite.initialize.words if suite.initialize else ()
             make = ["--initialize", "--init-steps=dtp", "--quiet", *words]
-            run_all([[*pgbench.connected_to(empty), *make]], 1, INITIALIZE_SECONDS)
+            argv = [*pgbench.connected_to(empty), *make]
+            run_all([argv], 1, INITIALIZE_SECONDS, empty.password_variables)
         if suite.load is not None:
             restore_tables(client, empty, suite.folder, suite.load)
         for step in steps:

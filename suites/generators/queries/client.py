@@ -5,6 +5,7 @@ object a line, and answers each by one. It is a process of its own so that its c
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -69,7 +70,11 @@ def main() -> int:
     asked = json.loads(sys.argv[1])
     place = asked["address"]
     address = Address(
-        Engine(place["engine"]), Path(place["socket"]), place["user"], place["database"], place["password"]
+        Engine(place["engine"]),
+        Path(place["socket"]),
+        place["user"],
+        place["database"],
+        os.environ.get("PGPASSWORD", ""),  # as Address.password_variables has it for every engine
     )
     try:
         connect = partial(SESSIONS[address.engine], address)

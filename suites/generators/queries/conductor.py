@@ -41,6 +41,7 @@ from suites.keys.generator_rules import STREAMS, streams_in
 from suites.keys.step import Step
 from suites.processes import run, start, stop, tool
 from suites.server import Address
+from suites.setup.clients import SETUP_CLIENTS
 from suites.setup.loading import load_files
 from suites.sizing import Sizes
 from suites.slices import Schedule
@@ -99,7 +100,8 @@ class QueryConductor:
             "tables": list(self.suite.scale.tables),
             "rows": str(self._rows(address.socket.parent.parent, limit)),
         }
-        run_all([_command("load", address, asked)], 1, limit, _ENVIRONMENT)
+        with SETUP_CLIENTS[address.engine].with_all_rights(address) as loading:
+            run_all([_command("load", loading, asked)], 1, limit, _environment(loading))
 
     def _rows(self, folder: Path, limit: float) -> Path:
         """Return the folder with the rows of all tables, made once for all servers below `folder`."""
@@ -347,7 +349,7 @@ def _connected(address: Address, bound_to: Collection[int] | None) -> Iterator[_
         bound_to=bound_to,
         stdin=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=_ENVIRONMENT,
+        env=_environment(address),
     )
     try:
         client = _Client(process)
@@ -379,8 +381,9 @@ def load_of(runs: Sequence[float], executions: int) -> Load:
     return require_plausible(load, "the client of long queries")
 
 
-_ENVIRONMENT = {"PYTHONPATH": str(ROOT)}
-"""Where the client finds its modules."""
+def _environment(address: Address) -> dict[str, str]:
+    """Return the variables with which the client finds its modules and the password."""
+    return {"PYTHONPATH": str(ROOT), **address.password_variables}
 
 
 def _command(command: str, address: Address, more: Mapping[str, object]) -> list[str]:
@@ -389,7 +392,6 @@ def _command(command: str, address: Address, more: Mapping[str, object]) -> list
         "socket": str(address.socket),
         "user": address.user,
         "database": address.database,
-        "password": address.password,
     }
     asked = {"command": command, "address": place, **more}
     return [sys.executable, "-m", "suites.generators.queries.client", json.dumps(asked)]

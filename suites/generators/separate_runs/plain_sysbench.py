@@ -183,7 +183,8 @@ class PlainSysbench:
         """Yield the pid of sysbench and each line. Raises LoadError, with file and line of the script."""
         fatal: list[str] = []
         try:
-            environment, cwd = variables or lua_path(self.suite.folder), current_folder(address)
+            path, cwd = variables or lua_path(self.suite.folder), current_folder(address)
+            environment = {**path, **address.password_variables}
             for pid, line in lines_of(argv, seconds, environment, cores, cwd):
                 fatal += [line] if line.startswith("FATAL: ") else []
                 yield pid, line

@@ -30,7 +30,7 @@ from history.spool.opening import open_recorded
 from history.spool.spooled_store import SpooledStore
 from history.store import process, writer
 from history.store.records import SessionStatus
-from suites.postgres.server import NAME
+from suites.postgres.configuration import NAME
 from suites.server import ServerError
 from tests.history.conftest import rows
 from tests.history.handmade import a_build
