@@ -239,10 +239,10 @@ def test_killed_in_a_step_it_says_so_and_recovers(build: Build, server_folder: P
 def test_a_refused_login_is_said(build: Build, server_folder: Path) -> None:
     with running(build, server_folder) as server:
         with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("ALTER USER tidemark@localhost ACCOUNT LOCK")
+            cursor.execute("ALTER USER root@localhost ACCOUNT LOCK")
         with pytest.raises(ServerError) as caught:
             server.connect()
-        assert "refuses the login of 'tidemark'" in str(caught.value)
+        assert "refuses the login of 'root'" in str(caught.value)
         with pytest.raises(LoadError, match="sysbench failed"):
             load(server, "update-one", WorkLimit(1, 10))
 
