@@ -49,7 +49,7 @@ def create_indexes(address: Address, indexes: Sequence[str]) -> None:
     if not indexes:
         return
     try:
-        with connected(address) as connection:
+        with connected(address.of_admin) as connection:
             cursor = connection.cursor()
             cursor.execute(_TABLES[address.engine])
             tables = sorted(str(row[0]) for row in cursor.fetchall())

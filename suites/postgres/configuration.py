@@ -20,8 +20,8 @@ TEMPLATE = Path(__file__).with_name("postgresql.conf.in")
 NAME = "tidemark"
 """The role of clients and their database, which it owns."""
 
-ADMIN = "postgres"
-"""The superuser. Only the server's user, and root, reach the folder of the socket."""
+ADMIN = "tidemark_admin"
+"""The superuser, which no dump names. Only the server's user, and root, reach the folder of the socket."""
 
 _METHOD_OVER_TCP = "scram-sha-256"
 

@@ -39,7 +39,7 @@ def server(
 def _empty(server: PostgresServer) -> None:
     ask(server, "DROP SCHEMA public CASCADE")
     ask(server, "DROP EXTENSION IF EXISTS pg_prewarm")
-    ask(server, "CREATE SCHEMA public")
+    ask(server, "CREATE SCHEMA public AUTHORIZATION tidemark")
 
 
 def own(folder: Path, load: str, setup: str = "", toml: str = TOML) -> Suite:
@@ -58,7 +58,8 @@ def loaded(suite: Suite, server: PostgresServer) -> None:
 def dumped(server: PostgresServer, to: Path, form: str) -> Path:
     """A dump of a table with 300 rows, one of which looks like a setting, and of an extension."""
     ask(server, "CREATE EXTENSION pg_prewarm")
-    ask(server, "CREATE TABLE orders (id serial, customer int, total int, note text)")
+    columns = "id serial, customer int, total int, note text"
+    ask(server, f"SET ROLE {server.address.user}; CREATE TABLE orders ({columns})")
     ask(server, "INSERT INTO orders (customer, total) SELECT n % 50, n FROM generate_series(1, 299) n")
     ask(server, "INSERT INTO orders (note) VALUES ('SET transaction_timeout = 0;')")
     at = [f"--host={server.address.socket.parent}", f"--port={postgres_port(server.address.socket)}"]
