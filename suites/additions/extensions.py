@@ -7,18 +7,19 @@ from psycopg import sql
 
 from build.extensions.extension import ExtensionError
 from suites.postgres.connecting import connect
+from suites.postgres.setup_file import with_all_rights
 from suites.server import Address
 
 
 def create_extensions(address: Address, names: Sequence[str]) -> None:
     """Create the extensions of a Postgres server in order, each with those that it requires.
 
-    Raises ExtensionError, with the server's sentence.
+    They belong to the role of clients. Raises ExtensionError, with the server's sentence, and ServerError.
     """
     for name in names:
         statement = sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE").format(sql.Identifier(name))
         try:
-            with connect(address.of_admin) as connection:
+            with with_all_rights(address), connect(address) as connection:
                 connection.execute(statement)
         except psycopg.Error as error:
             said = str(error).strip()

@@ -24,6 +24,7 @@ def test_what_root_writes_for_a_server_goes_through_no_link(tmp_path: Path) -> N
         write_for_server(folder / "settings", "one\n")
         assert (folder / "settings").read_text() == "one\n"
         assert (folder / "settings").stat().st_uid == folder.stat().st_uid != 0
+        assert (folder / "settings").stat().st_mode & 0o777 == 0o600
         for name in ("settings", "log"):
             (folder / name).unlink(missing_ok=True)
             (folder / name).symlink_to(victim)
@@ -46,6 +47,7 @@ def test_a_log_is_appended_to_and_belongs_to_the_server_user() -> None:
                 log.write(line)
         assert (folder / "log").read_bytes() == b"one\ntwo\n"
         assert (folder / "log").stat().st_uid == folder.stat().st_uid != 0
+        assert (folder / "log").stat().st_mode & 0o777 == 0o600
 
 
 @needs_root

@@ -130,6 +130,7 @@ def test_a_server_killed_in_a_step_fails_that_step_only(home: Home, postgres_18:
     assert statuses(home) == {"update-index": "failed", "insert": "finished"}
     (kept,) = home.logs.glob("server-s*-1-postgres.log")
     assert f"the log of its server is kept: {kept}" in "".join(said.split("\n"))
+    assert kept.stat().st_mode & 0o777 == 0o600
     assert kept.read_text().count("database system is ready to accept connections") > 1
     nothing_left(home)
 

@@ -35,6 +35,8 @@ def test_layers_are_read_from_values_by_name() -> None:
         ({"listeners": "1001"}, "listeners cannot be '1001'"),
         ({"listeners": "-1"}, "listeners cannot be"),
         ({"auth": "TRUST; "}, "auth cannot be"),
+        ({"auth": "trust", "transport": "tcp"}, "every user of the machine could connect"),
+        ({"auth": "trust", "tls": "on"}, "every user of the machine could connect"),
     ],
 )
 def test_what_is_no_layer_is_said(chosen: dict[str, str], problem: str) -> None:

@@ -24,9 +24,9 @@ from suites.generators.load import WorkLimit
 from suites.generators.pgbench.client import Pgbench
 from suites.generators.placement import Placement
 from suites.generators.sysbench import Sysbench
+from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
 from suites.layers.choice import layers_of
-from suites.lifecycle import LocalServer
 from suites.postgres.server import PostgresServer
 from suites.server import session_password
 from suites.setup.loading import load_files
@@ -38,6 +38,8 @@ pytestmark = pytest.mark.server
 
 ROOM = small(threads=2)
 TCP = {"transport": "tcp"}
+
+AnyServer = PostgresServer | InnodbServer
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 
@@ -52,11 +54,10 @@ def build(request: pytest.FixtureRequest) -> Build:
 @contextlib.contextmanager
 def served(
     build: Build, folder: Path, layers: Mapping[str, str], data: Path | None = None
-) -> Iterator[LocalServer]:
+) -> Iterator[AnyServer]:
     found = layers_of(layers)
-    settings = {"max_wal_senders": "2"} if build.version.engine is Engine.POSTGRES else {}
-    server = make_server(build, ROOM, Durability.RELAXED, folder, settings, found)
-    assert isinstance(server, LocalServer)
+    server = make_server(build, ROOM, Durability.RELAXED, folder, {}, found)
+    assert isinstance(server, PostgresServer | InnodbServer)
     try:
         if data is None:
             create(server, ROOM)
@@ -81,11 +82,16 @@ def as_nobody(*words: str | Path, password: str = "") -> subprocess.CompletedPro
     )
 
 
-def logins(server: LocalServer) -> list[list[str | Path]]:
+def logins(server: AnyServer) -> list[list[str | Path]]:
     """The client program of the server's engine with every account, over TCP and the socket."""
     address, build = server.address, server.build
     if build.version.engine is Engine.POSTGRES:
-        psql = [build.program("psql"), "--no-psqlrc", "--no-password", f"--port={address.port}"]
+        psql: list[str | Path] = [
+            build.program("psql"),
+            "--no-psqlrc",
+            "--no-password",
+            f"--port={address.port}",
+        ]
         ask_it = ["--dbname=tidemark", "--command=COPY (SELECT 1) TO PROGRAM 'cat'"]
         places = [f"--host={place}" for place in (address.host, address.socket.parent)]
         return [
@@ -127,7 +133,7 @@ def test_files_of_a_server_are_its_own(build: Build, server_folder: Path) -> Non
         assert not list(server.folder.glob("*.sql"))
 
 
-def as_clients(server: LocalServer, *statements: str) -> list[Any]:
+def as_clients(server: AnyServer, *statements: str) -> list[Any]:
     """The first value of each statement's answer for the account of the load; raises QueryError."""
     answers = []
     with connected(server.address) as connection, connection.cursor() as cursor:
@@ -289,7 +295,10 @@ def test_data_of_another_session_get_the_password_of_this_one(build: Build, serv
 
 
 def test_a_setup_may_do_what_clients_may_not(postgres_17: Build, server_folder: Path, tmp_path: Path) -> None:
-    setup = "CREATE TABLE notes (id int);\nCREATE FUNCTION f(text, text) RETURNS bool LANGUAGE internal AS 'texteq';\n"
+    setup = (
+        "CREATE TABLE notes (id int);\n"
+        "CREATE FUNCTION f(text, text) RETURNS bool LANGUAGE internal AS 'texteq';\n"
+    )
     with served(postgres_17, server_folder / "1", {}) as server:
         assert isinstance(server, PostgresServer)
         load_files([postgres_17], server.address, own_suite(tmp_path / "own", setup))
