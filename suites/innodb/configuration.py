@@ -133,6 +133,7 @@ def account_statements(address: Address, identified: str) -> str:
     `identified` is the clause with the plugin and password of clients.
     """
     statements = [
+        "SET sql_log_bin = 0",  # MariaDB would write the passwords into the binary log
         f"ALTER USER {ADMIN}@localhost IDENTIFIED BY '{address.admin_password}'",
         f"CREATE DATABASE IF NOT EXISTS {NAME}",
     ]

@@ -142,9 +142,8 @@ def test_clients_of_postgres_use_tls_over_tcp(server_folder: Path) -> None:
     with layered(build, server_folder, {"tls": "on"}) as server:
         host, port = client_place(server.address)
         assert "sslmode=require" in client_database(server.address)
-        with psycopg.connect(
-            host=host, port=port, user="tidemark", dbname="tidemark", sslmode="require"
-        ) as own:
+        login = {"user": "tidemark", "dbname": "tidemark", "password": server.address.password}
+        with psycopg.connect(host=host, port=port, **login, sslmode="require") as own:
             row = own.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").fetchone()
             assert row == (True,)
         worked(server, build)
