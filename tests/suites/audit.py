@@ -9,7 +9,7 @@ _AUDIT = """
 CREATE UNLOGGED TABLE audit (
   step bigint GENERATED ALWAYS AS IDENTITY, transaction bigint, place text, op text,
   old_id bigint, new_id bigint, k_change bigint, c_changed boolean);
-CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
   IF TG_OP = 'INSERT' THEN
     INSERT INTO audit VALUES (DEFAULT, txid_current(), TG_TABLE_NAME, TG_OP, NULL, NEW.id, NULL, NULL);
   ELSIF TG_OP = 'DELETE' THEN

@@ -153,7 +153,7 @@ def test_a_server_that_aborts_in_the_work_has_failed_and_a_slow_one_has_not(
 
 
 RETRIED = """CREATE SEQUENCE updates;
-    CREATE FUNCTION fail_sometimes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    CREATE FUNCTION fail_sometimes() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
       IF nextval('updates') % 7 = 0 THEN RAISE 'planted' USING ERRCODE = 'serialization_failure'; END IF;
       RETURN COALESCE(NEW, OLD); END $$;
     CREATE TRIGGER fails BEFORE UPDATE OR DELETE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION fail_sometimes()"""

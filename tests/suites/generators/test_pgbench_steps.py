@@ -101,7 +101,7 @@ def test_a_suite_of_ones_own_needs_no_python(
     )
     (tmp_path / "x.sql").write_text("SELECT 1;\nUPDATE counted SET n = n + 1;\n")
     suite = load_suite(str(tmp_path))
-    ask(server, "CREATE TABLE counted AS SELECT 0 AS n")
+    ask(server, "SET ROLE tidemark; CREATE TABLE counted AS SELECT 0 AS n")
     load = Pgbench(suite, ROOM, postgres_18).run(
         server.address, suite.steps[0], WorkLimit(30, 100), Meter(server.pid)
     )
