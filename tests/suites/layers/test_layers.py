@@ -142,8 +142,8 @@ def test_clients_of_postgres_use_tls_over_tcp(server_folder: Path) -> None:
     with layered(build, server_folder, {"tls": "on"}) as server:
         host, port = client_place(server.address)
         assert "sslmode=require" in client_database(server.address)
-        login = {"user": "tidemark", "dbname": "tidemark", "password": server.address.password}
-        with psycopg.connect(host=host, port=port, **login, sslmode="require") as own:
+        login = f"user=tidemark dbname=tidemark password={server.address.password} sslmode=require"
+        with psycopg.connect(login, host=host, port=port) as own:
             row = own.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").fetchone()
             assert row == (True,)
         worked(server, build)
