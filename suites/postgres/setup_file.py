@@ -86,8 +86,11 @@ def with_all_rights(address: Address) -> Iterator[Address]:
     _set_role(address, "SUPERUSER")
     try:
         yield address
-    finally:
-        _set_role(address, "NOSUPERUSER")
+    except BaseException:
+        with contextlib.suppress(ServerError):  # the server may be why
+            _set_role(address, "NOSUPERUSER")
+        raise
+    _set_role(address, "NOSUPERUSER")
 
 
 def _set_role(address: Address, rights: str) -> None:
