@@ -167,7 +167,7 @@ def parser() -> argparse.ArgumentParser:
     _profile(commands.add_parser("profile", help="show CPU profiles: functions and flame graphs"))
     _report(commands.add_parser("report", help="write the report site: all results as pages with charts"))
     _history(commands.add_parser("history", help="show, judge, export, merge and back up the history"))
-    _suite(commands.add_parser("suite", help="list the suites made from own files, or keep one by a name"))
+    _suite(commands.add_parser("suite", help="list the suites, or keep one made from own files by a name"))
     add_data(commands.add_parser("data", help="list or delete the kept copies of loaded data"))
     _completion(
         commands.add_parser("completion", help="print what a shell needs to complete commands and options")
@@ -375,7 +375,7 @@ def _history(command: argparse.ArgumentParser) -> None:
 
 def _suite(command: argparse.ArgumentParser) -> None:
     what = command.add_subparsers(dest="what", required=True, metavar="WHAT")
-    what.add_parser("list", help="show the suites that are kept in Tidemark's home, and their files")
+    what.add_parser("list", help="list all suites with their steps, minutes and disk space")
     save = what.add_parser("save", help="keep a suite that run --script made, to name it in plans")
     save.add_argument("suite", metavar="SUITE", help="its name, as run has printed it")
     save.add_argument("name", metavar="NAME", help="the name to give it")
