@@ -1,5 +1,6 @@
 """Layouts: a build whose server is linked again, with its functions in another order, without any compile."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -9,11 +10,12 @@ from pathlib import Path
 from build.build import Build
 from build.engines import ENGINES
 from build.errors import TidemarkError
-from build.files import make_folder
+from build.files import make_folder, open_checked
 from build.host import HostError
-from build.programs import environment
+from build.programs import accounts, environment
 from build.programs.working import why_not
 from build.recipes.relinking import FOLDER, INPUTS, LINKER, RESPONSE
+from build.workplace import make_workplace
 
 LINK_SECONDS = 15 * 60.0
 """Time limit of one link, which takes a second for Postgres."""
@@ -83,17 +85,15 @@ def _layout(build: Build, linker: str, seed: int, prefix: Path) -> Build:
     for program in (build.prefix / "bin").iterdir():
         if program.name != server:
             (programs / program.name).symlink_to(program)
-    # The last of two -o counts. A server finds its files from where its own program lies.
-    words: list[str | Path] = [
-        f"@{RESPONSE}",
-        *_OPTIONS,
-        f"--shuffle-sections=.text.*={seed}",
-        "-o",
-        programs / server,
-    ]
+    # The compile has written the words of the linker, which may name any file. The last of two -o counts. A
+    # server finds its files from where its own program lies.
+    account, linked = accounts.server_account(), prefix / "linked"
+    make_workplace(linked, account, "bin")
+    output = ["-o", str(linked / "bin" / server)]
+    words = [f"@{RESPONSE}", *_OPTIONS, f"--shuffle-sections=.text.*={seed}", *output]
     try:
         done = subprocess.run(
-            [linker, *words],
+            [*accounts.become(account), linker, *words],
             cwd=build.prefix / FOLDER / INPUTS,
             env=environment.compiling(),
             stdin=subprocess.DEVNULL,
@@ -107,5 +107,15 @@ def _layout(build: Build, linker: str, seed: int, prefix: Path) -> Build:
     if done.returncode != 0:
         said = done.stdout.decode(errors="replace").strip()[-2000:]
         raise RelinkError(f"{build.version} cannot be linked again: {said}", where=str(build.prefix))
-    (programs / server).chmod(0o755)
+    _copy(linked / "bin" / server, programs / server)
+    shutil.rmtree(linked)
     return replace(build, prefix=prefix)
+
+
+def _copy(made: Path, program: Path) -> None:
+    try:
+        with os.fdopen(open_checked(made), "rb") as linked, program.open("wb") as copy:
+            shutil.copyfileobj(linked, copy)
+    except OSError as error:
+        raise RelinkError(f"the linker has made no program: {error.strerror}", where=str(made)) from error
+    program.chmod(0o755)

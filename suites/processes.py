@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from build.errors import TidemarkError
 from build.files import open_checked
 from build.home import blocked_folder
 from build.programs import environment
+from build.programs.accounts import identity, require_access, server_account
 from build.programs.shell import shell_line
 
 RUN_SECONDS = 600.0
@@ -29,47 +29,14 @@ LONGEST_LINE = 300
 PREFERRED_NICE = -15
 """The niceness of what is to run at once: below that of servers and clients, which have 0."""
 
-SERVER_USER = "tidemark"
-"""The system user that runs the servers if Tidemark itself runs as root; `$TIDEMARK_USER` overrides it."""
-
 
 class ProcessError(TidemarkError):
     """A program is missing, failed, or cannot run as the unprivileged user."""
 
 
-def server_account() -> pwd.struct_passwd | None:
-    """Return the account that runs the servers; None for the current user if that is not root.
-
-    Postgres' programs refuse to run as root. The account is created if it does not exist yet.
-    """
-    if os.geteuid() != 0:
-        return None
-    name = os.environ.get("TIDEMARK_USER", SERVER_USER)
-    with contextlib.suppress(KeyError):
-        account = pwd.getpwnam(name)
-        if account.pw_uid == 0:
-            raise ProcessError("the server user is root", where="$TIDEMARK_USER", hint="name another user")
-        return account
-    useradd = shutil.which("useradd", path=os.environ.get("PATH", "") + ":/usr/sbin")
-    if useradd is None:
-        raise ProcessError(f"the user '{name}', who runs the servers, does not exist", hint=f"adduser {name}")
-    shell = ["--shell", "/usr/sbin/nologin", "--no-create-home"]
-    run([useradd, "--system", "--user-group", *shell, name], what=f"creating the system user {name}")
-    return pwd.getpwnam(name)
-
-
 def require_reachable(path: Path) -> None:
-    """Raise ProcessError, which names the blocking folder, if the server user has no access to `path`."""
-    if server_account() is None:
-        return
-    blocked = blocked_folder(path)
-    if blocked is not None:
-        raise ProcessError(
-            f"the user that runs the servers has no access to {path}",
-            where=str(blocked),
-            hint=f"run {shell_line('chmod', 'o+x', blocked)}, or set TIDEMARK_HOME to a folder that every "
-            "user can access",
-        )
+    """Raise AccountError, which names the blocking folder, if the server user has no access to `path`."""
+    require_access(server_account(), path)
 
 
 def require_readable(prefix: Path, folders: Sequence[str]) -> None:
@@ -168,10 +135,8 @@ def as_server_user(argv: Sequence[str | Path], dies_by: str = "INT") -> list[str
     started the program.
     """
     account = server_account()
-    identity: list[str] = []
-    if account is not None:
-        identity = [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
-    return [tool("setpriv"), *identity, f"--pdeathsig={dies_by}", "--", *map(str, argv)]
+    as_user = identity(account) if account is not None else []
+    return [tool("setpriv"), *as_user, f"--pdeathsig={dies_by}", "--", *map(str, argv)]
 
 
 def tool(name: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from build.engines import ENGINES, EngineRegistry
 from build.installs.content import PrefixError
-from build.programs import environment
+from build.programs import accounts, environment
 from build.version import Engine
 
 SECONDS = 60.0
@@ -39,10 +39,14 @@ def _info_bin(prefix: Path) -> Mapping[str, str]:
 
 
 def said_with(*command: str | Path) -> str:
-    """Return what an installed program prints. Raises PrefixError if it fails or takes too long."""
+    """Return what an installed program prints, started as servers are: by the user that runs them.
+
+    Raises PrefixError if it fails or takes too long, AccountError if that user has no access to it.
+    """
+    account = accounts.server_account()
     try:
         done = subprocess.run(
-            command,
+            [*accounts.become(account), *command],
             capture_output=True,
             text=True,
             errors="replace",
@@ -54,6 +58,7 @@ def said_with(*command: str | Path) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PrefixError(f"{command[0]} cannot be started: {error}") from error
     if done.returncode != 0:
+        accounts.require_access(account, Path(command[0]).parent)
         raise PrefixError(f"{command[0]} cannot be started: {done.stderr.strip()[:300]}")
     return done.stdout
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from build.home import ROOT, SHARED_HOME, blocked_folder
+from build.programs.accounts import SERVER_USER
 from build.programs.shell import shell_line
 from runners.installing.arguments import AT
 from runners.installing.escaping import InstallError, require_printable, require_startable
 from runners.nightly.plan import find_box, load_plan
-from suites.processes import SERVER_USER
 
 USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 """The user names that useradd(8) accepts on all distributions."""

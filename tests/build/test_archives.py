@@ -42,9 +42,9 @@ def archive(made: Build, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Home:
+def elsewhere(server_folder: Path) -> Home:
     """The home of another machine."""
-    return Home(tmp_path / "elsewhere")
+    return Home(server_folder / "elsewhere")
 
 
 @pytest.fixture

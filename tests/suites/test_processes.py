@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from build.build import Build
+from build.programs.accounts import SERVER_USER, AccountError, server_account
 from build.version import parse_version
 from suites import lifecycle
 from suites.generators.load import LoadError
@@ -29,7 +30,6 @@ from suites.processes import (
     processes_in,
     require_reachable,
     run,
-    server_account,
     start,
     stop,
     tail,
@@ -329,7 +329,7 @@ def test_the_server_user_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_USER", "nobody")
     assert run(as_server_user(["id", "-un"]), what="id").strip() == "nobody"
     monkeypatch.setenv("TIDEMARK_USER", "root")
-    with pytest.raises(ProcessError, match="the server user is root"):
+    with pytest.raises(AccountError, match="the server user is root"):
         server_account()
 
 
@@ -337,7 +337,7 @@ def test_the_server_user_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_user_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TIDEMARK_USER", "no-such-user")
     monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
-    with pytest.raises(ProcessError) as caught:
+    with pytest.raises(AccountError) as caught:
         server_account()
     assert caught.value.what == "the user 'no-such-user', who runs the servers, does not exist"
     with pytest.raises(KeyError):
@@ -352,10 +352,10 @@ def test_the_folder_in_the_way_is_named(server_folder: Path) -> None:
         folder.chmod(0o755)
     require_reachable(deep)
     deep.parent.chmod(0o700)
-    with pytest.raises(ProcessError) as caught:
+    with pytest.raises(AccountError) as caught:
         require_reachable(deep)
     assert caught.value.where == str(deep.parent)
-    assert caught.value.what == f"the user that runs the servers has no access to {deep}"
+    assert caught.value.what == f"the user {SERVER_USER} has no access to {deep}"
     assert f"chmod o+x {deep.parent}" in caught.value.hint
     with pytest.raises(ProcessError):
         run(as_server_user(["ls", deep]), what="ls")

@@ -13,6 +13,7 @@ from build.installs import facts
 from build.installs.content import PrefixError, digest_of
 from build.installs.install import prefix_of, recorded_install, recorded_version, require_unchanged
 from build.make import lookup, provide
+from build.programs.accounts import AccountError
 from build.progress import Silent
 from build.recipes.choices import PLAIN
 from build.sources.source import resolved
@@ -169,3 +170,15 @@ def test_who_else_may_change_a_prefix_is_said(
     progress = Silent()
     resolved(parse_revision(f"postgres@good={prefix}"), Home(tmp_path), progress)
     assert progress.notes[1:] == [f"{prefix} belongs to nobody, who may change it while it is measured"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to drop")
+def test_programs_of_a_prefix_are_asked_without_the_rights_of_root(server_folder: Path) -> None:
+    script = server_folder / "postgres"
+    script.write_text("#!/bin/sh\nid -u\n")
+    script.chmod(0o755)
+    assert int(facts.said_with(script, "--version")) != 0
+    server_folder.chmod(0o700)
+    with pytest.raises(AccountError, match="the user tidemark has no access to") as refused:
+        facts.said_with(script, "--version")
+    assert f"chmod o+x {server_folder}" in refused.value.hint

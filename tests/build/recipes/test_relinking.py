@@ -1,5 +1,6 @@
 """Layouts: what a build keeps of its link, and servers linked again with their functions in another order."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from build.sources.source import Source
 from build.version import Engine, parse_version
 from tests.build.stand import Pins, Stand
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to drop")
+
 RELEASE = parse_version("postgres@18.99")
 FUNCTIONS = 30
 SOURCE = (
@@ -38,9 +41,9 @@ MAKEFILE = "postgres: main.o\n\tgcc -fuse-ld=lld -o postgres main.o\n"
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Build:
+def build(server_folder: Path) -> Build:
     """A server of thirty functions, linked as the recipe of Postgres says."""
-    source, staging = tmp_path / "source", tmp_path / "staging"
+    source, staging = server_folder / "source", server_folder / "staging"
     backend = source / "src/backend"
     backend.mkdir(parents=True)
     (backend / "main.c").write_text(SOURCE)
@@ -56,7 +59,7 @@ def build(tmp_path: Path) -> Build:
     (backend / "postgres").rename(prefix / "bin/postgres")
     (prefix / "bin/psql").write_text("psql")
     (prefix / "share/errors.txt").write_text("errors")
-    source.rename(tmp_path / "gone")
+    source.rename(server_folder / "gone")
     return Build(parse_version("postgres@18.6"), "18.6", "f" * 64, prefix, {})
 
 
@@ -66,9 +69,9 @@ def order(program: Path) -> list[str]:
     return [line.split()[-1] for line in said.splitlines() if " work" in line]
 
 
-def test_a_layout_is_the_same_server_in_another_order(build: Build, tmp_path: Path) -> None:
+def test_a_layout_is_the_same_server_in_another_order(build: Build, server_folder: Path) -> None:
     before = build.program("postgres").read_bytes()
-    layouts = relink(build, (7, 8), tmp_path / "layouts")
+    layouts = relink(build, (7, 8), server_folder / "layouts")
     said = {
         subprocess.run([layout.program("postgres")], capture_output=True, check=True).stdout
         for layout in (build, *layouts)
@@ -84,24 +87,38 @@ def test_a_layout_is_the_same_server_in_another_order(build: Build, tmp_path: Pa
     assert build.program("postgres").read_bytes() == before
 
 
-def test_a_seed_gives_its_layout_again(build: Build, tmp_path: Path) -> None:
-    (first,) = relink(build, (7,), tmp_path / "one")
-    (again,) = relink(build, (7,), tmp_path / "again")
+def test_a_seed_gives_its_layout_again(build: Build, server_folder: Path) -> None:
+    (first,) = relink(build, (7,), server_folder / "one")
+    (again,) = relink(build, (7,), server_folder / "again")
     assert first.program("postgres").read_bytes() == again.program("postgres").read_bytes()
 
 
-def test_a_build_that_kept_nothing_is_refused(build: Build, tmp_path: Path) -> None:
+def test_a_build_that_kept_nothing_is_refused(build: Build, server_folder: Path) -> None:
     assert can_relink(build)
-    (build.prefix / "relink").rename(tmp_path / "relink")
+    (build.prefix / "relink").rename(server_folder / "relink")
     assert not can_relink(build)
     with pytest.raises(RelinkError, match=r"postgres@18.6 did not keep what its server is linked from"):
-        relink(build, (7,), tmp_path / "layouts")
+        relink(build, (7,), server_folder / "layouts")
 
 
-def test_what_the_linker_says_is_passed_on(build: Build, tmp_path: Path) -> None:
+def test_what_the_linker_says_is_passed_on(build: Build, server_folder: Path) -> None:
     next(build.prefix.glob("relink/inputs/**/main.o")).write_text("no object")
     with pytest.raises(RelinkError, match=r"(?s)cannot be linked again: .*main\.o"):
-        relink(build, (7,), tmp_path / "layouts")
+        relink(build, (7,), server_folder / "layouts")
+
+
+@needs_root
+def test_words_that_a_compile_has_left_for_the_linker_write_nothing_as_root(
+    build: Build, server_folder: Path
+) -> None:
+    victim = server_folder / "victim"
+    victim.write_text("root's")
+    victim.chmod(0o600)
+    (response,) = build.prefix.glob("relink/inputs/response.txt")
+    response.write_text(f"{response.read_text()}\n-Map={victim}\n")
+    with pytest.raises(RelinkError, match="cannot open map file"):
+        relink(build, (7,), server_folder / "layouts")
+    assert victim.read_text() == "root's"
 
 
 def test_without_the_linker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from build.build import Build
+from build.programs.accounts import server_account
 from suites.accounting.work_curve import TotalsReader
 from suites.capabilities import SettingError
 from suites.engines import require_settings
@@ -21,7 +22,7 @@ from suites.keys.durability import Durability
 from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.postgres.configuration import PORT
 from suites.postgres.server import PostgresServer
-from suites.processes import ProcessError, server_account
+from suites.processes import ProcessError
 from suites.server import ServerError
 from tests.suites.servers import ask, exists, lives, of_each, running, segment, small, tree, value
 
