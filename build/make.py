@@ -9,14 +9,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from pwd import struct_passwd
 from typing import Any
 
-from build import host
+from build import host, workplace
 from build.build import Build
 from build.build_spec import FORMAT, BuildSpec, Patch, build_spec, read_patches
-from build.cache import damage, failures, store
-from build.cache.answers import KeptAnswers
+from build.cache import damage, failures, objects, store
+from build.cache.answers import SCRIPT, KeptAnswers
 from build.cache.pruning import mark_used
+from build.cache.takeover import taken_over
 from build.engines import git_ref
 from build.files import make_folder
 from build.home import Home
@@ -213,21 +215,29 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
         store.expected_commands(home, recipe.engine, release_numbers(recipe.release)[0], slim=recipe.is_slim)
         or recipe.commands
     )
+
+    def on_wait() -> None:
+        progress.note(f"{spec.version}: another compile of root's is going on; waiting for it")
+
     with (
         _scratch(spec, home) as (scratch, staging),
         progress.task(f"compile {spec.version}", expected, "files") as task,
     ):
-        answers = KeptAnswers(home, spec, scratch / "answers")
-        work = CompileCommands(
-            label=str(spec.version),
-            log=_log(spec, home),
-            environment={**_environment(spec, home, options, scratch), **answers.environment()},
-            counted=re.compile(recipe.counted.encode()),
-            on_count=lambda count, total: task.update(count, max(count, total or expected)),
-            on_stage=lambda stage: task.rename(f"{spec.version}: {stage}"),
-            inherit=(lock,),
-        )
-        tree = _run_stages(spec, options, scratch / "source", staging, work, answers)
+        with workplace.compiling(home.path, on_wait) as account:
+            workplace.make_workplace(scratch, account, "source", "installed", "answers", "tmp")
+            answers = KeptAnswers(home, spec, scratch / "answers" / "cache")
+            work = CompileCommands(
+                label=str(spec.version),
+                log=_log(spec, home),
+                environment={**_environment(spec, home, options, scratch, account), **answers.environment()},
+                counted=re.compile(recipe.counted.encode()),
+                on_count=lambda count, total: task.update(count, max(count, total or expected)),
+                on_stage=lambda stage: task.rename(f"{spec.version}: {stage}"),
+                inherit=(lock,),
+                account=account,
+            )
+            installed = _run_stages(spec, options, scratch, work, answers)
+            tree = _taken_over(spec, installed, scratch, staging, work)
         record = _manifest(spec, options, work, time.monotonic() - started)
         store.write_manifest(tree, {**record, damage.INSTALLED: damage.installed(tree)})
         # Publishing flushes the file system: files that are deleted before that need not be written.
@@ -241,14 +251,10 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
 
 
 def _run_stages(
-    spec: BuildSpec,
-    options: CompileOptions,
-    folder: Path,
-    staging: Path,
-    work: CompileCommands,
-    answers: KeptAnswers,
+    spec: BuildSpec, options: CompileOptions, scratch: Path, work: CompileCommands, answers: KeptAnswers
 ) -> Path:
-    """Unpack, patch, compile and install; return the install tree in the staging folder."""
+    """Unpack, patch, compile and install; return where the install tree is in the scratch folder."""
+    folder, staging = scratch / "source", scratch / "installed"
     unpack(spec.source, folder, work)
     apply_patches(spec.patches, folder, work, spec.version)
     values = {
@@ -257,12 +263,20 @@ def _run_stages(
         "{source}": str(folder),
         "{staging}": str(staging),
     }
-    answers.take_over(folder)
+    answers.take_over(work.read(folder / SCRIPT))
     for stage in spec.recipe.stages:
         command, *again = _attempts(stage, values)
         work.run(stage.name, command, folder, again=again)
-    answers.keep()
-    tree = staging / spec.recipe.prefix.lstrip("/")
+    if work.account is None or not spec.patches:  # as for the objects of ccache
+        answers.keep()
+    return staging / spec.recipe.prefix.lstrip("/")
+
+
+def _taken_over(
+    spec: BuildSpec, installed: Path, scratch: Path, staging: Path, work: CompileCommands
+) -> Path:
+    """Return a copy of the install tree below `staging` that belongs to the current user."""
+    tree = taken_over(installed, scratch, staging, work)
     missing = [name for name in spec.recipe.installs if not (tree / name).exists()]
     if missing:
         raise work.failure("install", f"not installed: {', '.join(missing)}")
@@ -288,17 +302,29 @@ def _fill(word: str, values: dict[str, str]) -> str:
     return word
 
 
-def _environment(spec: BuildSpec, home: Home, options: CompileOptions, scratch: Path) -> dict[str, str]:
+def _environment(
+    spec: BuildSpec,
+    home: Home,
+    options: CompileOptions,
+    scratch: Path,
+    account: struct_passwd | None,
+) -> dict[str, str]:
     # If the scratch folder is inside a git checkout, git would treat the source as a part of that checkout:
     # `git apply` would silently do nothing, and makefiles would record the revision of the checkout.
-    ceiling = {"GIT_CEILING_DIRECTORIES": str(scratch)}
-    base = environment.compiling({**ceiling, **spec.recipe.environment})
+    own = {"GIT_CEILING_DIRECTORIES": str(scratch), "TMPDIR": str(scratch / "tmp")}
+    base = environment.compiling({**own, **spec.recipe.environment})
     if not _uses_ccache(spec, options) or options.ccache is None:
         # The machine's PATH may contain links to ccache with the compiler's name.
         return {**base, "CCACHE_DISABLE": "1"}
-    cache = os.environ.get("CCACHE_DIR") or str(make_folder(home.ccache))
     # The scratch folder differs between compiles of the same file, so that paths must not enter the hash.
-    settings = {"CCACHE_DIR": cache, "CCACHE_BASEDIR": str(scratch), "CCACHE_NOHASHDIR": "1"}
+    settings = {"CCACHE_BASEDIR": str(scratch), "CCACHE_NOHASHDIR": "1"}
+    if account is None:
+        settings["CCACHE_DIR"] = os.environ.get("CCACHE_DIR") or str(make_folder(home.ccache))
+    else:
+        settings["CCACHE_DIR"] = str(home.ccache)
+        objects.prepare(home.ccache, account, writable=not spec.patches)
+        if spec.patches:
+            settings |= {"CCACHE_READONLY": "1", "CCACHE_TEMPDIR": str(scratch / "tmp")}
     return {**base, **settings, "PATH": masquerade(options.ccache, scratch / "ccache")}
 
 
@@ -309,12 +335,10 @@ def _uses_ccache(spec: BuildSpec, options: CompileOptions) -> bool:
 
 @contextmanager
 def _scratch(spec: BuildSpec, home: Home) -> Iterator[tuple[Path, Path]]:
-    """Yield two empty folders, scratch and staging, and delete them afterwards; the caller holds the lock."""
+    """Yield two folders, scratch and staging, and delete them afterwards; the caller holds the lock."""
     scratch, staging = home.scratch / f"build-{spec.key[:12]}", store.staging(home, spec.key)
     _check_space(home, spec.recipe.scratch_bytes)
-    for folder in (scratch, staging):
-        shutil.rmtree(folder, ignore_errors=True)  # A killed process may have left them.
-    make_folder(scratch / "source")
+    shutil.rmtree(staging, ignore_errors=True)  # A killed process may have left it.
     make_folder(staging)
     try:
         yield scratch, staging
@@ -357,9 +381,14 @@ def _manifest(
         **({"slim_programs": list(spec.recipe.slim_programs)} if spec.recipe.is_slim else {}),
         "ccache": _uses_ccache(spec, options),
         "jobs": options.jobs,
-        "left_out": environment.left_out(environment.COMPILING),
+        "left_out": environment.left_out(_passed_on(work.account)),
         "seconds": {**work.seconds, "total": round(seconds, 3)},
         "compile_commands": work.count,
         "host": {"os": host.os_name(), "architecture": host.architecture(), "glibc": host.glibc_version()},
         "built_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _passed_on(account: struct_passwd | None) -> set[str]:
+    """Return the caller's variables that a compile got: another user cannot write to a ccache of root's."""
+    return {*environment.COMPILING} - ({"CCACHE_DIR"} if account else set())

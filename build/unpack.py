@@ -16,12 +16,16 @@ from build.version import Version
 EXTRACT = ("tar", "--extract", "--no-same-owner", "--no-same-permissions")
 """Unpacks a source tree, which nobody else may then write to, whatever the archive says."""
 
+_PACKED = {".bz2": "--bzip2", ".gz": "--gzip", ".xz": "--xz"}
+"""The options of tar for the tarballs of upstream and of Debian."""
+
 
 def unpack(source: Source, folder: Path, work: CompileCommands) -> None:
     """Unpack the source tree into the empty folder `folder`. Raises CompileError or GitError."""
     if source.tarball is not None:
-        tar = [*EXTRACT, "--strip-components=1", "--file", str(source.tarball)]
-        work.run("unpack", tar, folder)
+        packed = _PACKED[source.tarball.suffix]
+        with source.tarball.open("rb") as file:  # which the user that compiles need not be able to read
+            work.run("unpack", [*EXTRACT, packed, "--strip-components=1", "--file=-"], folder, file)
     elif source.commit is not None:
         with git.archive(source.commit) as stream:
             work.run("unpack", EXTRACT, folder, stream.stdout)
@@ -36,9 +40,10 @@ def apply_patches(patches: tuple[Patch, ...], folder: Path, work: CompileCommand
     for number, patch in enumerate(patches, start=1):
         started = work.log.stat().st_size
         # In no repository: one around this folder could be anybody's, and its filters would run.
-        command = [*BASE, "--git-dir", NO_HOME, *APPLY, "--verbose", "--", str(patch.path)]
+        command = [*BASE, "--git-dir", NO_HOME, *APPLY, "--verbose", "-"]
         try:
-            work.run("patch", command, folder)
+            with patch.path.open("rb") as file:
+                work.run("patch", command, folder, file)
         except CompileError as error:
             place = (number, len(patches))
             raise _patch_error(patch.path, place, version, work.log, started) from error

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from build import host
 from build.build_spec import BuildSpec
-from build.files import make_folder
+from build.files import make_folder, open_checked
 from build.home import Home
 
 SCRIPT = "configure"
@@ -57,11 +57,11 @@ class KeptAnswers:
         site.write_text(f"cache_file={shlex.quote(str(self.file))}\n", encoding="utf-8")
         return {"CONFIG_SITE": str(site)}
 
-    def take_over(self, source: Path) -> None:
-        """Provide the answers of an earlier run of the same script in the tree `source`, if there are any."""
+    def take_over(self, script: bytes) -> None:
+        """Provide the answers of an earlier run of the same configure script, if there are any."""
         if not self.spec.recipe.takes_answers:
             return
-        self._kept = self.home.answers / _name(self.spec, source / SCRIPT)
+        self._kept = self.home.answers / _name(self.spec, script)
         if self._kept.exists():
             shutil.copyfile(self._kept, self.file)
 
@@ -70,7 +70,12 @@ class KeptAnswers:
         if self._kept is None or self._kept.exists() or not self.file.exists():
             return
         partial = make_folder(self.home.answers) / f".{self._kept.name}.{os.getpid()}"
-        shutil.copyfile(self.file, partial)
+        try:
+            answers = os.fdopen(open_checked(self.file), "rb")
+        except OSError:
+            return  # It is no file, and was not made by configure.
+        with answers, partial.open("wb") as copy:
+            shutil.copyfileobj(answers, copy)
         partial.replace(self._kept)
 
 
@@ -79,9 +84,9 @@ def installed() -> list[str]:
     return [f"{path} {path.stat().st_mtime_ns if path.exists() else 0}" for path in map(Path, INSTALLED)]
 
 
-def _name(spec: BuildSpec, script: Path) -> str:
+def _name(spec: BuildSpec, script: bytes) -> str:
     """Return the hex digest of everything that the answers depend on."""
-    digest = hashlib.sha256(script.read_bytes())
+    digest = hashlib.sha256(script)
     command, compiler = spec.recipe.stages[0].command, spec.compiler
     parts = [*command, compiler.command, compiler.version, host.os_name(), *installed()]
     digest.update("\0".join(parts).encode())

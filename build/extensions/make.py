@@ -16,12 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from pwd import struct_passwd
 from typing import Any
 
-from build import host
+from build import host, workplace
 from build.build import Build
 from build.cache import damage, store
 from build.cache.failures import compiler_errors
+from build.cache.takeover import taken_over
 from build.extensions.extension import (
     EXTENSION_DIGITS,
     Extension,
@@ -33,7 +35,7 @@ from build.extensions.extension import (
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
-from build.programs import environment
+from build.programs import accounts, environment
 from build.programs.work import CompileCommands, CompileError
 from build.progress import Progress
 from build.sources import git
@@ -53,7 +55,8 @@ BASELINES = {"x86_64": "-march=x86-64", "aarch64": "-march=armv8-a"}
 """The processors for which compilers compile by default. What is compiled for this machine's own cannot be
 counted, since valgrind knows no AVX-512, and is not what packages have."""
 
-_IS_NATIVE = re.compile(r"-march=native\b")
+_IS_NATIVE = r"-march=native\b"
+"""An expression of Python and of sed."""
 
 _USES_PGXS = re.compile(r"\bPGXS\b|pg_config", re.IGNORECASE)
 
@@ -76,6 +79,8 @@ class _Installation:
 
     log: Path
     lock: int
+    account: struct_passwd | None
+    """The user who compiles; None for the current one."""
 
 
 def with_extensions(build: Build, extensions: Sequence[Extension], home: Home, progress: Progress) -> Build:
@@ -117,6 +122,9 @@ def _key(build: Build, extensions: Sequence[Extension]) -> str:
 def _make(
     build: Build, extensions: Sequence[Extension], key: str, home: Home, progress: Progress, lock: int
 ) -> Build:
+    def on_wait() -> None:
+        progress.note(f"{build.version}: another compile of root's is going on; waiting for it")
+
     started = time.monotonic()
     scratch, tree = home.scratch / f"extension-{key[:12]}", store.staging(home, key)
     for folder in (scratch, tree):
@@ -126,10 +134,13 @@ def _make(
         made: list[dict[str, Any]] = []
         for extension in extensions:
             name = f"{extension.name}-{extension.commit[:EXTENSION_DIGITS]}-{build.release}-{key[:12]}"
-            place = _Installation(
-                build, make_folder(scratch / extension.name), _log(home, name, extension, build), lock
-            )
-            with progress.task(f"compile {extension} for {build.version}"):
+            log, compiled = _log(home, name, extension, build), scratch / extension.name
+            with (
+                progress.task(f"compile {extension} for {build.version}"),
+                workplace.compiling(home.path, on_wait) as account,
+            ):
+                workplace.make_workplace(compiled, account, "source", "root", "tmp")
+                place = _Installation(build, compiled, log, lock, account)
                 creates = _install(extension, place, tree, home)
             made.append({**extension.to_json(), "creates": creates})
         seconds = time.monotonic() - started
@@ -167,15 +178,20 @@ def _install(extension: Extension, place: _Installation, tree: Path, home: Home)
         label=label,
         log=place.log,
         environment=environment.compiling(
-            {"CCACHE_DISABLE": "1", "GIT_CEILING_DIRECTORIES": str(place.scratch)}
+            {
+                "CCACHE_DISABLE": "1",
+                "GIT_CEILING_DIRECTORIES": str(place.scratch),
+                "TMPDIR": str(place.scratch / "tmp"),
+            }
         ),
         counted=re.compile(rb"\s-c -o\s"),
         inherit=(place.lock,),
+        account=place.account,
     )
-    source, root = make_folder(place.scratch / "source"), make_folder(place.scratch / "root")
+    source, root = place.scratch / "source", place.scratch / "root"
     with git.archive(commit_of(extension, home)) as stream:
         work.run("unpack", EXTRACT, source, stream.stdout)
-    _prepare(extension, source, place.server)
+    _prepare(extension, source, place.server, work)
     make = ["make", f"PG_CONFIG={_pg_config(place.server)}", *WORDS]
     try:
         work.run("compile", [*make, f"-j{host.cores()}"], source)
@@ -189,12 +205,15 @@ def _install(extension: Extension, place: _Installation, tree: Path, home: Home)
         ) from error
     prefix = _pg_config(place.server).parent.parent
     installed = root / str(prefix).lstrip("/")
+    if not installed.is_dir():
+        raise _no_control(extension, label, [])
+    installed = taken_over(installed, place.scratch, place.scratch / "taken over", work)
     creates = _control(extension, installed, label)
     _merge(installed, tree)
     return creates
 
 
-def _prepare(extension: Extension, source: Path, server: Build) -> None:
+def _prepare(extension: Extension, source: Path, server: Build, work: CompileCommands) -> None:
     """Have the Makefile of an unpacked source compile for any processor in place of -march=native.
 
     Who chose a processor for the server by --build has what the Makefile says. Raises ExtensionError without
@@ -207,7 +226,7 @@ def _prepare(extension: Extension, source: Path, server: Build) -> None:
             where=extension.to_json()["repository"],
             hint="only extensions that PGXS compiles are supported, with: make PG_CONFIG=...",
         )
-    text = makefile.read_text(errors="surrogateescape")
+    text = work.read(makefile).decode(errors="replace")
     if not _USES_PGXS.search(text):
         raise ExtensionError(
             f"the Makefile of {extension} does not use PGXS",
@@ -216,8 +235,8 @@ def _prepare(extension: Extension, source: Path, server: Build) -> None:
         )
     chosen = "-march=" in server.manifest.get("choices", {}).get("CFLAGS", "")
     baseline = BASELINES.get(host.architecture())
-    if baseline and not chosen and _IS_NATIVE.search(text):
-        makefile.write_text(_IS_NATIVE.sub(baseline, text), errors="surrogateescape")
+    if baseline and not chosen and re.search(_IS_NATIVE, text):
+        work.run("prepare", ["sed", "--in-place", f"s/{_IS_NATIVE}/{baseline}/g", makefile.name], source)
 
 
 def _control(extension: Extension, installed: Path, label: str) -> str:
@@ -227,6 +246,10 @@ def _control(extension: Extension, installed: Path, label: str) -> str:
         return extension.name
     if len(names) == 1:
         return names[0]
+    raise _no_control(extension, label, names)
+
+
+def _no_control(extension: Extension, label: str, names: Sequence[str]) -> ExtensionError:
     what = (
         f"installs {len(names)} extensions, none of which is called so"
         if names
@@ -235,7 +258,7 @@ def _control(extension: Extension, installed: Path, label: str) -> str:
     hint = (
         f"name one of: {', '.join(names)}" if names else "only what CREATE EXTENSION can create is supported"
     )
-    raise ExtensionError(f"{label}: it {what}", where=f"--extension {extension.name}", hint=hint)
+    return ExtensionError(f"{label}: it {what}", where=f"--extension {extension.name}", hint=hint)
 
 
 def _pg_config(build: Build) -> Path:
@@ -244,7 +267,7 @@ def _pg_config(build: Build) -> Path:
     try:
         words = [str(program), "--pgxs"]
         said = subprocess.run(
-            words,
+            [*accounts.become(accounts.server_account()), *words],
             env=environment.compiling(),
             capture_output=True,
             text=True,

@@ -16,18 +16,18 @@ MEASURED = ("PATH", "TIDEMARK_BURN_NS")
 The second is read only by builds with the planted patch of the benchmarks.
 """
 
-COMPILING = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "CCACHE_DIR", "CCACHE_MAXSIZE")
+COMPILING = ("PATH", "CCACHE_DIR", "CCACHE_MAXSIZE")
 """What a compile gets of them: nothing that could change the binaries without changing the build key."""
 
 NO_HOME = "/nonexistent"
-"""The home of programs that are measured, so that nobody's dotfiles are read: ~/.my.cnf, ~/.perfconfig."""
+"""The home of all these programs, so that nobody's dotfiles are read: ~/.my.cnf, ~/.perfconfig."""
 
 NO_GIT_SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 """With these git reads neither a person's settings nor those of the machine, which change line ends in a
 source tree, and what patches apply to it."""
 
 _FIXED_WHEN_MEASURED = {"HOME": NO_HOME, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-_FIXED_WHEN_COMPILING = {"LC_ALL": "C", "TZ": "UTC", **NO_GIT_SETTINGS}
+_FIXED_WHEN_COMPILING = {"HOME": NO_HOME, "LC_ALL": "C", "TZ": "UTC", **NO_GIT_SETTINGS}
 
 _READ_BY_TIDEMARK = re.compile(r"TIDEMARK_\w+|CC")
 """Variables that are not passed on because Tidemark itself does what they say."""

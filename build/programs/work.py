@@ -3,7 +3,9 @@
 No process of a compile outlives the call that started it.
 """
 
+import errno
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from build.errors import TidemarkError
+from build.programs import accounts
 from build.programs.excerpts import failed_check, first_error
 
 TAIL_LINES = 30
@@ -36,6 +39,12 @@ STAGE_SECONDS = 4 * 3600.0
 SILENT_SECONDS = 25 * 60.0
 """A command that writes nothing to the log for this long is considered hung. The limit is shorter than the
 one after which a night counts as hung."""
+
+READ_BYTES = 10_000_000
+"""The most that is read of a file that a command has written."""
+
+READ_SECONDS = "10"
+"""Time limit of reading it: it may be a pipe."""
 
 _CLOCK_SECONDS = 1.0
 """How much older the time of a file may be than the moment in which it was written."""
@@ -68,7 +77,11 @@ class CompileCommands:
     """Called with the name of each stage when it starts."""
 
     inherit: tuple[int, ...] = ()
-    """File descriptors of locks that the children keep open if this process is killed."""
+    """File descriptors of locks that the children keep open if this process is killed; not those of another
+    user, who could release the locks."""
+
+    account: pwd.struct_passwd | None = None
+    """The user who runs the commands; None for the current one."""
 
     count: int = 0
     """Compiler runs so far."""
@@ -126,10 +139,26 @@ class CompileCommands:
         notes = [found for pattern in NOTES for found in sorted(folder.glob(pattern))]
         for note in (note for note in notes if note.stat().st_mtime >= since):
             kept = self.log.with_suffix(f".{note.name}")
-            shutil.copyfile(note, kept)
+            kept.write_bytes(self.read(note))
             kept.chmod(0o644)
-            lines += [*failed_check(note.read_text(errors="replace")), f"{note.name} is kept: {kept}"]
+            lines += [*failed_check(kept.read_text(errors="replace")), f"{note.name} is kept: {kept}"]
         return CompileError("\n".join(lines), where=str(self.log))
+
+    def read(self, path: Path) -> bytes:
+        """Return the first READ_BYTES of a file that the commands can write, read with their user's rights.
+
+        The path may be a link by now, which root would follow. Empty if that user cannot read it.
+        """
+        head = ["timeout", READ_SECONDS, "head", f"--bytes={READ_BYTES}", "--", str(path)]
+        done = subprocess.run(
+            [*accounts.become(self.account), *head],
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        return done.stdout
 
     def _execute(
         self,
@@ -140,9 +169,12 @@ class CompileCommands:
         reading: IO[bytes],
         stdin: IO[bytes] | None,
     ) -> int:
+        program = command[0]
         try:
+            if "/" not in program and shutil.which(program, path=self.environment.get("PATH")) is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
             process = subprocess.Popen(
-                command,
+                [*accounts.become(self.account), *command],
                 cwd=folder,
                 env=dict(self.environment),
                 stdin=stdin or subprocess.DEVNULL,
@@ -150,7 +182,7 @@ class CompileCommands:
                 stderr=subprocess.STDOUT,
                 # In its own process group, make ends with all its children, and Ctrl-C reaches only Python.
                 start_new_session=True,
-                pass_fds=self.inherit,
+                pass_fds=() if self.account else self.inherit,
                 umask=0o022,  # The unprivileged user of the servers has to read what is installed.
             )
         except OSError as error:

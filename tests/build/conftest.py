@@ -18,8 +18,8 @@ from tests.build.stand import Pins, Repository, Stand, Web, served_at
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
+def home(server_folder: Path) -> Home:
+    return Home(server_folder / "home")
 
 
 @pytest.fixture
@@ -28,8 +28,17 @@ def progress() -> Silent:
 
 
 @pytest.fixture
-def stand(tmp_path: Path) -> Stand:
-    return Stand(tmp_path / "stand" / "postgresql", tmp_path / "configure-runs")
+def open_folder(server_folder: Path) -> Path:
+    """A folder in which everybody may write, for what a compile is to tell a test."""
+    folder = server_folder / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+@pytest.fixture
+def stand(tmp_path: Path, open_folder: Path) -> Stand:
+    return Stand(tmp_path / "stand" / "postgresql", open_folder / "configure-runs")
 
 
 @pytest.fixture

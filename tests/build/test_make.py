@@ -217,7 +217,7 @@ def test_a_patch_that_does_not_apply_names_file_and_hunk(
 def test_patches_apply_below_somebody_elses_git_checkout(
     home: Home, progress: Silent, stand: Stand, versions: Pins, tmp_path: Path
 ) -> None:
-    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    subprocess.run(["git", "init", "--quiet", str(home.path.parent)], check=True)
     versions(r18_99=stand.tarball(home.sources / TARBALL))
     patch = tmp_path / "part.patch"
     patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1 @@\n-int part;\n+#error patched\n")
@@ -259,13 +259,13 @@ def test_a_build_is_never_half_visible(home: Home, stand: Stand, versions: Pins)
 
 
 def test_ctrl_c_ends_the_compile_and_leaves_nothing(
-    home: Home, stand: Stand, versions: Pins, tmp_path: Path
+    home: Home, stand: Stand, versions: Pins, open_folder: Path
 ) -> None:
     path = versions(
-        r18_99=stand.tarball(home.sources / TARBALL, before=f"@echo $$$$ >{tmp_path}/pid; sleep 60")
+        r18_99=stand.tarball(home.sources / TARBALL, before=f"@echo $$$$ >{open_folder}/pid; sleep 60")
     )
     process = child(path, home)
-    shell = written_pid(tmp_path / "pid")
+    shell = written_pid(open_folder / "pid")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
     assert leftovers(home) == []
@@ -274,18 +274,18 @@ def test_ctrl_c_ends_the_compile_and_leaves_nothing(
 
 
 def test_what_a_killed_process_left_does_not_matter(
-    home: Home, progress: Silent, stand: Stand, versions: Pins, tmp_path: Path
+    home: Home, progress: Silent, stand: Stand, versions: Pins, open_folder: Path
 ) -> None:
     # The recipe's shell is a child of make, which leads the group.
-    before = f"@test -e {tmp_path}/go || {{ echo $$PPID >{tmp_path}/pid; sleep 60; }}"
+    before = f"@test -e {open_folder}/go || {{ echo $$PPID >{open_folder}/pid; sleep 60; }}"
     path = versions(r18_99=stand.tarball(home.sources / TARBALL, before=before))
     process = child(path, home)
-    make = written_pid(tmp_path / "pid")
+    make = written_pid(open_folder / "pid")
     process.kill()
     process.communicate()
     assert leftovers(home)
     os.killpg(make, signal.SIGKILL)
-    (tmp_path / "go").touch()
+    (open_folder / "go").touch()
     provide(RELEASE, home, progress)
     assert leftovers(home) == []
 
@@ -319,21 +319,17 @@ def test_a_release_made_from_git_is_found_again(
 
 
 def test_ccache_serves_a_second_compile_from_another_folder(
-    home: Home,
-    progress: Silent,
-    stand: Stand,
-    versions: Pins,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    home: Home, stand: Stand, versions: Pins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if subprocess.run(["ccache", "--version"], capture_output=True, check=False).returncode != 0:
         pytest.skip("ccache is not installed")
-    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "ccache"))
-    patch = tmp_path / "other.patch"
-    patch.write_text("--- /dev/null\n+++ b/note\n@@ -0,0 +1 @@\n+another key, another scratch folder\n")
-    versions(r18_99=stand.tarball(home.sources / TARBALL))
+    monkeypatch.setenv("CCACHE_DIR", str(home.ccache))
+    versions(
+        r18_99=stand.tarball(home.sources / TARBALL),
+        r18_98=stand.tarball(home.sources / "postgresql-18.98.tar.bz2", "18.98"),
+    )
     first = provide(RELEASE, home, Silent())
-    provide(RELEASE, home, Silent(), patches=[patch])
+    provide(parse_version("postgres@18.98"), home, Silent())
     told = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True, check=True).stdout
     stats = dict(line.split("\t") for line in told.splitlines())
     assert first.manifest["ccache"] is True

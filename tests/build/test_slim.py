@@ -1,7 +1,7 @@
 """Slim builds, on the stand-in: what they have, and that nobody takes one for a whole build."""
 
+import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -123,29 +123,21 @@ def test_slim_and_whole_builds_share_objects(
     home: Home,
     progress: Silent,
     pinned: Stand,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     first_slim: tuple[str, ...] | None,
 ) -> None:
     if host.ccache_program() is None:
         pytest.skip("ccache is not installed")
-    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "ccache"))
+    monkeypatch.setenv("CCACHE_DIR", str(home.ccache))
     counts: list[dict[str, str]] = []
     for slim in (first_slim, () if first_slim is None else None):
-        # A whole build would be taken for a slim one.
-        provide(RELEASE, home, progress, slim=slim, patches=[_unused(tmp_path, counts)])
+        build = provide(RELEASE, home, progress, slim=slim)
+        shutil.rmtree(build.prefix)  # A whole build would be taken for a slim one.
         told = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True, check=True).stdout
         counts.append(dict(line.split("\t") for line in told.splitlines()))
     before, after = counts
     assert int(before["cache_miss"]) > 0
     assert after["cache_miss"] == before["cache_miss"], "every file of the second one was compiled before"
-
-
-def _unused(folder: Path, before: Sequence[object]) -> Path:
-    """Return a patch that changes no object, another one for each build before."""
-    patch = folder / f"{len(before)}.patch"
-    patch.write_text(f"--- /dev/null\n+++ b/note\n@@ -0,0 +1 @@\n+build {len(before)}\n")
-    return patch
 
 
 def test_the_key_of_a_whole_build_does_not_know_of_slim_ones() -> None:

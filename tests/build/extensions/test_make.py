@@ -1,5 +1,7 @@
 """Builds with an extension, compiled by the real PGXS against a real server."""
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from build.extensions.extension import parse_extension
 from build.extensions.make import BASELINES, ExtensionCompileError, with_extensions
 from build.home import Home
 from build.host import architecture
+from build.programs.accounts import COMPILE_USER
 from build.progress import Silent
 from tests.tiny_extension import ONLY_SINCE_18, TinyExtension
 
@@ -109,3 +112,32 @@ def test_one_that_does_not_compile_names_version_line_and_log(
     assert raised.value.what == expected
     assert Path(raised.value.where).is_file()
     assert "supports postgres@17.11" in raised.value.hint
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to drop")
+def test_its_makefile_has_no_rights_of_root(tmp_path: Path, server_folder: Path, postgres_17: Build) -> None:
+    tiny, home, said = TinyExtension(tmp_path / "tiny"), Home(server_folder), server_folder / "said"
+    said.mkdir()
+    said.chmod(0o777)
+    makefile = (tiny.path / "Makefile").read_text()
+    stages = f"\n$(shell id -u >{said}/read)\ninstall: who\nwho:\n\tid -u >{said}/install\n"
+    tiny.tagged("v1")
+    tiny.without("Makefile", "v2", text=f"# -march=native\n{makefile}{stages}")
+    build = made(postgres_17, home, f"tiny={tiny.path}@v2")
+    user = str(pwd.getpwnam(COMPILE_USER).pw_uid)
+    assert {(said / stage).read_text().strip() for stage in ("read", "install")} == {user}
+    assert {path.lstat().st_uid for path in build.prefix.rglob("*")} == {0}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to drop")
+def test_a_makefile_that_is_a_link_changes_no_file_of_roots(
+    tmp_path: Path, server_folder: Path, postgres_17: Build
+) -> None:
+    tiny, victim = TinyExtension(tmp_path / "tiny"), server_folder / "victim"
+    victim.write_text(f"PG_CFLAGS = -march=native\n{(tiny.path / 'Makefile').read_text()}")
+    before = victim.read_text()
+    (tiny.path / "Makefile").unlink()
+    (tiny.path / "Makefile").symlink_to(victim)
+    tiny.tagged("v1")
+    made(postgres_17, Home(server_folder), f"tiny={tiny.path}@v1")
+    assert victim.read_text() == before

@@ -54,19 +54,21 @@ def test_compiles_get_what_cannot_change_their_result(monkeypatch: pytest.Monkey
     given = environment.compiling()
     assert given.keys() <= {
         *environment.COMPILING,
+        "HOME",
         "LC_ALL",
         "TZ",
         "GIT_CONFIG_GLOBAL",
         "GIT_CONFIG_NOSYSTEM",
     }
     assert (given["CCACHE_DIR"], given["LC_ALL"]) == ("/somewhere", "C")
+    assert given["HOME"] == environment.NO_HOME
 
 
 def test_the_names_of_what_was_left_out_are_known_and_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEMARK_LOCK", "/x")
     names = environment.left_out(environment.COMPILING)
     assert {*SECRETS, *FLAGS, *CCACHE} <= {*names}
-    assert not {"PATH", "HOME", "TIDEMARK_LOCK"} & {*names}
+    assert not {"PATH", "CCACHE_DIR", "TIDEMARK_LOCK"} & {*names}
     assert not any("hunter2" in name for name in names)
     assert {*FLAGS, *CCACHE, "PGPASSWORD"} <= {*environment.without_effect(names)}
     assert "AWS_SECRET_ACCESS_KEY" not in environment.without_effect(names)
