@@ -25,6 +25,11 @@ try:
     except OutputError as error:
         print(f"tidemark: {error}", file=sys.stderr)
         sys.exit(TROUBLE)
+    if not is_short:  # a comparison starts nothing
+        from runners.credentials import begin_without, hide_process
+
+        hide_process()
+        begin_without(sys.argv[1:])
     from runners.cli import main
 
     status = main()

@@ -38,7 +38,10 @@ _NOTABLE = re.compile(
 )
 """Variables that these programs would obey: whoever sets one is told that it has no effect."""
 
-_OF_WHOLE_PROCESS = re.compile(r"PGSERVICE|PGTZ|PGDATESTYLE|PGGEQO|\w+_TOKEN|TIDEMARK_NOTIFY_\w+")
+CREDENTIALS = re.compile(r"\w+_TOKEN|TIDEMARK_NOTIFY_\w+")
+"""Variables with what the report needs to tell people: no process that measures or compiles ever has them."""
+
+_OF_WHOLE_PROCESS = re.compile(rf"PGSERVICE|PGTZ|PGDATESTYLE|PGGEQO|{CREDENTIALS.pattern}")
 
 _set_aside: dict[str, str] = {}
 
@@ -77,6 +80,11 @@ def kept_from_process() -> Iterator[None]:
         yield
     finally:
         os.environ.update({name: _set_aside.pop(name) for name in names})
+
+
+def of_caller() -> dict[str, str]:
+    """Return all variables as the caller has set them."""
+    return {**os.environ, **_set_aside}
 
 
 def caller_value(name: str) -> str | None:

@@ -20,7 +20,9 @@ from history.rendering.changes import box_note_lines
 from history.series.task_states import TaskOutcome, record_skipped
 from history.spool.opening import open_recorded, open_to_judge
 from history.store.writer import Store
+from runners import credentials
 from runners.console import add_to_job_summary, progress
+from runners.exit_codes import INTERRUPTED
 from runners.installing.machine import TargetMachine
 from runners.installing.units import plan_in_use
 from runners.measuring.machine_lock import BusyError
@@ -58,8 +60,16 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     home = locate_for_writing()
     box = None if arguments.report else find_box(plan, arguments.box, platform.node())
+    measured = 0
     try:
-        return _report_alone(plan, home) if box is None else _night(arguments, plan, box, home, past)
+        if box is not None and not arguments.measure and credentials.are_held():
+            _require_not_elsewhere(home, past)
+            measured, box = credentials.measured_apart(arguments.words), None
+            if measured == INTERRUPTED:
+                return INTERRUPTED
+        if box is None:
+            return _report_alone(plan, home) or measured
+        return _night(arguments, plan, box, home, past)
     except KeyboardInterrupt:
         raise
     except DoneElsewhereError as error:
@@ -109,9 +119,7 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
 
     def still_wanted() -> None:
         require_not_paused(home, datetime.now(UTC))
-        other = night_elsewhere(home.heartbeat, datetime.now(UTC))
-        if other is not None and past is None and not other.is_backfill:
-            raise DoneElsewhereError(f"process {other.process_id} carries out this night: {other.what}")
+        _require_not_elsewhere(home, past)
 
     def begin() -> Heart:
         file, is_backfill = str(_file(arguments)), past is not None
@@ -159,6 +167,12 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
     night.problems += filter(None, [metrics.problem])
     _publish(summary(night, found, compared, datetime.now(UTC)), home)
     return _code(night, found)
+
+
+def _require_not_elsewhere(home: Home, past: Backfill | None) -> None:
+    other = night_elsewhere(home.heartbeat, datetime.now(UTC))
+    if other is not None and past is None and not other.is_backfill:
+        raise DoneElsewhereError(f"process {other.process_id} carries out this night: {other.what}")
 
 
 def _record_skipped(history: Path | str, box: str, outcome: TaskOutcome, reason: str) -> None:
