@@ -15,16 +15,20 @@ from build.programs import environment
 SMALL_FILE = 1024**2
 """The most bytes of a file that is expected to have a few lines."""
 
+GROUP_WRITES = 0o020
+"""The bit of a mode: on a box, who measures and who reports are two users of one group."""
+
 
 def make_folder(path: Path) -> Path:
     """Create a folder and its parents, accessible to all users whatever the umask; return the folder.
 
-    The servers run as an unprivileged user, who needs access to the programs installed below it.
+    The servers run as an unprivileged user, who needs access to the programs installed below it. The group
+    may write where it may write in the folder around it.
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
-    for folder in missing:
-        folder.chmod(0o755)
+    for folder in reversed(missing):
+        folder.chmod(0o755 | (folder.parent.stat().st_mode & GROUP_WRITES))
     return path
 
 

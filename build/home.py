@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from build.errors import TidemarkError, readable
+from build.files import GROUP_WRITES
 from build.programs.shell import shell_line
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -183,7 +184,8 @@ def locate_for_writing() -> Home:
     """`locate()`, for a command that writes there. Raises HomeError.
 
     Root would follow every link that the owner of the folder puts into it: git, compilers and servers
-    included. The owner of the checkout is trusted, because root runs its code already.
+    included. The owner of the checkout is trusted, because root runs its code already. Where the group of the
+    folder may write, it may write what this process makes from now on.
     """
     home = locate()
     if os.geteuid() == 0 and home.path.is_dir():
@@ -197,6 +199,8 @@ def locate_for_writing() -> Home:
                 where=str(home.path),
                 hint=f"{shell_line('chmod', 'go-w', home.path)}, or name another folder by TIDEMARK_HOME",
             )
+    elif home.path.is_dir() and home.path.stat().st_mode & GROUP_WRITES:
+        os.umask(os.umask(0o077) & ~GROUP_WRITES)
     return home
 
 

@@ -1,8 +1,10 @@
 """Connections to the history's database: engines, transactions, locks, and explanations of errors."""
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, ma
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from build.addresses import without_secrets
+from build.files import GROUP_WRITES
 from build.lock import held
 from history.errors import DamagedTextError, HistoryError, RecordError, database_error
 from history.store.server.connections import Watch, configure_postgres, connection_defaults
@@ -220,6 +223,7 @@ def connect(target: Path | str) -> Database:
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url)
+    event.listen(engine, "connect", lambda *_: _share(Path(url.database or "")))
     event.listen(engine, "connect", _configure_sqlite)
     begin_explicitly(engine)
     return Database(engine, url.database or _IN_MEMORY)
@@ -279,6 +283,25 @@ def _engine(url: URL) -> Engine:
             where=without_secrets(url.render_as_string()),
             hint="write postgresql+psycopg://host/name",
         ) from error
+
+
+def _share(file: Path) -> None:
+    """Let the group write a file of ours, and what SQLite has beside it, where it may write in the folder.
+
+    SQLite makes files that only their owner may write, and those beside one with its mode.
+    """
+    with suppress(OSError):  # it is in memory, not there, or a link
+        if not file.parent.stat().st_mode & GROUP_WRITES:
+            return
+        for path in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
+            # Only its path: closing a file that is open for reading would end SQLite's locks (fcntl(2)).
+            descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                status = os.fstat(descriptor)
+                if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                    os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IMODE(status.st_mode) | GROUP_WRITES)  # noqa: PTH101
+            finally:
+                os.close(descriptor)
 
 
 def _configure_sqlite(connection: Any, _record: object) -> None:

@@ -21,11 +21,12 @@ SYSTEMCTL = "/usr/bin/systemctl"
 """The absolute path that sudo compares."""
 
 NIGHT, TUNE, RESTORE = "tidemark-nightly", "tidemark-tune.service", "tidemark-restore.service"
+REPORT = "tidemark-report.service"
 
 UNIT_NAMES = (
     f"{NIGHT}.service",
     f"{NIGHT}.timer",
-    "tidemark-report.service",
+    REPORT,
     "tidemark-watch.service",
     "tidemark-watch.timer",
     TUNE,
@@ -126,9 +127,11 @@ def _values(site: Site) -> dict[str, str]:
         "box": site.box,
         "user": site.user,
         "group": site.user,
+        "reporter": site.reporter,
         "at": site.at,
         "documents": rest_of_line(site.documents),
-        "environment": " ".join(word(f"{name}={value}") for name, value in environment.items()),
+        "environment": _assignments(environment),
+        "report_environment": _assignments(site.report_environment),
         "tidemark": word(str(site.program)),
         "plan": word(str(site.plan), is_argument=True),
         "trimmed": word(str(site.home), is_argument=True),
@@ -147,7 +150,12 @@ def _values(site: Site) -> dict[str, str]:
         "shell_tidemark": shlex.quote(str(site.program)),
         "tune_command": f"{SYSTEMCTL} start {TUNE}",
         "restore_command": f"{SYSTEMCTL} start {RESTORE}",
+        "report_command": f"{SYSTEMCTL} start {REPORT}",
     }
+
+
+def _assignments(variables: dict[str, str]) -> str:
+    return " ".join(word(f"{name}={value}") for name, value in variables.items())
 
 
 def hook(name: str) -> Path:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from build.home import ROOT, SHARED_HOME, blocked_folder
 from build.programs.accounts import SERVER_USER
+from build.programs.environment import NO_HOME
 from build.programs.shell import shell_line
 from runners.installing.arguments import AT
 from runners.installing.escaping import InstallError, require_printable, require_startable
@@ -15,6 +16,9 @@ from runners.nightly.plan import find_box, load_plan
 
 USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 """The user names that useradd(8) accepts on all distributions."""
+
+REPORTER = "-report"
+"""What the name of the user who reports has behind that of the user who measures."""
 
 TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 
@@ -39,7 +43,7 @@ class Site:
     checkout: Path
     home: Path
     user: str
-    """The user who runs nights and servers; its group has the same name."""
+    """The user who runs nights, compiles and servers; its group has the same name."""
 
     at: str = AT
     """When a night begins, as `03:17` in UTC."""
@@ -59,8 +63,18 @@ class Site:
         return self.checkout / "tidemark"
 
     @property
+    def reporter(self) -> str:
+        """The user who reports and watches, of the same group: what is measured cannot read what it reads."""
+        return f"{self.user}{REPORTER}"
+
+    @property
+    def report_environment(self) -> dict[str, str]:
+        """The environment of what reports: programs find no settings that the other user may write."""
+        return {**self.environment, "HOME": NO_HOME}
+
+    @property
     def environment(self) -> dict[str, str]:
-        """The environment of every unit and hook."""
+        """The environment of what measures."""
         return {
             "TIDEMARK_HOME": str(self.home),
             "TIDEMARK_USER": self.user,
@@ -182,11 +196,11 @@ def _require_interpreter(found: Site) -> None:
 
 
 def _user(name: str) -> str:
-    if not USER_NAME.fullmatch(name) or name == "root":
+    if not USER_NAME.fullmatch(f"{name}{REPORTER}") or name == "root":
         raise InstallError(
             f"{name!r} cannot be the user of the service",
             where="--user or $TIDEMARK_USER",
-            hint="use an unprivileged user: lower-case letters, digits, - and _, at most 32",
+            hint="use an unprivileged user: lower-case letters, digits, - and _, at most 25",
         )
     return name
 

@@ -1,9 +1,9 @@
 """The actions that install or remove a box, by comparing the machine with what is wanted."""
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from build.programs.shell import shell_line
 from runners.installing import agent
@@ -13,8 +13,12 @@ from runners.installing.machine import TargetMachine
 from runners.installing.record import Record, load, save
 from runners.installing.site import Site
 
-FOLDER_MODE = 0o755
-"""The mode of the output folder: servers that root measures manually belong to another user."""
+FOLDER_MODE = 0o775
+"""The mode of the output folder: its group are who measures and who reports; servers that root measures
+manually belong to another user."""
+
+REPORTED = ("backups", "summaries", "spool", "site")
+"""The folders in it that both write."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +89,22 @@ def _account(site: Site, machine: TargetMachine, notes: list[str]) -> Iterator[A
     if not machine.is_real:
         notes.append(f"the user {site.user} and services are skipped: this is not the root of the machine")
         return
-    found = machine.account(site.user)
-    if found is None:
-        command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", str(site.home)]
-        command += ["--shell", "/usr/sbin/nologin", site.user]
-        yield Action(f"create the user {site.user}: {' '.join(command)}", lambda target: target.run(command))
-    elif found.user_id == 0 or found.may_log_in:
-        raise InstallError(
-            f"the user {site.user} exists already and may log in: it belongs to somebody",
-            where=f"home {found.home}",
-            hint="use another one with --user, or remove its shell: usermod -s /usr/sbin/nologin",
-        )
-    elif found.home != str(site.home):
-        notes.append(f"the user {site.user} keeps its home {found.home}: the units set HOME={site.home}")
+    own_groups = {site.user: ["--user-group"], site.reporter: ["--no-user-group", "--gid", site.user]}
+    homes = {site.user: str(site.home), site.reporter: site.report_environment["HOME"]}
+    for user, group in own_groups.items():
+        found = machine.account(user)
+        if found is None:
+            command = ["useradd", "--system", *group, "--no-create-home", "--home-dir", homes[user]]
+            command += ["--shell", "/usr/sbin/nologin", user]
+            yield Action(f"create the user {user}: {' '.join(command)}", _running(command))
+        elif found.user_id == 0 or found.may_log_in:
+            raise InstallError(
+                f"the user {user} exists already and may log in: it belongs to somebody",
+                where=f"home {found.home}",
+                hint="use another one with --user, or remove its shell: usermod -s /usr/sbin/nologin",
+            )
+        elif found.home != homes[user]:
+            notes.append(f"the user {user} keeps its home {found.home}: the units set HOME={homes[user]}")
 
 
 def _home(site: Site, machine: TargetMachine) -> Iterator[Action]:
@@ -113,9 +120,13 @@ def _home(site: Site, machine: TargetMachine) -> Iterator[Action]:
         raise InstallError("the output folder is a file", where=str(path), hint="use another with --home")
     status = path.stat()
     owner = status.st_uid if not machine.is_real else account and account.user_id
+    reporter = machine.account(site.reporter)
+    owners = {owner, reporter and reporter.user_id}
     # The file that check --fix saves there belongs to root.
     foreign = [
-        entry for entry in path.iterdir() if entry.lstat().st_uid != owner and entry.name != "fitness.json"
+        entry
+        for entry in path.iterdir()
+        if entry.lstat().st_uid not in owners and entry.name != "fitness.json"
     ]
     if machine.is_real and foreign:
         raise InstallError(
@@ -125,6 +136,12 @@ def _home(site: Site, machine: TargetMachine) -> Iterator[Action]:
         )
     if status.st_uid != owner or status.st_mode & 0o7777 != FOLDER_MODE:
         yield making
+    shared = [str(path / name) for name in REPORTED if (path / name).is_dir()]
+    if any(not Path(folder).stat().st_mode & 0o020 for folder in shared):
+        # As the user who owns them: root would follow the links of others.
+        become = ["setpriv", f"--reuid={site.user}", f"--regid={site.user}", "--clear-groups"]
+        command = [*(become if account else ()), "chmod", "-R", "g+w", *shared]
+        yield Action(f"let the group {site.user} write: {' '.join(command)}", _running(command))
 
 
 # --- files
@@ -258,7 +275,11 @@ def _services(machine: TargetMachine, *, reload: bool) -> Iterator[Action]:
 
 
 def _call(*words: str) -> Action:
-    return Action(" ".join(words), lambda target: target.run(words))
+    return Action(" ".join(words), _running(words))
+
+
+def _running(words: Sequence[str]) -> Callable[[TargetMachine], None]:
+    return lambda target: target.run(words)
 
 
 def unit_states(machine: TargetMachine) -> dict[str, str]:

@@ -6,7 +6,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +17,9 @@ import pytest
 from build.build import Build
 from build.home import ROOT, Home, blocked_folder
 from tests.build.stand import Repository, Stand
-from tests.runners.alerting.github import REPOSITORY, TOKEN, running
+from tests.history.watched import record_regression
+from tests.runners.alerting.conftest import plan_text
+from tests.runners.alerting.github import REPOSITORY, TOKEN, Fault, running
 
 NOBODY = 65534
 
@@ -62,7 +66,7 @@ print(*found, sep="\\n")
 
 @dataclass
 class Attack:
-    """A repository whose branch looks for secrets when it is compiled, and a home of the user who compiles."""
+    """A repository whose branch looks for secrets when it is compiled, and a home of who compiles."""
 
     folder: Path
     repository: Repository
@@ -97,13 +101,9 @@ def run_as(
         "PYTHONPATH": str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    python = Path(sys.base_prefix).resolve()
-    blocked = blocked_folder(python) if user else None
-    lent = ["sh", "-ec", LEND, "lend", str(folder), str(python), str(blocked or "")]
-    become = ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups", "--"]
-    command = [*become, sys.executable, "-P", "-X", "utf8", "-m", "runners", *words]
+    command = [sys.executable, "-P", "-X", "utf8", "-m", "runners", *words]
     return subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", *lent, *command],
+        as_user(user, group, folder, command),
         env={**kept, **own, **variables},
         capture_output=True,
         text=True,
@@ -111,6 +111,15 @@ def run_as(
         check=False,
         timeout=300,
     )
+
+
+def as_user(user: int, group: int, folder: Path, command: Sequence[str]) -> list[str]:
+    """The words of a command by another user, who may enter the folders of this Python."""
+    python = Path(sys.base_prefix).resolve()
+    blocked = blocked_folder(python) if user else None
+    lent = ["sh", "-ec", LEND, "lend", str(folder), str(python), str(blocked or "")]
+    become = ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups", "--"]
+    return ["unshare", "--mount", "--propagation", "private", *lent, *become, *command]
 
 
 LEND = """
@@ -222,3 +231,58 @@ repository = "{REPOSITORY}"
     assert "postgres@main" in done.stdout
     assert "alerts wait" not in done.stdout
     assert attack.found & {TOKEN} == set()
+
+
+# --- two users of one home, as on a box
+
+
+MEASURES, REPORTS = (40001, 40001), (40002, 40001)
+"""User and group of who measures and who reports."""
+
+
+def test_who_reports_shares_the_home_and_nothing_else(folder: Path) -> None:
+    """While it tells, the user who measures looks for its token; before and after, both write the history."""
+    home, credentials = folder / "home", folder / "credentials"
+    record_regression(home / "history.db")
+    (home / "backups").mkdir()
+    give(*MEASURES, home)
+    for path in (home, home / "backups"):
+        path.chmod(0o775)  # as `runner install` makes them
+    credentials.mkdir(mode=0o700)
+    (credentials / "tidemark-github-token").write_text(TOKEN)
+    give(*REPORTS, credentials)
+    (folder / "spy.py").write_text(SPY)
+    plan = folder / "plan.toml"
+    with running() as github:
+        plan.write_text(plan_text(github))
+        told = {
+            "CREDENTIALS_DIRECTORY": str(credentials),
+            "GITHUB_API_URL": github.url,
+            "HOME": "/nonexistent",
+        }
+        report = ("nightly", "--report", "--plan", str(plan))
+        alone = run_as(*MEASURES, folder, report, {})
+        assert (alone.returncode, "alerts wait in the outbox (1)" in alone.stdout) == (1, True), alone.stderr
+
+        github.faults = [Fault(wait=2.0, after=True)]
+        with ThreadPoolExecutor(1) as pool:
+            reported = pool.submit(run_as, *REPORTS, folder, report, told)
+            spied = set[str]()
+            while not reported.done():
+                spied |= secrets_in(look_around(folder, *MEASURES))
+                time.sleep(0.3)
+        assert reported.result().returncode == 0, reported.result().stdout + reported.result().stderr
+        assert (len(github.issues), github.violations) == (1, [])
+        assert spied == set()
+    (copy,) = (home / "backups").glob("history-*.db")
+    assert copy.stat().st_uid in (MEASURES[0], REPORTS[0])
+    judged = run_as(*MEASURES, folder, ("history", "judge"), {})
+    assert judged.returncode in (0, 1), judged.stderr
+    again = run_as(*MEASURES, folder, report, {})
+    assert again.returncode == 2, again.stdout + again.stderr
+    assert "could not be" not in again.stdout
+
+
+def look_around(folder: Path, user: int, group: int) -> str:
+    spy = as_user(user, group, folder, [sys.executable, "-I", str(folder / "spy.py")])
+    return subprocess.run(spy, capture_output=True, text=True, check=True, cwd="/").stdout

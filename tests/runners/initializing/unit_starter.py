@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Stands in for systemctl in a root without systemd: starts the night and the report as their units say.
 
-It reads User, Environment, ExecStart, LoadCredential and OnSuccess or OnFailure, and nothing else: limits and
-sandboxes of units are systemd's. Units that change the kernel's settings are not started, because the kernel
-is that of the machine that tests.
+It reads User, Group, Environment, ExecStart, LoadCredential and OnSuccess or OnFailure, and nothing else:
+limits and sandboxes of units are systemd's. Units that change the kernel's settings are not started, because
+the kernel is that of the machine that tests.
 """
 
 import os
@@ -29,7 +29,7 @@ def start(unit: str) -> int:
     if name not in STARTED:
         return 0
     unit = f"{name}.service"
-    (user,), (command,) = values(unit, "User"), values(unit, "ExecStart")
+    (user,), (group,), (command,) = (values(unit, key) for key in ("User", "Group", "ExecStart"))
     variables = dict(word.split("=", 1) for line in values(unit, "Environment") for word in shlex.split(line))
     kept = {key: os.environ[key] for key in ("PATH", "GITHUB_API_URL") if key in os.environ}
     LOGS.mkdir(exist_ok=True)
@@ -39,7 +39,7 @@ def start(unit: str) -> int:
             if secret.is_file():
                 (Path(folder) / credential).write_text(secret.read_text())
         subprocess.run(["chown", "-R", user, folder], check=True)
-        as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"]
+        as_user = ["setpriv", f"--reuid={user}", f"--regid={group}", "--init-groups", "--"]
         environment = {**kept, **variables, "CREDENTIALS_DIRECTORY": folder}
         code = subprocess.run(
             [*as_user, *shlex.split(command)], env=environment, cwd="/", stdout=log, stderr=log, check=False

@@ -41,7 +41,7 @@ def test_a_box_is_installed_once(
         "usr/local/lib/tidemark/job-completed.sh",
         "usr/local/lib/tidemark/job-started.sh",
     ]
-    assert (root / "var/lib/tidemark").stat().st_mode & 0o777 == 0o755
+    assert (root / "var/lib/tidemark").stat().st_mode & 0o777 == 0o775
     assert (root / "etc/sudoers.d/tidemark").stat().st_mode & 0o777 == 0o440
     assert (root / "usr/local/lib/tidemark/job-started.sh").stat().st_mode & 0o777 == 0o755
     assert written["srv/actions runner/.env"].splitlines() == [

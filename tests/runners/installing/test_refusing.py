@@ -89,9 +89,13 @@ def told(site: Site, machine: TargetMachine) -> list[str]:
     return [action.description for action in to_install(site, machine, force=False).actions]
 
 
-def test_a_user_is_made_and_services_are_enabled(tmp_path: Path) -> None:
+def test_users_are_made_and_services_are_enabled(tmp_path: Path) -> None:
     found = told(a_site(tmp_path / "checkout"), Real(tmp_path / "root"))
     assert found[0].startswith("create the user tidemark: useradd --system --user-group --no-create-home")
+    assert found[1] == (
+        "create the user tidemark-report: useradd --system --no-user-group --gid tidemark --no-create-home "
+        "--home-dir /nonexistent --shell /usr/sbin/nologin tidemark-report"
+    )
     assert found[-5:] == [
         "systemctl daemon-reload",
         "systemctl enable --now tidemark-nightly.timer",
@@ -126,7 +130,7 @@ def test_a_home_that_somebody_else_wrote_is_refused(tmp_path: Path) -> None:
     home = machine.path(site.home)
     home.mkdir(parents=True)
     (home / "fitness.json").touch()
-    assert f"create the folder {home}, owner tidemark, mode 755" in told(site, machine)
+    assert f"create the folder {home}, owner tidemark, mode 775" in told(site, machine)
     (home / "history.db").touch()
     with pytest.raises(InstallError, match="do not belong to tidemark") as refused:
         told(site, machine)
