@@ -82,6 +82,9 @@ class Checkout:
         self.tree, self._xdg = folder / "tree", folder / "xdg"
         self.artifacts = folder / "artifacts"
         self.artifacts.mkdir(parents=True)
+        self.programs = folder / "programs"
+        self.programs.mkdir()
+        """What jobs find first on their path."""
         self._upload = folder / "upload"
         self._upload.mkdir()
         (self._upload / "action.yml").write_text(UPLOADS, encoding="utf-8")
@@ -168,6 +171,7 @@ class Checkout:
             # As on a box: a job's own checkout has none, and would make one.
             "TIDEMARK_VENV": sys.prefix,
             "ARTIFACTS": str(self.artifacts),
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
         }
 
 
