@@ -50,7 +50,9 @@ _OF_A_REPOSITORY = (
 
 def _environment() -> dict[str, str]:
     # Without a terminal prompt, a private repository is an error instead of a night of waiting.
-    kept = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+    # A password of the history, too, which another process of this user can read while git runs.
+    unwanted = {*_OF_A_REPOSITORY, *(name for name in os.environ if name.startswith("PG"))}
+    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
     ssh = kept.get("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=10")
     quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GIT_SSH_COMMAND": ssh, "LC_ALL": "C"}
     # Holds for addresses that a configuration of git or a server's redirect puts in place of ours, too.

@@ -154,6 +154,7 @@ def test_nothing_that_is_started_inherits_it(
     found: list[str] = []
     monkeypatch.setenv("TIDEMARK_TOKEN", TOKEN)
     monkeypatch.setenv("ACTIONS_RUNTIME_TOKEN", TOKEN)
+    monkeypatch.setenv("PGPASSWORD", TOKEN)
 
     def session(request: Request, home: Home, store: Store, progress: Progress) -> SessionOutcome:
         with (tmp_path / "server.log").open("wb") as log:
