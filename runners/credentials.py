@@ -19,6 +19,9 @@ from suites.processes import tool
 _PR_SET_DUMPABLE = 4
 """Of prctl(2)."""
 
+_held: list[str] = []
+"""The names of the credentials with which this program was started, if its command may use them."""
+
 
 def hide_process() -> None:
     """Keep memory, environment and open files of this process from others of its user (ptrace(2)).
@@ -33,15 +36,16 @@ def begin_without(words: Sequence[str]) -> None:
 
     `nightly` that also reports measures in another process (`measured_apart`).
     """
-    tells = words[:1] == ["runner"] or (words[:1] == ["nightly"] and not any(map(_only_measures, words)))
-    if tells or not any(map(CREDENTIALS.fullmatch, os.environ)):
-        return
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], _without(of_caller()))
+    given = [name for name in os.environ if CREDENTIALS.fullmatch(name)]
+    if words[:1] == ["runner"] or (words[:1] == ["nightly"] and not any(map(_only_measures, words))):
+        _held.extend(given)
+    elif given:
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], _without_credentials())
 
 
 def are_held() -> bool:
-    """Return whether this process was started with credentials."""
-    return any(map(CREDENTIALS.fullmatch, of_caller()))
+    """Return whether this program was started with credentials."""
+    return bool(_held)
 
 
 def measured_apart(words: Sequence[str]) -> int:
@@ -51,7 +55,7 @@ def measured_apart(words: Sequence[str]) -> int:
     """
     python = [sys.executable, "-P", "-X", "utf8", "-m", "runners"]
     command = [tool("setpriv"), "--pdeathsig=INT", "--", *python, *words, "--measure"]
-    process = subprocess.Popen(command, env=_without(of_caller()) | {"PYTHONPATH": str(ROOT)})
+    process = subprocess.Popen(command, env=_without_credentials() | {"PYTHONPATH": str(ROOT)})
     try:
         code = process.wait()
     except KeyboardInterrupt:
@@ -65,5 +69,5 @@ def _only_measures(word: str) -> bool:
     return len(word) > 2 and "--measure".startswith(word)  # argparse takes abbreviations
 
 
-def _without(variables: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in variables.items() if not CREDENTIALS.fullmatch(name)}
+def _without_credentials() -> dict[str, str]:
+    return {name: value for name, value in of_caller().items() if not CREDENTIALS.fullmatch(name)}

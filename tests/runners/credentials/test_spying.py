@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
-from build.home import ROOT, Home, blocked_folder
+from build.home import ROOT, blocked_folder
 from tests.build.stand import Repository, Stand
 from tests.history.watched import record_regression
 from tests.runners.alerting.conftest import plan_text
@@ -193,9 +193,8 @@ def test_a_compile_finds_no_secret_of_who_began_it(attack: Attack) -> None:
 
 
 @pytest.mark.server
-def test_a_night_that_reports_measures_without_its_token(
-    attack: Attack, home: Home, postgres_18: Build
-) -> None:
+@pytest.mark.parametrize("attack", ["nobody"], indirect=True)
+def test_a_night_that_reports_measures_without_its_token(attack: Attack, postgres_18: Build) -> None:
     """One command, with the token: what is compiled finds nothing, and the tracker is asked with it."""
     plan = attack.folder / "plan.toml"
     plan.write_text(
@@ -204,7 +203,7 @@ def test_a_night_that_reports_measures_without_its_token(
 label = "tidemark-here"
 hostname = "*"
 [engines.postgres]
-base = "postgres@18.6"
+base = "postgres@old={postgres_18.prefix}"
 branches = ["main"]
 [[tasks]]
 suite = "write-heavy"
@@ -219,9 +218,6 @@ keep_disturbed = true
 repository = "{REPOSITORY}"
 """
     )
-    builds = attack.folder / "home/builds"
-    shutil.copytree(postgres_18.prefix, builds / postgres_18.prefix.name, symlinks=True)
-    give(attack.user, attack.user, builds)
     with running() as github:
         done = attack.run("nightly", "--plan", str(plan), GITHUB_TOKEN=TOKEN, GITHUB_API_URL=github.url)
         assert github.requests, done.stdout + done.stderr
