@@ -18,6 +18,8 @@ _FAILED = re.compile(r"patch failed: (.+):([0-9]+)")
 _HUNK = re.compile(r"@@ -([0-9]+)(?:,[0-9]+)? \+[0-9]+(?:,[0-9]+)? @@.*")
 _NEW_NAME = re.compile(r"\+\+\+ (?:b/)?([^\t\n]+)")
 _OLD_NAME = re.compile(r"--- (?:a/)?([^\t\n]+)")
+_NAME = re.compile(r"^(?:---|\+\+\+) [^/\t\n]*/([^\t\n]+)", re.MULTILINE)
+"""The path of a file behind its first folder, which is no part of it."""
 
 _SECONDS = 120.0
 
@@ -56,6 +58,12 @@ def require_applies(commit: Commit, patches: Sequence[Path], version: str) -> No
             if errors:
                 is_there = not git(*APPLY, "--cached", "--check", "--reverse", "--", str(patch.resolve()))
                 raise not_applying(patch, (number, len(patches)), version, errors, is_there=is_there)
+
+
+def paths_in(patch: Path) -> set[str]:
+    """Return the paths of the files that a patch changes or adds, as APPLY finds them."""
+    names = _NAME.findall(patch.read_text(encoding="utf-8", errors="replace"))
+    return {name for name in names if name != "dev/null"}
 
 
 def not_applying(

@@ -2,13 +2,14 @@
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, func, select
 
 from history.errors import DamagedTextError, stored_object
-from history.store.schema import counted_profiles, profiles, runs, wait_profiles
+from history.store.schema import counted_profiles, profiles, runs, sessions, wait_profiles
 from suites.profiling.stacks import CLIENT_STATES, COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 
 COMPRESSION = 9
@@ -49,6 +50,31 @@ def counted_profiles_of(
             _by_round(counted_profiles, columns, session_id, step, version)
         )
     }
+
+
+def steps_that_execute(
+    connection: Connection, engine: str, functions: Collection[str]
+) -> Mapping[str, Sequence[str]]:
+    """Return the steps that executed any of the functions when they were last counted, by suite.
+
+    Functions are named without parameters. What the compiler has put into its callers is not found.
+    """
+    query = (
+        select(sessions.c.suite, runs.c.step, func.max(counted_profiles.c.run_id))
+        .join_from(counted_profiles, runs, counted_profiles.c.run_id == runs.c.id)
+        .join(sessions, runs.c.session_id == sessions.c.id)
+        .where(runs.c.version.startswith(f"{engine}@", autoescape=True))
+        .group_by(sessions.c.suite, runs.c.step)
+        .order_by(sessions.c.suite, runs.c.step)
+    )
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for suite, step, run in connection.execute(query).all():
+        counted = select(counted_profiles.c.stacks).where(counted_profiles.c.run_id == run)
+        stacks = unpacked(connection.execute(counted).scalar_one())
+        frames = {frame.partition("(")[0] for stack in stacks for frame in stack.split(";")[1:]}
+        if any(frame == name or frame.endswith(f"::{name}") for frame in frames for name in functions):
+            found[suite].append(step)
+    return found
 
 
 def wait_profiles_of(

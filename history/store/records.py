@@ -390,6 +390,10 @@ OUT_OF_TIME = "out_of_time"
 """The option of a finished session whose budget ended before each step was decided, with the value true: the
 same request continues it."""
 
+EXECUTED = "executed"
+"""The option of the counted session of a try: by step, the changed functions that it has executed. A step of
+which that is not known is left out."""
+
 LIMIT_SECONDS = "limit_seconds"
 """The option of a session of long queries: the most that one of them may take."""
 

@@ -14,6 +14,7 @@ from history.store.process import ProcessIdentity
 from history.store.records import (
     DATA,
     EXACT,
+    EXECUTED,
     FAILED,
     LAYOUT_SEEDS,
     LEFT_OUT,
@@ -34,7 +35,10 @@ from suites.turns.warmth import WARMED_UP
 COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitions")
 """The columns that must be equal, besides machine, options and builds, for a session to be resumed."""
 
-MAY_DIFFER = ("machine_changed", DATA, PLANS, LEFT_OUT, FAILED, LAYOUT_SEEDS, OUT_OF_TIME, WARMED_UP)
+MAY_DIFFER = (
+    *("machine_changed", DATA, PLANS, LEFT_OUT, FAILED, LAYOUT_SEEDS, OUT_OF_TIME, WARMED_UP),
+    EXECUTED,
+)
 """Options that describe the circumstances of a session or its servers, not the request."""
 
 Recorded = Mapping[tuple[str, int], Mapping[str, Run]]

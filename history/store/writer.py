@@ -1,6 +1,6 @@
 """A history opened for writing, in which sessions are recorded run by run."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from history.store.process import ProcessIdentity, is_alive, this_process
 from history.store.reader import Reader
 from history.store.records import (
     DATA,
+    EXECUTED,
     FAILED,
     OUT_OF_TIME,
     PLANS,
@@ -217,6 +218,10 @@ class Store(Reader):
     def record_out_of_time(self, session_id: int) -> None:
         """Store that the budget of a session ended before each step was decided."""
         self._set_option(session_id, OUT_OF_TIME, True)
+
+    def record_executed(self, session_id: int, step: str, functions: Collection[str]) -> None:
+        """Store which of the changed functions a step has executed, in the options of a session."""
+        self._set_option(session_id, EXECUTED, {step: sorted(functions)})
 
     def record_noise(self, session_id: int, noise: Sequence[StepNoise]) -> None:
         """Write the noise of the steps that a session of identical builds has determined."""

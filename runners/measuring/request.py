@@ -21,6 +21,7 @@ from runners.measuring.variants import (
 from suites.additions.registry import LISTENERS, prepares, settings_for
 from suites.capabilities import CAPABILITIES
 from suites.counting.engines import COUNTED
+from suites.counting.executed_functions import WatchedFunction
 from suites.definition import Suite
 from suites.keys.durability import Durability
 from suites.keys.profile import Mode, Profile
@@ -147,6 +148,10 @@ class Request:
     proved_steps: frozenset[str] = frozenset()
     """The plain names of the steps in which an earlier session has compared what the same builds hold after
     the same work (runners/measuring/passes/work_proofs.py): once is enough."""
+
+    watched: tuple[WatchedFunction, ...] = ()
+    """The functions of which the first counted pass of each step finds out whether any server but the base's
+    executes them."""
 
     @property
     def profile(self) -> Profile:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from build.build import Build
@@ -200,6 +201,8 @@ def _fixed_work(
     """Return what counts a session and what compares the work of its versions, with what it has recorded."""
     request, base, recorded = recorder.request, str(first.version), recorder.recorded
     passes = session_passes(request, base, sizes, generator, callgrind, recorded, earlier)
+    if passes is not None:
+        passes.keep_executed = partial(recorder.store.record_executed, recorder.session)
     return passes, session_proofs(request, base, sizes, generator, recorded, earlier)
 
 

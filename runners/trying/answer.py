@@ -1,7 +1,7 @@
 """The answer of a try: one sentence, one table, and what it rests on, to be read in ten seconds."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from history.comparison.beside.domain import domain_of
 from history.comparison.finding import Finding
@@ -16,6 +16,7 @@ from history.numbers import DASH, VERY_WIDE, is_very_wide, percents
 from history.rendering.notes import explained_lines, findings_lines
 from history.stats.estimators import Interval
 from runners.trying.changes import StepChange
+from runners.trying.reach import Reach
 from runners.trying.sides import Sides
 
 UNDECIDED = 2
@@ -98,6 +99,8 @@ class TryAnswer:
     failures: tuple[str, ...] = ()
     changes: tuple[StepChange, ...] = ()
     """What changed, of the steps in which functions or costs did."""
+    reach: Reach = field(default_factory=Reach)
+    """Whether any step executes what is changed."""
 
     @property
     def steps(self) -> tuple[StepAnswer, ...]:
@@ -114,10 +117,11 @@ class TryAnswer:
 
     @property
     def exit_code(self) -> int:
-        """1 when any step is worse; 2 when anything judged may be worse, or something failed; else 0."""
+        """1 when any step is worse; 2 when anything judged may be worse, something failed, or no step executes
+        what is changed; else 0."""
         if any(step.is_worse for step in self.steps):
             return 1
-        whole = not self.failures and self.steps and all(step.is_known for step in self.steps)
+        whole = not (self.failures or self.reach.is_none) and self.steps and all(step.is_known for step in self.steps)
         return 0 if whole else UNDECIDED
 
     @property
@@ -145,7 +149,7 @@ class TryAnswer:
         else:
             parts, word = [], self._unchanged()
         mark = " " if parts and parts[0].startswith("in ") else ": " if parts else ""
-        return f"{word}{mark}{'; '.join(parts)}. {self._open()}".rstrip()
+        return " ".join(filter(None, (f"{word}{mark}{'; '.join(parts)}.", self.reach.text, self._open())))
 
     def _worse(self) -> str:
         """Return the findings that are worse, the first ones by name."""
@@ -166,6 +170,8 @@ class TryAnswer:
 
     def _unchanged(self) -> str:
         steps = self.steps
+        if self.reach.is_none:
+            return "Undecided"
         if steps and all(step.is_unchanged for step in steps):
             return "No difference in any step"
         if steps and all(step.is_known for step in steps):
@@ -255,6 +261,8 @@ def table(answer: TryAnswer) -> list[Sequence[str]]:
 def basis(answer: TryAnswer) -> Iterator[str]:
     """Yield what the answer rests on, and what was left out."""
     yield from answer.sides.notes
+    if answer.reach.note:
+        yield answer.reach.note
     for what, comparison in (("counted", answer.counted), ("measured", answer.timed)):
         if comparison is None:
             yield f"{'instructions were not counted' if what == 'counted' else 'no rounds were measured'}"

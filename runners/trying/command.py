@@ -37,6 +37,7 @@ from runners.trying.answer import TryAnswer, basis, heads, markdown, table
 from runners.trying.changes import changes_of
 from runners.trying.extension_sides import extension_sides
 from runners.trying.own_clone import engine_here
+from runners.trying.reach import reach_of
 from runners.trying.sides import Sides, TryError, sides_of
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
 from suites.definition import Suite, load_suite
@@ -88,7 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
         for line in (f"try: {sides.described}", *sides.notes):
             shown.note(line)
         outcome = run_trial(asked, home, store, shown)
-        answer = answer_of(store, sides, outcome)
+        answer = answer_of(store, sides, outcome, home)
         last = last_line(store, answer, home, arguments)
     page = write_page(answer, home, arguments.page)
     text = markdown(answer, str(page))
@@ -125,6 +126,11 @@ def last_line(store: Store, answer: TryAnswer, home: Home, arguments: argparse.N
         None if comparison is None else comparison.contenders[0]
         for comparison in (answer.counted, answer.timed)
     )
+    if answer.reach.is_none:
+        return (
+            "no step executes what is changed; name others, or statements of your own: --suite, --step, "
+            "or --setup and --script"
+        )
     shown, options = timed or counted, ["--history", str(history_of_tries(home))]
 
     def again(minutes: int) -> str:
@@ -164,8 +170,8 @@ def request_of(arguments: argparse.Namespace, sides: Sides, suite: Suite) -> Tri
     return asked
 
 
-def answer_of(store: Store, sides: Sides, outcome: TrialOutcome) -> TryAnswer:
-    """Return the answer from the sessions of a try."""
+def answer_of(store: Store, sides: Sides, outcome: TrialOutcome, home: Home) -> TryAnswer:
+    """Return the answer from the sessions of a try, and what the home has counted before."""
     failures = list(outcome.failures)
 
     def compared(session: SessionOutcome | None, metric: str) -> Comparison | None:
@@ -181,7 +187,8 @@ def answer_of(store: Store, sides: Sides, outcome: TrialOutcome) -> TryAnswer:
 
     counted, timed = compared(outcome.counted, INSTRUCTIONS), compared(outcome.timed, PRIMARY)
     changes = changes_of(store, counted, timed)
-    return TryAnswer(sides, counted, timed, outcome.seconds / 60, tuple(failures), changes)
+    reach = reach_of(store, home, sides.tip.engine, outcome.changed, counted, timed)
+    return TryAnswer(sides, counted, timed, outcome.seconds / 60, tuple(failures), changes, reach)
 
 
 def require_page(path: Path) -> None:

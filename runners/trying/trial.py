@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from build.build import Build
@@ -22,8 +22,10 @@ from runners.measuring.preparation import callgrind_of
 from runners.measuring.request import Request, counted_alone
 from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import compiled_for_layers, definition_of
+from runners.trying.changed_code import ChangedCode, changed_code
 from runners.trying.sides import Sides, TryError
 from suites.counting.engines import COUNTED
+from suites.counting.executed_functions import WatchedFunction
 from suites.definition import Suite
 from suites.generators.registry import build_programs_of
 from suites.keys.levels import plain_name
@@ -65,6 +67,8 @@ class TrialOutcome:
     """None when the budget was used up before the first round."""
 
     seconds: float
+    changed: ChangedCode = field(default_factory=ChangedCode)
+    """What differs between the sources of both sides."""
 
     @property
     def failures(self) -> list[str]:
@@ -74,10 +78,10 @@ class TrialOutcome:
         return [*not_built, *(failure for outcome in done for failure in outcome.failures)]
 
 
-def counted_request(asked: TrialRequest) -> Request:
-    """Return the request of the session that only counts."""
-    timed = timed_request(asked, 0.0)
-    return replace(counted_alone(timed), layouts=0, budget_seconds=None, has_deadline=False)
+def counted_request(asked: TrialRequest, watched: tuple[WatchedFunction, ...] = ()) -> Request:
+    """Return the request of the session that only counts, and looks for the functions that are `watched`."""
+    alone = counted_alone(timed_request(asked, 0.0))
+    return replace(alone, layouts=0, budget_seconds=None, has_deadline=False, watched=watched)
 
 
 def timed_request(
@@ -135,9 +139,9 @@ def run_trial(
         compiled = clock() - began
         if compiled > asked.budget_seconds:
             progress.note(f"compiling took {in_words(compiled)}, all of the budget: counts only, no rounds")
-        counted = None
+        counted, changed = None, changed_code(asked.sides, home)
         if asked.counts and _can_count(asked, progress):
-            counted = run_session(counted_request(asked), home, store, progress, given)
+            counted = run_session(counted_request(asked, changed.functions), home, store, progress, given)
         left = asked.budget_seconds - (clock() - began)
         timed = None
         if left > 0:
@@ -146,7 +150,7 @@ def run_trial(
             timed = run_session(request, home, store, progress, given)
         else:
             progress.note("the budget is used up: no rounds")
-    return TrialOutcome(counted, timed, clock() - began)
+    return TrialOutcome(counted, timed, clock() - began, changed)
 
 
 def compared_counts(store: Store, sides: Sides, counted: SessionOutcome | None) -> ContenderComparison | None:

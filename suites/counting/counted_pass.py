@@ -1,8 +1,9 @@
 """One counted pass: a server runs under callgrind, does fixed work, and its instructions are read."""
 
+import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,13 +11,14 @@ from build.errors import TidemarkError
 from build.files import read_checked, remove_folder
 from suites.counting.callgrind import CallgrindError, InstructionProfile, parsed
 from suites.counting.engines import COUNTED, CountedEngine
+from suites.counting.executed_functions import WatchedFunction, executed
 from suites.counting.tool import LOG, Callgrind
 from suites.generators.load import CountedWork, Generator, LongPassError, PassLength
 from suites.keys.step import Step
 from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.processes import own, tail_of
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
-from suites.server import Instrument, Server, ServerError, beside
+from suites.server import Instrument, ResetError, Server, ServerError, beside
 from suites.sizing import Sizes
 
 WARM_PER_TABLE = 60
@@ -40,6 +42,9 @@ LIMIT_SECONDS = 600.0
 
 _PART = re.compile(r"counts\.[0-9]+\.([0-9]{1,9})(?:-[0-9]+)?")
 
+_WHOLE = re.compile(r"counts\.[0-9]+(?:-[0-9]+)?")
+"""The last part of a process, which is written as it ends."""
+
 LARGEST_FILE = 1024**3
 """Of callgrind, in bytes; some megabytes are usual."""
 
@@ -56,6 +61,9 @@ class CountedPass:
 
     notes: Sequence[str] = ()
     """What was counted otherwise than usual, or than the step asks for."""
+
+    executed: frozenset[str] | None = None
+    """The names of the watched functions that were executed; None if that was not looked at, or is not known."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +104,15 @@ def count(
     terms: PassTerms | None = None,
     *,
     stacks: bool,
+    watched: Sequence[WatchedFunction] = (),
 ) -> CountedPass:
     """Count the instructions of a step on a server, from its loaded data; the server is down afterwards.
 
     It counts the step's `counted` transactions, or fewer if these would take longer than the budget. With
-    `stacks` the pass has a profile. Raises TidemarkError when the server dies or does not start, when the
-    load fails, and when what was counted is incomplete; LongPassError when the load reaches its limit.
+    `stacks` the pass has a profile. Where its client executes none of the functions that are `watched`, the
+    server is ended, recovers, is reset and stopped, and all its processes are looked at. Raises TidemarkError
+    when the server dies or does not start, when the load fails, and when what was counted is incomplete;
+    LongPassError when the load reaches its limit.
     """
     terms = terms or PassTerms()
     engine = COUNTED[server.build.version.engine]
@@ -125,6 +136,7 @@ def count(
         except TidemarkError as error:
             raise _explained(error, server, step, folder) from error
         between, whole = _parts(folder, engine)
+        found, problem = _looked_for(watched, server, folder, callgrind)
     finally:
         server.abandon()
         remove_folder(folder)
@@ -134,7 +146,37 @@ def count(
         raise CallgrindError(f"callgrind counted no instruction of {step.name} beyond those of a mark")
     profile = _profile(between, whole, engine, operations) if stacks else None
     values = {INSTRUCTIONS: instructions / operations, COUNTED_TRANSACTIONS: float(load.transactions)}
-    return CountedPass(values, profile, [*_notes(instrument, server.chosen), *load.notes])
+    notes = [*_notes(instrument, server.chosen), *load.notes, *problem]
+    return CountedPass(values, profile, notes, found)
+
+
+def _looked_for(
+    watched: Sequence[WatchedFunction], server: Server, folder: Path, callgrind: Callgrind
+) -> tuple[frozenset[str] | None, Sequence[str]]:
+    """Return which of the functions a server under callgrind has executed, and why that is not known."""
+    if not watched:
+        return None, ()
+    found = executed(_texts(folder), watched)
+    if found is None or found:
+        return found, ()
+    engine = COUNTED[server.build.version.engine]
+    command = callgrind.command(folder, engine.mark_function, engine.options, stacks=False)
+    try:
+        server.abandon()
+        server.start(Instrument(command, {}))
+        with contextlib.suppress(ResetError):  # one that cannot bring the server to rest has done its work
+            server.reset()
+        server.stop()
+        return executed(_texts(folder), watched), ()
+    except TidemarkError as error:
+        return None, (f"whether it executes what is changed was not found out: {error}",)
+
+
+def _texts(folder: Path) -> Iterator[str]:
+    """Yield what callgrind has written of all processes so far, a file that is being written perhaps cut off."""
+    for file in sorted(folder.iterdir()):
+        if part_of(file.name) is not None or _WHOLE.fullmatch(file.name):
+            yield _text(file)
 
 
 def _notes(instrument: Instrument, chosen: Mapping[str, str]) -> list[str]:
@@ -186,9 +228,13 @@ def part_of(name: str) -> int | None:
 
 
 def _read(file: Path) -> InstructionProfile:
+    return parsed(_text(file), str(file))
+
+
+def _text(file: Path) -> str:
     try:
         # It is of the server's user, who could put anything there.
-        return parsed(read_checked(file, LARGEST_FILE).decode(errors="replace"), str(file))
+        return read_checked(file, LARGEST_FILE).decode(errors="replace")
     except OSError as error:
         raise CallgrindError(f"callgrind's file cannot be read: {error.strerror}", where=str(file)) from error
 

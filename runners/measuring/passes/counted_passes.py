@@ -61,6 +61,9 @@ class CountedPasses:
     tell: Callable[[str], None] = lambda message: None
     """Shows how far a pass is that takes long."""
 
+    keep_executed: Callable[[str, frozenset[str]], None] = lambda step, names: None
+    """Stores which of the watched functions a step has executed, by its name."""
+
     _telling: threading.Lock = field(default_factory=threading.Lock)
     _under_way: dict[str, str] = field(default_factory=dict)
     """By version whose pass is under way: what was told of it, the latest last."""
@@ -127,6 +130,9 @@ class CountedPasses:
         if self.request.exact is not Exact.ONLY and not self.are_due(number, step, versions):
             return list(measurements)
         passes = self._count(number, step, versions)
+        for counted in passes:
+            if isinstance(counted, CountedPass) and counted.executed is not None:
+                self.keep_executed(step.name, counted.executed)
         return [
             _with(measurement, counted) for measurement, counted in zip(measurements, passes, strict=True)
         ]
@@ -150,6 +156,7 @@ class CountedPasses:
         # One profile is enough, and a pass without one is faster.
         place = number - self.request.first_pass + 1
         stacks = place == 1 and self.request.counts_functions
+        watched = self.request.watched if place == 1 and version.name != self.base else ()
         key = (version.name, step.name)
         if key in self._too_long:
             return self._too_long[key]
@@ -162,7 +169,8 @@ class CountedPasses:
         server, generator, terms = version.server, self.generator, self._terms(step, version)
         self._say(version, f"the server of {version.name} starts under callgrind")
         try:
-            result = count(server, generator, step, self.sizes, self.callgrind, terms, stacks=stacks)
+            work = (server, generator, step, self.sizes, self.callgrind, terms)
+            result = count(*work, stacks=stacks, watched=watched)
         except LongPassError as error:
             self._too_long[key] = error
             return error

@@ -79,7 +79,7 @@ def tried(lab: Lab, sides: Sides, minutes: float = 30.0, layouts: int = 0) -> tu
     asked = TrialRequest(sides, suite, "smoke", steps, minutes * 60, layouts=layouts)
     with open_store(history_of_tries(lab.home)) as store:
         outcome = run_trial(asked, lab.home, store, lab.progress, clock=lambda: lab.minutes * 60)
-        answer = answer_of(store, sides, outcome)
+        answer = answer_of(store, sides, outcome, lab.home)
     page = write_page(answer, lab.home, str(lab.home.path / "page.html"))
     return answer, page.read_text()
 
@@ -319,7 +319,7 @@ def test_a_budget_that_ends_while_data_are_loaded_is_no_failure(lab: Lab) -> Non
     both = frozenset({str(sides.base), str(sides.tip)})
     outcome = TrialOutcome(None, SessionOutcome("a1b2c3d4", without_result=both, had_time=False), 60.0)
     with open_store(history_of_tries(lab.home)) as store:
-        answer = answer_of(store, sides, outcome)
+        answer = answer_of(store, sides, outcome, lab.home)
     assert (answer.failures, answer.timed) == ((), None)
     assert "no rounds were measured" in basis(answer)
 
