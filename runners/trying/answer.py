@@ -117,11 +117,15 @@ class TryAnswer:
 
     @property
     def exit_code(self) -> int:
-        """1 when any step is worse; 2 when anything judged may be worse, something failed, or no step executes
-        what is changed; else 0."""
+        """1 when any step is worse; 2 when anything judged may be worse, something failed, or no step
+        executes what is changed; else 0."""
         if any(step.is_worse for step in self.steps):
             return 1
-        whole = not (self.failures or self.reach.is_none) and self.steps and all(step.is_known for step in self.steps)
+        whole = (
+            not (self.failures or self.reach.is_none)
+            and self.steps
+            and all(step.is_known for step in self.steps)
+        )
         return 0 if whole else UNDECIDED
 
     @property

@@ -9,6 +9,9 @@ from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
 from runners.plan_argument import add_plan
 from runners.values import LAYOUTS_HELP, levels, minutes, rounds
 from runners.variant_arguments import add_declared
+from suites.additions.names import CompanionName
+from suites.keys.durability import Durability
+from suites.layers.choice import VALUES, LayerName
 
 BUDGET_MINUTES = 30.0
 """The default minutes, compiling included: as long as a reviewer may wait."""
@@ -57,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "even when compiling has used it up"
     )
     add("--budget", type=minutes, default=BUDGET_MINUTES, metavar="MINUTES", help=budget)
-    add_declared(parser)
+    _add_servers(parser)
     add("--layouts", type=rounds, default=0, metavar="N", help=LAYOUTS_HELP)
     add("--no-exact", action="store_true", help="count no instructions")
     disturbed = "keep rounds that were disturbed by other processes instead of measuring them again"
@@ -67,6 +70,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--page", metavar="FILE", help=page)
     add_own_workload(parser)
     _add_planned(parser)
+
+
+def _add_servers(parser: argparse.ArgumentParser) -> None:
+    """Add what the servers of both sides get."""
+    add = parser.add_argument
+    durability = "durability of commits: relaxed (default) may lose the last second in a crash"
+    add("--durability", choices=list(Durability), default=Durability.RELAXED, help=durability)
+    setting = "override a server setting on both sides; can be repeated"
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help=setting)
+    companion = (
+        f"run a companion process beside both servers: {', '.join(CompanionName)}; can be repeated; "
+        "instructions are then not counted"
+    )
+    add("--companion", action="append", default=[], metavar="NAME", help=companion)
+    layer = (
+        "how clients reach both servers: "
+        f"{'; '.join(f'{name}: {VALUES[name].described}' for name in LayerName)}; can be repeated"
+    )
+    add("--layer", action="append", default=[], metavar="LAYER=VALUE", help=layer)
+    add_declared(parser)
 
 
 def _add_planned(parser: argparse.ArgumentParser) -> None:

@@ -9,11 +9,15 @@ _COMMENT_OR_TEXT = re.compile(
 )
 _LINE_END = re.compile(r"\\?\n")
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w*)(?:[^\n]*\\\n)*[^\n]*")
-_ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)|\b(?:pg_attribute_\w+|alignas)\s*\([^()]*\)|\[\[.*?\]\]")
+_ATTRIBUTE = re.compile(
+    r"__attribute__\s*\(\(.*?\)\)|\b(?:pg_attribute_\w+|alignas)\s*\([^()]*\)|\[\[.*?\]\]"
+)
 _FUNCTION = re.compile(r"((?:\w+(?:<[^<>]*>)?\s*::\s*)*(?:operator\s*(?:\(\)|[^\s\w(]+|\w+)|~?\w+))\s*\(")
 _CONTAINER = re.compile(r'\bnamespace\b|\bextern\s*""\s*$|\b(?:class|struct|union)\b(?!.*\)\s*$)', re.DOTALL)
 _DATA = re.compile(r"=\s*$|\benum\b(?!.*\)\s*$)", re.DOTALL)
-_DECLARATION = re.compile(r"[\w\s*&:<>,~]*[\w*&>]\s*[\s*&]\w[\w:~]*\s*\([^{}=]*\)[\w\s()\",]*|(?:class|struct)\s+\w+")
+_DECLARATION = re.compile(
+    r"[\w\s*&:<>,~]*[\w*&>]\s*[\s*&]\w[\w:~]*\s*\([^{}=]*\)[\w\s()\",]*|(?:class|struct)\s+\w+"
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ class _Scan:
     directives: set[int] = field(default_factory=set)
 
     _open: list[str] = field(default_factory=list)
-    """The open braces: of a container such as a namespace or class (empty), a function (its name), or data."""
+    """The open braces: empty for a container such as a namespace or class, `(` and the name for a function,
+    `=` for data, `{` within these."""
     _branches: list[tuple[list[str], str, int]] = field(default_factory=list)
     _head: str = ""
     """What was read since the last block or statement ended outside of functions."""

@@ -26,6 +26,7 @@ from runners.installing.machine import TargetMachine
 from runners.installing.units import plan_in_use
 from runners.measuring.layouts import require_layouts
 from runners.measuring.session import SessionOutcome
+from runners.measuring.variants import EVERY, UNCHANGED, Variant, read_variants
 from runners.nightly.inputs import TryInputs, box_for_try
 from runners.nightly.plan import Box, load_plan
 from runners.occupancy.busy import note_if_busy
@@ -38,9 +39,10 @@ from runners.trying.changes import changes_of
 from runners.trying.extension_sides import extension_sides
 from runners.trying.own_clone import engine_here
 from runners.trying.reach import reach_of
-from runners.trying.sides import Sides, TryError, sides_of
+from runners.trying.sides import Sides, TryError, sides_of, with_servers
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
 from suites.definition import Suite, load_suite
+from suites.keys.durability import Durability
 from suites.metric_names import INSTRUCTIONS, PRIMARY
 
 
@@ -56,7 +58,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.page is not None:
         require_page(Path(arguments.page))
     engine = Engine(arguments.engine or engine_here(arguments.git) or Engine.POSTGRES)
-    # A mistake in it is said before anything is fetched.
+    # A mistake in them is said before anything is fetched.
+    every = _servers(arguments)
     suite = load_suite(suite_of(arguments, {engine})).with_declared(arguments.memory, arguments.disk)
     if not arguments.keep_disturbed:
         with progress() as shown:
@@ -79,6 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
                 pull=arguments.pull,
             )
         )
+    sides = with_servers(sides, every)
     asked = request_of(arguments, sides, suite)
     home.path.mkdir(parents=True, exist_ok=True)
     with (
@@ -102,6 +106,24 @@ def main(arguments: argparse.Namespace) -> int:
         )
     print(last)
     return answer.exit_code
+
+
+def _servers(arguments: argparse.Namespace) -> Variant:
+    """Return what both servers get. Raises TryError for a variant, and for a setting on a box of the plan."""
+    if arguments.box is not None and (arguments.set or arguments.companion or arguments.layer):
+        raise TryError(
+            "servers on a box of the plan get no settings, companions or layers of the caller's",
+            where="--box",
+            hint="omit --set, --companion and --layer, or name a suite of the checkout that has them",
+        )
+    given = read_variants(arguments.set, (), (), (), arguments.companion, (), arguments.layer)
+    for name in given.keys() - {EVERY}:
+        raise TryError(
+            "both sides of a try get the same settings, companions and layers",
+            where=f"{name}:",
+            hint="omit the name before the colon; ./tidemark run measures variants",
+        )
+    return given.get(EVERY, UNCHANGED)
 
 
 def _extension_sides(arguments: argparse.Namespace, home: Home, shown: Progress) -> Sides:
@@ -165,6 +187,7 @@ def request_of(arguments: argparse.Namespace, sides: Sides, suite: Suite) -> Tri
         arguments.keep_disturbed,
         layouts=arguments.layouts,
         counts=not arguments.no_exact,
+        durability=Durability(arguments.durability),
     )
     require_layouts(timed_request(asked, 0.0))
     return asked

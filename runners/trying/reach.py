@@ -61,7 +61,9 @@ class Reach:
     @property
     def note(self) -> str:
         """That it is not known whether a step executes what is changed, and why; empty if it is."""
-        return f"whether these steps execute what is changed is not known: {self.unknown}" * bool(self.unknown)
+        return f"whether these steps execute what is changed is not known: {self.unknown}" * bool(
+            self.unknown
+        )
 
 
 def reach_of(
@@ -103,7 +105,10 @@ def _executed(counted: Comparison | None) -> Mapping[str, Sequence[str]]:
 
 
 def _beside(changed: ChangedCode, timed: Comparison | None) -> Iterator[str]:
-    """Yield what a counted pass cannot show: no line is of a macro, data, or an inline function's constant."""
+    """Yield what a counted pass cannot show: macros, data, what is left of inline functions, several clients.
+
+    A function of a header may be nothing but a constant where it is used, in any file.
+    """
     headers = (function.file for function in changed.functions if function.file.endswith(HEADERS))
     yield from dict.fromkeys((*changed.outside, *headers))
     domain = None if timed is None else domain_of(timed.contenders[0])

@@ -15,9 +15,10 @@ from build.sources.git import mirror
 from build.sources.patching import require_applies
 from build.sources.repository import engine_of, git_address, repository_address
 from build.version import Engine, Version, parse_revision
-from runners.measuring.variants import Variant, Variants
+from runners.measuring.variants import EVERY, Variant, Variants
 from runners.trying.own_clone import clone_of, own_work
 from runners.trying.series import PatchSeries, is_series, read_series
+from suites.additions.registry import require_companions
 
 TRIED = "try"
 """The variant that a patched version is called."""
@@ -85,6 +86,17 @@ def sides_of(
     if any("=" in name for name in (what, against or "")):
         return _of_install(what, against, engine, git, home, is_published)
     return _of_ref(what, against, engine, git, home, progress, is_published, pull)
+
+
+def with_servers(sides: Sides, every: Variant) -> Sides:
+    """Return the sides with what the servers of both get, as a note says. Raises CompanionError."""
+    require_companions(every.companions, sides.tip.engine)
+    given = [*every.companions]
+    given += [f"{name}={value}" for name, value in (*every.settings.items(), *every.layers.items())]
+    if not given:
+        return sides
+    notes = (*sides.notes, f"both servers with {', '.join(given)}")
+    return replace(sides, variants={**sides.variants, EVERY: every}, notes=notes)
 
 
 def read_version(text: str, engine: Engine) -> Version:

@@ -24,10 +24,12 @@ from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import compiled_for_layers, definition_of
 from runners.trying.changed_code import ChangedCode, changed_code
 from runners.trying.sides import Sides, TryError
+from suites.additions.registry import kind_of
 from suites.counting.engines import COUNTED
 from suites.counting.executed_functions import WatchedFunction
 from suites.definition import Suite
 from suites.generators.registry import build_programs_of
+from suites.keys.durability import Durability
 from suites.keys.levels import plain_name
 from suites.keys.profile import Mode
 from suites.keys.step import Step
@@ -54,6 +56,8 @@ class TrialRequest:
 
     counts: bool = True
     """Whether instructions are counted, where they can be."""
+
+    durability: Durability = Durability.RELAXED
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,7 @@ def timed_request(
         has_deadline=True,
         first_steps=first_steps,
         keep_disturbed=asked.keep_disturbed,
+        durability=asked.durability,
         resume=True,
         needs_contender=True,
         variants=sides.variants,
@@ -212,8 +217,11 @@ def _builds(asked: TrialRequest, home: Home, progress: Progress) -> dict[Version
 
 def _programs(asked: TrialRequest) -> tuple[str, ...]:
     """Return the programs that the builds need, besides the server's."""
-    of_suite = build_programs_of(asked.suite)
-    return tuple(dict.fromkeys((*of_suite, *COUNTED[asked.sides.base.engine].programs)))
+    sides = asked.sides
+    programs = [*build_programs_of(asked.suite), *COUNTED[sides.base.engine].programs]
+    for companion in definition_of(sides.tip, sides.variants).companions:
+        programs += kind_of(companion).build_programs
+    return tuple(dict.fromkeys(programs))
 
 
 def history_of_tries(home: Home) -> Path:

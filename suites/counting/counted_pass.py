@@ -63,7 +63,7 @@ class CountedPass:
     """What was counted otherwise than usual, or than the step asks for."""
 
     executed: frozenset[str] | None = None
-    """The names of the watched functions that were executed; None if that was not looked at, or is not known."""
+    """The names of the watched functions that were executed; None if nobody looked, or it is not known."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def _looked_for(
 
 
 def _texts(folder: Path) -> Iterator[str]:
-    """Yield what callgrind has written of all processes so far, a file that is being written perhaps cut off."""
+    """Yield what callgrind has written of all processes so far; the last text may be cut off."""
     for file in sorted(folder.iterdir()):
         if part_of(file.name) is not None or _WHOLE.fullmatch(file.name):
             yield _text(file)
