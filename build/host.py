@@ -1,15 +1,20 @@
 """The machine that compiles: its compiler, libraries, C library and cores."""
 
 import os
+import re
 import shutil
 import subprocess
+import time
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from build.errors import TidemarkError
 from build.programs import environment
 from build.programs.control_groups import cpu_quota
 from build.programs.working import why_not
+
+_SAMPLES, _SAMPLE_SECONDS = 10, 0.01
 
 
 class HostError(TidemarkError):
@@ -85,6 +90,27 @@ def usable_cores(quota: float | None = None) -> tuple[int, ...]:
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(usable_cores())
+
+
+def runnable(proc: Path = Path("/proc")) -> float:
+    """Return how many processes beside this one have or want a core now: the mean of a tenth of a second."""
+    samples = []
+    for _ in range(_SAMPLES):
+        try:
+            found = re.search(r"^procs_running ([0-9]{1,9})$", (proc / "stat").read_text(), re.MULTILINE)
+        except OSError:
+            return 0.0
+        samples.append(max(0, int(found[1]) - 1) if found else 0)
+        time.sleep(_SAMPLE_SECONDS)
+    return sum(samples) / len(samples)
+
+
+def slowdown(others: float, own: float, on: int) -> float:
+    """Return how many times as long work takes for which `own` processes want a core, on so many cores.
+
+    `others` want one as well, and all get the same share.
+    """
+    return max(1.0, (others + own) / on) / max(1.0, own / on)
 
 
 def architecture() -> str:

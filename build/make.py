@@ -210,7 +210,7 @@ def _compile_once(spec: BuildSpec, home: Home, progress: Progress, options: Comp
 
 
 def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOptions, lock: int) -> Build:
-    recipe, started = spec.recipe, time.monotonic()
+    recipe, started, others = spec.recipe, time.monotonic(), host.runnable()
     expected = (
         store.expected_commands(home, recipe.engine, release_numbers(recipe.release)[0], slim=recipe.is_slim)
         or recipe.commands
@@ -238,7 +238,7 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
             )
             installed = _run_stages(spec, options, scratch, work, answers)
             tree = _taken_over(spec, installed, scratch, staging, work)
-        record = _manifest(spec, options, work, time.monotonic() - started)
+        record = _manifest(spec, options, work, time.monotonic() - started, others)
         store.write_manifest(tree, {**record, damage.INSTALLED: damage.installed(tree)})
         # Publishing flushes the file system: files that are deleted before that need not be written.
         shutil.rmtree(scratch)
@@ -365,7 +365,7 @@ def _log(spec: BuildSpec, home: Home) -> Path:
 
 
 def _manifest(
-    spec: BuildSpec, options: CompileOptions, work: CompileCommands, seconds: float
+    spec: BuildSpec, options: CompileOptions, work: CompileCommands, seconds: float, others: float
 ) -> dict[str, Any]:
     return {
         "format": FORMAT,
@@ -381,6 +381,7 @@ def _manifest(
         **({"slim_programs": list(spec.recipe.slim_programs)} if spec.recipe.is_slim else {}),
         "ccache": _uses_ccache(spec, options),
         "jobs": options.jobs,
+        "runnable": others,
         "left_out": environment.left_out(_passed_on(work.account)),
         "seconds": {**work.seconds, "total": round(seconds, 3)},
         "compile_commands": work.count,

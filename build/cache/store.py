@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from build import host
 from build.build import Build
 from build.cache import damage
 from build.engines import git_ref
@@ -234,13 +235,15 @@ def expected_commands(home: Home, engine: Engine, major: int, *, slim: bool = Fa
 def compile_seconds(home: Home, engine: Engine, *, slim: bool, extension: str = "") -> float | None:
     """Return the mean seconds of the last compiles of an engine, those of the same kind if there are any.
 
+    They are those on an idle machine, as far as builds record how many processes wanted a core.
+
     One alone may have found nearly all of its objects in ccache, or none. With `extension` they are compiles
     of that extension alone.
 
     None where nothing is recorded, as of imported builds.
     """
     took = [
-        (build.is_slim == slim, _built_at(build), float(seconds["total"]))
+        (build.is_slim == slim, _built_at(build), float(seconds["total"]) / _slowed(build))
         for build in all_builds(home)
         if build.version.engine is engine and _extends(build, extension)
         if isinstance(seconds := build.manifest.get("seconds"), dict)
@@ -249,6 +252,13 @@ def compile_seconds(home: Home, engine: Engine, *, slim: bool, extension: str = 
     recent = sorted(took, reverse=True)[:RECENT_COMPILES]
     same = [seconds for is_same, _, seconds in recent if is_same == recent[0][0]]
     return fmean(same) if same else None
+
+
+def _slowed(build: Build) -> float:
+    others, jobs = build.manifest.get("runnable"), build.manifest.get("jobs")
+    if isinstance(others, int | float) and isinstance(jobs, int) and jobs > 0:
+        return host.slowdown(others, jobs, jobs)
+    return 1.0
 
 
 def _extends(build: Build, extension: str) -> bool:

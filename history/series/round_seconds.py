@@ -3,11 +3,13 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
+from build.host import slowdown
 from history.errors import stored_options
-from history.store.records import EXACT, ONLY, RunStatus
+from history.store.records import EXACT, ONLY, RUNNABLE, RunStatus
 from history.store.schema import machines, runs, sessions
 from history.timestamps import from_text
 
@@ -23,11 +25,17 @@ class RecordedSeconds:
     counted: Mapping[str, float] = field(default_factory=dict)
     """The same for a counted pass of its own."""
 
+    loading: float | None = None
+    """The seconds from the start of a session to its first round, for one version; None where not known."""
+
 
 def recorded_seconds(connection: Connection, hostname: str, suite: str, profile: str) -> RecordedSeconds:
-    """Return the means of the latest sessions of a machine with each step; steps without any are left out."""
+    """Return the means of the latest sessions of a machine with each step; steps without any are left out.
+
+    They are those where nobody else wants a core, as far as sessions record how many did.
+    """
     query = (
-        select(sessions.c.id, sessions.c.options)
+        select(sessions.c.id, sessions.c.options, sessions.c.started_at, machines.c.cores)
         .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
         .where(machines.c.hostname == hostname, sessions.c.suite == suite, sessions.c.profile == profile)
         .order_by(sessions.c.started_at.desc())
@@ -35,11 +43,32 @@ def recorded_seconds(connection: Connection, hostname: str, suite: str, profile:
     )
     timed: dict[str, float] = {}
     counted: dict[str, float] = {}
+    loading = None
     for row in connection.execute(query).mappings():
-        found = session_seconds(connection, row["id"], stored_options(row["options"]))
-        timed = {**found.timed, **timed}
-        counted = {**found.counted, **counted}
-    return RecordedSeconds(timed, counted)
+        options, cores = stored_options(row["options"]), max(1, row["cores"])
+        found = session_seconds(connection, row["id"], options)
+        others, length, names = (options.get(name) for name in (RUNNABLE, "seconds", "versions"))
+        others = float(others) if isinstance(others, int | float) else 0.0
+        fixed = float(length) if isinstance(length, int | float) else 0.0
+        versions = max(1, len(names)) if isinstance(names, list) else 1
+        alone, together = slowdown(others, 1, cores), slowdown(others, min(cores, versions), cores)
+        timed = {**{step: beyond(took, fixed, 1 / alone) for step, took in found.timed.items()}, **timed}
+        counted = {**{step: took / together for step, took in found.counted.items()}, **counted}
+        if loading is None and (first := _first_round(connection, row["id"])) is not None:
+            took = (first - from_text(row["started_at"])).total_seconds()
+            loading = max(0.0, took) / versions / alone
+    return RecordedSeconds(timed, counted, loading)
+
+
+def beyond(took: float, fixed: float, factor: float) -> float:
+    """Return how long a round takes whose time beyond that of its slices, which is `fixed`, gets longer."""
+    return min(took, fixed) + max(0.0, took - fixed) * factor
+
+
+def _first_round(connection: Connection, session: int) -> datetime | None:
+    query = select(func.min(runs.c.started_at)).where(runs.c.session_id == session)
+    began = connection.execute(query).scalar_one_or_none()
+    return None if began is None else from_text(began)
 
 
 def session_seconds(connection: Connection, session: int, options: Mapping[str, object]) -> RecordedSeconds:

@@ -394,6 +394,9 @@ EXECUTED = "executed"
 """The option of the counted session of a try: by step, the changed functions that it has executed. A step of
 which that is not known is left out."""
 
+RUNNABLE = "runnable"
+"""The option of a session with the number of processes beside it that wanted a core when it began."""
+
 LIMIT_SECONDS = "limit_seconds"
 """The option of a session of long queries: the most that one of them may take."""
 

@@ -21,6 +21,7 @@ from history.store.records import (
     ONLY,
     OUT_OF_TIME,
     PLANS,
+    RUNNABLE,
     TRY,
     Run,
     SessionStart,
@@ -37,7 +38,7 @@ COMPARED = ("suite", "profile", "suite_digest", "seed", "durability", "repetitio
 
 MAY_DIFFER = (
     *("machine_changed", DATA, PLANS, LEFT_OUT, FAILED, LAYOUT_SEEDS, OUT_OF_TIME, WARMED_UP),
-    EXECUTED,
+    *(EXECUTED, RUNNABLE),
 )
 """Options that describe the circumstances of a session or its servers, not the request."""
 

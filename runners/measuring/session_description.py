@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from build import host
 from build.addresses import redacted
 from build.programs import environment
 from build.programs.shell import shell_line
@@ -20,6 +21,7 @@ from history.store.records import (
     LIMIT_SECONDS,
     PRIMARY_METRIC,
     RESTARTS,
+    RUNNABLE,
     STANDS_AT,
     TRY,
     Machine,
@@ -106,6 +108,7 @@ def _options(
         **_clients(request, sizes),
         **sizes.data.facts,
         **reclaim_options(request, sizes, Kernel()),
+        RUNNABLE: host.runnable(),
         "settings": dict(request.every.settings),
         **_variants(request),
         **_of_suite(request),

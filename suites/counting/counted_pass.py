@@ -74,6 +74,8 @@ class PassTerms:
     """Returns how many transactions all passes of the step count, from what one of them can afford."""
     tell: Callable[[int, int, float], None] = lambda done, total, seconds: None
     """Called every few seconds with the transactions so far, all of them, and the seconds since the first."""
+    tell_looking: Callable[[], None] = lambda: None
+    """Called before the whole server is looked at, beyond what its client executes."""
     budget_seconds: float = BUDGET_SECONDS
     limit_seconds: float = LIMIT_SECONDS
 
@@ -136,7 +138,7 @@ def count(
         except TidemarkError as error:
             raise _explained(error, server, step, folder) from error
         between, whole = _parts(folder, engine)
-        found, problem = _looked_for(watched, server, folder, callgrind)
+        found, problem = _looked_for(watched, server, folder, callgrind, terms)
     finally:
         server.abandon()
         remove_folder(folder)
@@ -151,7 +153,7 @@ def count(
 
 
 def _looked_for(
-    watched: Sequence[WatchedFunction], server: Server, folder: Path, callgrind: Callgrind
+    watched: Sequence[WatchedFunction], server: Server, folder: Path, callgrind: Callgrind, terms: PassTerms
 ) -> tuple[frozenset[str] | None, Sequence[str]]:
     """Return which of the functions a server under callgrind has executed, and why that is not known."""
     if not watched:
@@ -161,6 +163,7 @@ def _looked_for(
         return found, ()
     engine = COUNTED[server.build.version.engine]
     command = callgrind.command(folder, engine.mark_function, engine.options, stacks=False)
+    terms.tell_looking()
     try:
         server.abandon()
         server.start(Instrument(command, {}))

@@ -4,23 +4,34 @@ import platform
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil
 
+from build import host
 from build.cache.store import compile_seconds
 from build.errors import TidemarkError
 from build.home import Home
+from build.host import slowdown
 from build.make import lookup
 from build.progress import in_words
 from build.version import Version
 from history.counts import counted
 from history.open import open_reader
-from history.series.round_seconds import RecordedSeconds, recorded_seconds
+from history.series.round_seconds import RecordedSeconds, beyond, recorded_seconds
 from history.store.reader import Reader
+from runners.measuring.failures.policy import MAX_DISTURBED
 from runners.measuring.request import PASSES, Request, counted_once, is_slowly_counted
 from runners.measuring.variants import definition_of
 from suites.keys.profile import Mode
 
 START_SECONDS = 4.0
 """A guess, for what no round is recorded of: starting and resetting a server."""
+
+PASS_SECONDS, SLOW_PASS_SECONDS = 5.0, 60.0
+"""A guess of what a counted pass takes for one version, where none is recorded, and for one whose server
+starts slowly under callgrind."""
+
+BUSY = 0.5
+"""The number of other processes that want a core from which on rounds are taken to be disturbed."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,13 @@ class Recorded:
     compiles: Sequence[tuple[Version, float | None]]
     """The versions that have to be compiled, with the mean seconds of the last compiles of this kind."""
     rounds: RecordedSeconds
+    others: float = 0.0
+    """How many processes of others want a core now; what is recorded is of a machine without any."""
+    cores: int = 1
+
+    def slower(self, own: int) -> float:
+        """Return how many times as long work of so many processes takes now."""
+        return slowdown(self.others, min(own, self.cores), self.cores)
 
 
 def recorded_of(
@@ -53,7 +71,7 @@ def recorded_of(
             build = None  # whoever needs it says what is wrong
         if build is None:
             compiles.append((version, compile_seconds(home, version.engine, slim=slim is not None)))
-    return Recorded(compiles, _recorded_rounds(request, home, store))
+    return Recorded(compiles, _recorded_rounds(request, home, store), host.runnable(), host.cores())
 
 
 def _recorded_rounds(request: Request, home: Home, store: Reader) -> RecordedSeconds:
@@ -68,21 +86,45 @@ def _recorded_rounds(request: Request, home: Home, store: Reader) -> RecordedSec
         # What it lacks is a guess, and a history that cannot be read is no reason to end.
         with suppress(TidemarkError), open_reader(home.history) as own:
             other = of(own)
-            found = RecordedSeconds({**other.timed, **found.timed}, {**other.counted, **found.counted})
+            loading = other.loading if found.loading is None else found.loading
+            found = RecordedSeconds(
+                {**other.timed, **found.timed}, {**other.counted, **found.counted}, loading
+            )
     return found
 
 
 def expected(request: Request, recorded: Recorded, *, counts: bool, rounds: bool = True) -> str:
-    """Return the line: compiles, counts and rounds, with their minutes.
+    """Return the line: compiles, loading, counts and rounds, with their minutes on the machine as it is now.
 
-    `counts` and `rounds` are whether there are any passes of their own, and any rounds with slices.
+    `counts` and `rounds` are whether there are any passes of their own, and any rounds with slices. What
+    counting leaves nothing of is said: a budget that is all the time there is.
     """
-    parts = [_compile(version, seconds) for version, seconds in recorded.compiles]
-    parts += [_counts(request, recorded)] if counts else []
+    compiles = [seconds and seconds * recorded.slower(recorded.cores) for _, seconds in recorded.compiles]
+    parts = [
+        _compile(version, seconds) for (version, _), seconds in zip(recorded.compiles, compiles, strict=True)
+    ]
+    before = sum(seconds or 0.0 for seconds in compiles)
+    if recorded.rounds.loading is not None:
+        # A try has one session that counts and one of rounds, and each loads its data.
+        sessions = 2 if request.is_try and counts and rounds else 1
+        loading = recorded.rounds.loading * len(request.versions) * recorded.slower(1)
+        parts.append(f"loading about {in_words(sessions * loading)}")
+        before += loading
+    if counts:
+        seconds, text = _counts(request, recorded)
+        parts.append(text)
+        before += seconds
     parts += [_rounds(request, recorded)] if rounds else []
-    budget = request.budget_seconds if request.has_deadline else None
-    within = "" if budget is None else f"; within a budget of {in_words(budget)}"
-    return f"expected: {', '.join(parts)}{within}"
+    line = f"expected: {', '.join(parts)}"
+    if recorded.others >= BUSY:
+        line += f", as {recorded.others:.0f} other processes want a core"
+    if not request.has_deadline or request.budget_seconds is None:
+        return line
+    line += f"; within a budget of {in_words(request.budget_seconds)}"
+    if counts and rounds and before >= request.budget_seconds:
+        enough = ceil(2 * before / 60)
+        line += f", which is used up before the first round: --budget {enough}, or fewer steps, has rounds"
+    return line
 
 
 def _compile(version: Version, seconds: float | None) -> str:
@@ -91,19 +133,19 @@ def _compile(version: Version, seconds: float | None) -> str:
     )
 
 
-def _counts(request: Request, recorded: Recorded) -> str:
-    steps = counted_once(request.steps)
-    is_limited = request.has_deadline and any(map(is_slowly_counted, request.versions))
-    what = f"counts of {'up to ' * is_limited}{counted(len(steps), 'step')}"
+def _counts(request: Request, recorded: Recorded) -> tuple[float, str]:
+    """Return the seconds of the counted passes, and what they are."""
+    steps, versions = counted_once(request.steps), len(request.versions)
+    is_slow = any(map(is_slowly_counted, request.versions))
+    is_limited = request.has_deadline and is_slow and not request.is_try
     known = [recorded.rounds.counted.get(step.name) for step in steps]
-    seconds = [value for value in known if value is not None]
-    if not seconds:
-        return f"{what} (not known yet how long)"
-    mean = sum(seconds) / len(seconds)
-    passes = request.passes or PASSES
-    whole = mean * len(steps) * passes * len(request.versions)
-    most = (request.budget_seconds or 0.0) / 2 if is_limited else whole
-    return f"{what} about {in_words(min(whole, most))}"
+    some = [value for value in known if value is not None]
+    mean = sum(some) / len(some) if some else SLOW_PASS_SECONDS if is_slow else PASS_SECONDS
+    whole = mean * recorded.slower(versions) * len(steps) * (request.passes or PASSES) * versions
+    if is_limited:
+        whole = min(whole, (request.budget_seconds or 0.0) / 2)
+    what = f"counts of {'up to ' * is_limited}{counted(len(steps), 'step')}"
+    return whole, f"{what} about {in_words(whole)}{', a guess' * (not some)}"
 
 
 def _blocks(request: Request, recorded: Recorded) -> str:
@@ -135,10 +177,14 @@ def _rounds(request: Request, recorded: Recorded) -> str:
     if request.profile.mode is Mode.LONG:
         return _blocks(request, recorded)
     profile, versions = request.profile, len(request.versions)
-    guess = START_SECONDS + profile.seconds + profile.warm_seconds
     known = [recorded.rounds.timed.get(step.name) for step in request.steps]
-    whole = sum(guess if seconds is None else seconds for seconds in known) * versions
+    guess = START_SECONDS + profile.seconds + profile.warm_seconds
+    each = (beyond(guess if took is None else took, profile.seconds, recorded.slower(1)) for took in known)
+    whole = sum(each) * versions
     guessed = ", a guess" if None in known else ""
+    if recorded.others >= BUSY and not request.keep_disturbed:
+        whole *= 1 + MAX_DISTURBED
+        guessed += f", measured {1 + MAX_DISTURBED} times as others disturb it (--keep-disturbed: once)"
     steps = counted(len(request.steps), "step")
     if request.until_decided:
         return (

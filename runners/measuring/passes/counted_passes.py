@@ -202,8 +202,14 @@ class CountedPasses:
                 f"about {in_words(left)} left",
             )
 
+        def look() -> None:
+            self._say(
+                version,
+                f"{version.name} recovers and is reset: its client executes nothing that is changed",
+            )
+
         # The first one to ask decides for all: setdefault is atomic.
-        return PassTerms(lambda affordable: self._transactions.setdefault(step.name, affordable), tell)
+        return PassTerms(lambda affordable: self._transactions.setdefault(step.name, affordable), tell, look)
 
     def _say(self, version: MeasuredVersion, what: str | None) -> None:
         """Tell how far the pass of a version is, or, once it has ended (None), the last word on another."""

@@ -1,5 +1,6 @@
 """What is refused before anything is compiled, or before a server starts."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,6 +93,55 @@ def test_the_expected_blocks_are_a_range_only_where_verdicts_end_a_step(repetiti
     request = Request(VERSIONS, SUITE, "io", SUITE.steps, repetitions, mode=Mode.LONG, until_decided=True)
     unknown = Recorded((), RecordedSeconds({}, {}))
     assert expected(request, unknown, counts=False).endswith(f", {told}")
+
+
+def minutes_of(line: str) -> float:
+    """The sum of the times that a line expects before its budget, in minutes."""
+    before = line.partition("; within")[0]
+    found = re.findall(r"about (?:([0-9]+) h ?)?(?:([0-9]+) min)?(?:([0-9]+) s)?", before)
+    return sum(60 * int(h or 0) + int(m or 0) + int(s or 0) / 60 for h, m, s in found)
+
+
+def test_what_is_expected_is_of_the_machine_as_it_is_now() -> None:
+    """Passes that took 5 s for each version take three times as long beside four others on two cores."""
+    steps = SUITE.select(("insert", "delete"))
+    counting = Request(VERSIONS, SUITE, "smoke", steps, 2, exact=Exact.ONLY)
+    seconds = RecordedSeconds(counted={"insert": 5.0, "delete": 5.0}, loading=10.0)
+    idle, busy = (
+        expected(counting, Recorded((), seconds, others, 2), counts=True, rounds=False) for others in (0, 4)
+    )
+    assert minutes_of(idle) == pytest.approx((2 * 10 + 2 * 2 * 2 * 5) / 60)
+    assert minutes_of(busy) == pytest.approx((2 * 10 * 2.5 + 2 * 2 * 2 * 5 * 3) / 60, abs=0.5)
+    assert busy.endswith(", as 4 other processes want a core")
+
+
+def test_rounds_that_others_disturb_are_expected_as_often_as_they_are_measured() -> None:
+    request = Request(VERSIONS, SUITE, "smoke", SUITE.select(("insert",)), 10)
+    fixed = request.profile.seconds
+    known = Recorded((), RecordedSeconds({"insert": fixed + 2.0}), 4.0, 2)
+    measured_thrice = expected(request, known, counts=False)
+    once = expected(replace(request, keep_disturbed=True), known, counts=False)
+    each = fixed + 2.0 * 2.5
+    assert minutes_of(once) == pytest.approx(2 * 10 * each / 60, abs=0.5)
+    assert minutes_of(measured_thrice) == pytest.approx(3 * 2 * 10 * each / 60, abs=0.5)
+    assert "measured 3 times as others disturb it (--keep-disturbed: once)" in measured_thrice
+
+
+def test_a_budget_that_counting_uses_up_is_told_before_it_begins() -> None:
+    limited = {"until_decided": True, "has_deadline": True, "is_try": True}
+    request = Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3, budget_seconds=120.0, **limited)
+    unknown = Recorded((), RecordedSeconds())
+    line = expected(request, unknown, counts=True)
+    assert "counts of 10 steps about 3 min, a guess" in line
+    assert line.endswith(
+        "; within a budget of 2 min, which is used up before the first round: --budget 7, or fewer steps, "
+        "has rounds"
+    )
+    assert expected(replace(request, budget_seconds=900.0), unknown, counts=True).endswith("of 15 min")
+    assert "used up" not in expected(request, unknown, counts=False)
+    compiled = Recorded([(VERSIONS[0], 100.0)], RecordedSeconds(), 4.0, 2)
+    longer = expected(replace(request, budget_seconds=900.0), compiled, counts=True)
+    assert "compile postgres@17.11 about 5 min" in longer
 
 
 @pytest.mark.parametrize("says", ["", "valgrind-3.17.0"])

@@ -30,6 +30,7 @@ from runners.nightly.night import measure
 from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan
 from suites.counting.counted_pass import CountedPass
+from suites.counting.executed_functions import WatchedFunction
 from suites.counting.tool import Callgrind
 from suites.measurement import Measurement
 from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
@@ -72,6 +73,8 @@ class Lab:
         """Instructions per query by version, and by step, 1 unless said; None where nothing is counted."""
         self.functions: dict[str, Mapping[str, int]] = {}
         """Instructions per query by version and function, where passes keep stacks apart."""
+        self.executed: set[str] = set()
+        """The functions that every step executes, of those that are watched."""
         self.passes: list[tuple[str, str]] = []
         """Version and step of every counted pass."""
         self.unbuildable: set[str] = set()
@@ -213,7 +216,15 @@ class Lab:
         wanted = request.exact is not Exact.NO and request.passes
         return Callgrind("valgrind", "valgrind-3.19.0") if wanted and self.counts is not None else None
 
-    def _count(self, server: Any, generator: object, step: Any, *_: object, stacks: bool) -> CountedPass:
+    def _count(
+        self,
+        server: Any,
+        generator: object,
+        step: Any,
+        *_: object,
+        stacks: bool,
+        watched: Sequence[WatchedFunction],
+    ) -> CountedPass:
         assert self.counts is not None
         name = str(server.build.version)
         self.passes.append((name, step.name))
@@ -222,7 +233,9 @@ class Lab:
         functions = self.functions.get(name) if stacks else None
         profile = None if functions is None else counted_profile(functions)
         instructions = 50_000 * level * (1 + scatter)
-        return CountedPass({INSTRUCTIONS: instructions, COUNTED_TRANSACTIONS: 400.0}, profile)
+        values = {INSTRUCTIONS: instructions, COUNTED_TRANSACTIONS: 400.0}
+        names = {watching.name for watching in watched} & self.executed
+        return CountedPass(values, profile, executed=frozenset(names) if watched else None)
 
     def _load(self, version: MeasuredVersion) -> None:
         why = self.unloadable.get(version.name)

@@ -11,6 +11,7 @@ from build.build import Build
 from build.errors import TidemarkError
 from suites.counting.counted_pass import PassTerms, count
 from suites.counting.engines import COUNTED
+from suites.counting.executed_functions import WatchedFunction
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.definition import load_suite
 from suites.engines import make_server
@@ -81,6 +82,24 @@ def test_two_passes_agree_and_the_profile_adds_up(server: Server, callgrind: Cal
     assert not [stack for stack in profile.stacks if "secure_read" in stack.split(";")]
     assert not list(processes_in(server.address.socket.parent))
     assert not beside(server.address.socket.parent, "counts").exists()
+
+
+def test_functions_of_its_whole_life_are_looked_for_where_the_client_executes_none(
+    server: Server, callgrind: Callgrind
+) -> None:
+    generator, update = Sysbench(SUITE, ROOM), step("update-index", 10)
+
+    def found(*files: str) -> frozenset[str] | None:
+        every = frozenset(range(1, 20_000))
+        watched = [WatchedFunction(file.rpartition("/")[2], f"src/{file}", every) for file in files]
+        return count(server, generator, update, ROOM, callgrind, stacks=False, watched=watched).executed
+
+    vacuum, redo = "backend/access/heap/vacuumlazy.c", "backend/access/nbtree/nbtxlog.c"
+    copy, cluster = "backend/commands/copyfromparse.c", "backend/commands/cluster.c"
+    assert found(vacuum, redo, copy, cluster) == {"vacuumlazy.c", "nbtxlog.c"}
+    update_of = "backend/executor/nodeModifyTable.c"
+    assert found(update_of, vacuum) == {"nodeModifyTable.c"}, "the client is enough"
+    assert not list(processes_in(server.address.socket.parent))
 
 
 def test_passes_of_expensive_transactions_are_short_and_of_equal_work(
