@@ -109,13 +109,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _servers(arguments: argparse.Namespace) -> Variant:
-    """Return what both servers get. Raises TryError for a variant, and for a setting on a box of the plan."""
-    if arguments.box is not None and (arguments.set or arguments.companion or arguments.layer):
-        raise TryError(
-            "servers on a box of the plan get no settings, companions or layers of the caller's",
-            where="--box",
-            hint="omit --set, --companion and --layer, or name a suite of the checkout that has them",
-        )
+    """Return what both servers get. Raises VariantError, LayerError, or TryError for a variant."""
     given = read_variants(arguments.set, (), (), (), arguments.companion, (), arguments.layer)
     for name in given.keys() - {EVERY}:
         raise TryError(
@@ -255,13 +249,20 @@ def _planned(arguments: argparse.Namespace) -> tuple[Box, argparse.Namespace]:
     """Check the inputs of a workflow; return the box, and the arguments with the git source of its plan.
 
     Raises TidemarkError for a box, an engine, a suite, a profile or a step that does not exist, a ref that
-    git could not have, a patch, and a script of the caller's.
+    git could not have, a patch, and a script or a setting of the caller's.
     """
     if arguments.script:
         raise TryError(
             "a script of your own is not run on a box of the plan",
             where="--script",
             hint="omit --box, or name a suite of the checkout",
+        )
+    if arguments.set or arguments.companion or arguments.layer:
+        # A setting may name a command that the server runs.
+        raise TryError(
+            "servers on a box of the plan get no settings, companions or layers of the caller's",
+            where="--box",
+            hint="omit --set, --companion and --layer, or name a suite of the checkout that has them",
         )
     if arguments.pull is not None and arguments.box is None:
         raise TryError("a pull request is one of the plan's git source", where="--pull", hint="add --box")
