@@ -150,6 +150,8 @@ def _texts(origin: Commit | Path, paths: Collection[str]) -> Mapping[str, str]:
             path = member.name.removeprefix("./").partition("/")[2]
             if path in paths and member.isfile() and (file := archive.extractfile(member)) is not None:
                 found[path] = file.read().decode(errors="replace")
+                if len(found) == len(paths):
+                    break  # the rest of it takes seconds
     return found
 
 
