@@ -387,19 +387,13 @@ TRY = "try"
 NO_NIGHT = ("bisect", TRY, LAYOUTS)
 """The options of sessions that are not nights. One with layouts compiles and links its builds differently."""
 OUT_OF_TIME = "out_of_time"
-"""The option of a finished session whose budget ended before each step was decided, with the value true: the
-same request continues it."""
-
+"""The option of a finished session that the same request continues, with the value true: its budget ended."""
 EXECUTED = "executed"
-"""The option of the counted session of a try: by step, the changed functions that it has executed. A step of
-which that is not known is left out."""
-
+"""The option of the counted session of a try: by step where known, the changed functions that it executed."""
 RUNNABLE = "runnable"
 """The option of a session with the number of processes beside it that wanted a core when it began."""
-
 LIMIT_SECONDS = "limit_seconds"
 """The option of a session of long queries: the most that one of them may take."""
-
 CONFIRMS = "confirms"
 """The option of a confirming session, which measures a commit of a branch against an earlier one.
 

@@ -128,8 +128,8 @@ def test_rounds_that_others_disturb_are_expected_as_often_as_they_are_measured()
 
 
 def test_a_budget_that_counting_uses_up_is_told_before_it_begins() -> None:
-    limited = {"until_decided": True, "has_deadline": True, "is_try": True}
-    request = Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3, budget_seconds=120.0, **limited)
+    request = Request(VERSIONS, SUITE, "smoke", SUITE.steps, 3, has_deadline=True, budget_seconds=120.0)
+    request = replace(request, until_decided=True, is_try=True)
     unknown = Recorded((), RecordedSeconds())
     line = expected(request, unknown, counts=True)
     assert "counts of 10 steps about 3 min, a guess" in line

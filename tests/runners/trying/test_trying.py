@@ -25,20 +25,13 @@ from runners.measuring import session
 from runners.measuring.passes.work_proofs import WorkProofs
 from runners.measuring.request import Exact, Request
 from runners.measuring.session import SessionOutcome
-from runners.measuring.variants import Variant
 from runners.trying import trial
 from runners.trying.answer import StepAnswer, TryAnswer, basis, markdown
 from runners.trying.changes import changes_of
 from runners.trying.command import answer_of, require_page, write_page
 from runners.trying.series import base_commit_of
-from runners.trying.sides import Sides, TryError, sides_of, with_servers
-from runners.trying.trial import (
-    TrialOutcome,
-    TrialRequest,
-    history_of_tries,
-    run_trial,
-    timed_request,
-)
+from runners.trying.sides import Sides, TryError, sides_of
+from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial
 from suites.counting.tool import Callgrind
 from suites.definition import load_suite
 from suites.keys.step import Step
@@ -377,54 +370,3 @@ def test_the_first_try_reads_minutes_from_the_history_of_the_machine(lab: Lab) -
 def test_a_step_without_rounds_or_passes_is_neither_decided_nor_the_same() -> None:
     unknown = StepAnswer("delete", None, None)
     assert (unknown.is_worse, unknown.is_known, unknown.is_unchanged) == (False, False, False)
-
-
-def test_both_servers_get_what_the_command_line_says(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    branched(lab)
-    monkeypatch.setenv("TIDEMARK_HOME", str(lab.home.path))
-    words = ["try", "topic", "--git", str(lab.source), "--step", "insert", "--keep-disturbed"]
-    given = ["--durability", "full", "--set", "wal_level=logical", "--set", "postgres.work_mem=1MB"]
-    assert main([*words, *given, "--layer", "transport=tcp"]) == 0
-    told = capsys.readouterr().out.replace("\\_", "_")
-    assert "both servers with wal_level=logical, postgres.work_mem=1MB, transport=tcp" in told
-    assert "the time of flushes" not in told
-    with open_store(history_of_tries(lab.home)) as store:
-        found = rows(store, "SELECT durability, options FROM sessions")
-    assert [durability for durability, _ in found] == ["full", "full"], "counts and rounds"
-    for _, text in found:
-        options = json.loads(text)
-        assert options["settings"] == {"wal_level": "logical", "postgres.work_mem": "1MB"}
-        assert options["layers"] == {"transport": "tcp"}
-    for refused, says in (
-        (["--set", "new:work_mem=1MB"], "both sides of a try get the same settings"),
-        (["--companion", "no-such-thing"], "no-such-thing"),
-        (["--companion", "binlog-consumer"], "binlog-consumer does not run beside postgres"),
-        (["--layer", "transport=pigeon"], "pigeon"),
-        (["--box", "db1", "--set", "archive_command=true"], "get no settings, companions or layers"),
-    ):
-        assert main([*words, *refused]) == 2
-        assert says in capsys.readouterr().err
-
-
-def test_companions_run_beside_both_servers_whose_builds_have_their_programs(lab: Lab) -> None:
-    branched(lab)
-    compiled: list[Sequence[str]] = []
-
-    def provide(version: Version, home: Home, progress: object, *, slim: Sequence[str], **_: object) -> Build:
-        compiled.append(slim)
-        raise TryError("enough is known")
-
-    sides = sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home)
-    sides = with_servers(sides, Variant(companions=("logical-consumer",)))
-    suite = load_suite("write-heavy")
-    asked = TrialRequest(sides, suite, "smoke", suite.select(STEPS, "smoke"), 60.0)
-    request = timed_request(asked, 1.0)
-    assert [request.companions_of(version) for version in request.versions] == [("logical-consumer",)] * 2
-    assert all(request.settings_of(version)["wal_level"] == "logical" for version in request.versions)
-    with pytest.MonkeyPatch.context() as patched, open_store(history_of_tries(lab.home)) as store:
-        patched.setattr(bisect_builds, "provide", provide)
-        with pytest.raises(TidemarkError, match="enough is known"):
-            run_trial(asked, lab.home, store, lab.progress)
-    assert "pg_recvlogical" in compiled[0]
