@@ -179,8 +179,8 @@ def _rounds(request: Request, recorded: Recorded) -> str:
     profile, versions = request.profile, len(request.versions)
     known = [recorded.rounds.timed.get(step.name) for step in request.steps]
     guess = START_SECONDS + profile.seconds + profile.warm_seconds
-    each = (beyond(guess if took is None else took, profile.seconds, recorded.slower(1)) for took in known)
-    whole = sum(each) * versions
+    seconds = (beyond(guess if took is None else took, profile.seconds, recorded.slower(1)) for took in known)
+    whole = sum(seconds) * versions
     guessed = ", a guess" if None in known else ""
     if recorded.others >= BUSY and not request.keep_disturbed:
         whole *= 1 + MAX_DISTURBED

@@ -62,6 +62,7 @@ class Passes:
         terms: PassTerms,
         *,
         stacks: bool,
+        watched: object = (),
     ) -> CountedPass:
         name = f"{server.build.release} {step.name}"
         self.done.append(f"{name} stacks" if stacks else name)
