@@ -11,6 +11,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
+from build.programs.environment import NO_GIT_SETTINGS, NO_HOME
 from build.sources import git_command
 from build.sources.commits import immaterial, is_immaterial
 from build.sources.git import Commit
@@ -162,9 +163,10 @@ def _patched(before: Mapping[str, str], patches: Sequence[Path], paths: Collecti
             file = Path(folder, path)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8", newline="")
-        environment = {**os.environ, "LC_ALL": "C", "GIT_CEILING_DIRECTORIES": str(Path(folder).parent)}
+        environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **NO_GIT_SETTINGS}
         for patch in patches:
-            command = [*git_command.BASE, *APPLY, "--", str(patch.resolve())]
+            # In no repository: one around the folder could be anybody's, and its filters would run.
+            command = [*git_command.BASE, "--git-dir", NO_HOME, *APPLY, "--", str(patch.resolve())]
             done = subprocess.run(
                 command, cwd=folder, env=environment, capture_output=True, check=False, timeout=LOCAL_SECONDS
             )
