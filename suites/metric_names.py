@@ -27,8 +27,12 @@ DEAD_ITEMS, DEAD_ITEMS_LEFT = "reset_dead_items", "reset_dead_items_left"
 DEAD_TUPLES, DEAD_TUPLES_LEFT = "reset_dead_tuples_before", "reset_dead_tuples_after"
 """The metrics of dead tuples when a reset began, and when its vacuums were done."""
 
-HISTORY_LEFT = "reset_history_left"
-"""The metric of transactions whose old row versions purge left, where it did not keep up."""
+NOT_VISIBLE, NOT_FROZEN = "reset_not_visible_share", "reset_not_frozen_share"
+"""The metrics of pages that a reset left without the marks of all-visible and all-frozen."""
+
+HISTORY_LEFT, DIRTY_LEFT = "reset_history_left", "reset_dirty_pages_left"
+"""The metrics of transactions whose old row versions purge left, where it did not keep up, and of pages that
+were not written, where flushing did not."""
 
 LOG_BYTES, UNDO_BYTES = "log_file_bytes", "undo_bytes"
 """The metrics of the sizes of the log and of undo after a reset, beside those of tables and indexes."""

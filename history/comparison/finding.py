@@ -1,7 +1,10 @@
 """A finding: a difference of one step that is certain, or that has no direction, in one line."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+
+from suites.rows.reset_rows import RESET_COSTS, RESET_LEFT
 
 
 class Bearing(StrEnum):
@@ -48,3 +51,9 @@ class Finding:
     def line(self) -> str:
         """The difference in one line, with its step or steps."""
         return f"{self.where}: {self.text}"
+
+
+def has_left_more(findings: Collection[Finding]) -> bool:
+    """Return whether, by the findings of a step, its reset certainly costs less and certainly leaves more."""
+    is_cheaper = any(found.bearing is Bearing.BETTER and found.metric in RESET_COSTS for found in findings)
+    return is_cheaper and any(found.is_worse and found.metric in RESET_LEFT for found in findings)

@@ -15,7 +15,7 @@ from history.comparison.explanation import (
     explanation,
     variation,
 )
-from history.comparison.finding import Finding
+from history.comparison.finding import Finding, has_left_more
 from history.comparison.options import CompareOptions
 from history.comparison.pairs import Failure, StepPairs
 from history.comparison.query_time import QueryTime, query_time
@@ -90,8 +90,9 @@ class StepComparison:
 
     @property
     def is_trade(self) -> bool:
-        """Whether it is faster, and worse in something else."""
-        return self.judged.verdict is Verdict.IMPROVEMENT and self.is_worse
+        """Whether it is faster, or its reset costs less and leaves more, and it is worse in something."""
+        is_better = self.judged.verdict is Verdict.IMPROVEMENT or has_left_more(self.findings)
+        return is_better and self.is_worse and self.judged.verdict is not Verdict.REGRESSION
 
     @property
     def unknown(self) -> tuple[Judged, ...]:

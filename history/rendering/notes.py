@@ -10,6 +10,7 @@ from history.comparison.beside.open_connections import connection_costs, held_le
 from history.comparison.beside.overhead import overheads
 from history.comparison.exact import is_exact
 from history.comparison.explanation import Explanation, unknown_costs
+from history.comparison.finding import Bearing, Finding, has_left_more
 from history.comparison.findings.moved_metrics import SOURCE as METRICS_MOVED
 from history.comparison.findings.plans import changed_plans
 from history.comparison.findings.unknown_metrics import may_be_worse, unknown_metrics
@@ -29,6 +30,7 @@ from suites.keys.levels import level_of
 from suites.metric import Role
 from suites.metric_names import DETRENDED, VARIATION
 from suites.metrics import METRICS, label_of, of_role
+from suites.rows.reset_rows import RESET_COSTS, RESET_LEFT
 
 NAMED_STEPS = 3
 """The steps that are named; more are counted."""
@@ -165,13 +167,24 @@ def findings_lines(steps: Sequence[StepComparison]) -> list[str]:
     Metrics that moved the same way in a step share a line; every other finding has one.
     """
     found = sorted((found for step in steps for found in step.findings), key=lambda found: not found.is_worse)
-    traded = {step.step for step in steps if step.is_trade}
+    faster = {step.step for step in steps if step.judged.verdict is Verdict.IMPROVEMENT}
+    leaving = {step.step for step in steps if has_left_more(step.findings)}
     lines: dict[tuple[object, ...], list[str]] = {}
     for number, finding in enumerate(found):
         own = number if finding.source != METRICS_MOVED else None
-        end = "; the step is faster" if finding.is_worse and finding.step in traded else ""
+        end = _ending(finding, is_faster=finding.step in faster, leaves_more=finding.step in leaving)
         lines.setdefault((finding.where, finding.source, finding.bearing, end, own), []).append(finding.text)
     return [f"{where}: {', '.join(texts)}{end}" for (where, _, _, end, _), texts in lines.items()]
+
+
+def _ending(finding: Finding, *, is_faster: bool, leaves_more: bool) -> str:
+    """Return the other half of a trade: what its step gained, or what its reset left undone."""
+    if finding.is_worse and is_faster:
+        return "; the step is faster"
+    if leaves_more and finding.is_worse and finding.metric in RESET_LEFT:
+        return "; the reset costs less"
+    is_saved = finding.bearing is Bearing.BETTER and finding.metric in RESET_COSTS
+    return "; the reset leaves more" if leaves_more and is_saved else ""
 
 
 def unknown_lines(contender: ContenderComparison, *, costs: bool = False) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from history.comparison.beside.domain import domain_of
-from history.comparison.finding import Finding
+from history.comparison.finding import Finding, has_left_more
 from history.comparison.findings.rare_events import NOUNS
 from history.comparison.findings.sources import EVENTS, FAILURES
 from history.comparison.findings.unknown_metrics import may_be_worse, unknown_metrics
@@ -144,7 +144,9 @@ class TryAnswer:
             parts += [worse] * bool(worse)
             word = "Slower" if slower else "More work"
         elif worse:
+            cheaper = _listed([step.step for step in self.steps if has_left_more(step.findings)])
             parts = [worse, *[f"faster in {faster}"] * bool(faster)]
+            parts += [f"a cheaper reset in {cheaper}"] * bool(cheaper)
             word = "A trade" if any(step.timed and step.timed.is_trade for step in self.steps) else "Worse"
         elif faster or fewer:
             parts = [f"in {faster}"] * bool(faster)
@@ -213,9 +215,12 @@ class TryAnswer:
             compared = step.timed if which == "throughput" else step.counted
             if getattr(step, which) is verdict and compared is not None:
                 found.append((abs((compared.judged.value or 1) - 1), f"{step.step} {_change(compared)}"))
-        names = [text for _, text in sorted(found, reverse=True)]
-        more = len(names) - _MAX_NAMED
-        return ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return _listed([text for _, text in sorted(found, reverse=True)])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMED
+    return ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def markdown(answer: TryAnswer, page: str) -> Markdown:

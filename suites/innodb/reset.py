@@ -10,7 +10,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from suites.innodb.monitor import monitor
-from suites.metric_names import HISTORY_LEFT, LOG_BYTES, UNDO_BYTES
+from suites.metric_names import DIRTY_LEFT, HISTORY_LEFT, LOG_BYTES, UNDO_BYTES
 from suites.rows.sizes_before import sizes_before
 from suites.server import ResetError
 
@@ -68,6 +68,7 @@ def reset(
     metrics["reset_history_after"] = history(connection)
     metrics[HISTORY_LEFT] = 0.0 if purged else metrics["reset_history_after"]
     metrics["reset_dirty_pages_after"] = _dirty(connection)
+    metrics[DIRTY_LEFT] = 0.0 if flushed else metrics["reset_dirty_pages_after"]
     metrics["reset_wal_bytes"] = float(monitor(connection).log_sequence_number - redo_before)
     metrics |= _sizes(connection, database) | file_sizes(data)
     # Nothing reads old files of the binary log, which would fill the disk during a long suite.

@@ -9,7 +9,15 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, DEAD_TUPLES, DEAD_TUPLES_LEFT, LOG_BYTES
+from suites.metric_names import (
+    DEAD_ITEMS,
+    DEAD_ITEMS_LEFT,
+    DEAD_TUPLES,
+    DEAD_TUPLES_LEFT,
+    LOG_BYTES,
+    NOT_FROZEN,
+    NOT_VISIBLE,
+)
 from suites.rows.sizes_before import sizes_before
 from suites.server import ResetError
 
@@ -35,6 +43,12 @@ _SIZES = """
 SELECT COALESCE(sum(pg_table_size(relid)), 0), COALESCE(sum(pg_indexes_size(relid)), 0),
        (SELECT COALESCE(sum(size), 0) FROM pg_ls_waldir())
 FROM pg_stat_user_tables"""
+_UNMARKED = """
+SELECT (pages - visible + maps) / (pages + maps), (pages - frozen + maps) / (pages + maps)
+FROM (SELECT count(*)::float8 AS maps, sum(relpages) AS pages, sum(relallvisible) AS visible,
+             sum((to_jsonb(class) ->> 'relallfrozen')::integer) AS frozen
+      FROM pg_class AS class JOIN pg_stat_user_tables ON oid = relid
+      WHERE relpages > 0) AS marked"""
 _HOLDERS = """
 SELECT format('process %s (%s, %s, transaction open for %s s)', pid, backend_type, state,
               round(extract(epoch FROM clock_timestamp() - xact_start)))
@@ -94,6 +108,7 @@ def reset(connect: Connect, workers: int) -> dict[str, float]:
             **_sizes(connection),
             "reset_seconds": time.monotonic() - started,
         }
+        metrics |= _unmarked(connection)
         _require_no_dead(connection, tables, metrics)
         return metrics
 
@@ -104,6 +119,18 @@ def _sizes(connection: Connection) -> dict[str, float]:
     assert row is not None  # an aggregate without GROUP BY has one row
     table, index, log = map(float, row)
     return {"table_bytes": table, "index_bytes": index, LOG_BYTES: log}
+
+
+def _unmarked(connection: Connection) -> dict[str, float]:
+    """Return the shares of pages without the marks of the visibility map, as the vacuums counted them.
+
+    A page of each table's map counts as one without, so that no share is zero and all have a ratio. Before
+    Postgres 18 vacuums do not count those that are all-frozen.
+    """
+    row = connection.execute(_UNMARKED).fetchone()
+    assert row is not None  # an aggregate without GROUP BY has one row
+    shares = zip((NOT_VISIBLE, NOT_FROZEN), row, strict=True)
+    return {name: share for name, share in shares if share is not None}
 
 
 def _flush_commits(connection: Connection) -> None:

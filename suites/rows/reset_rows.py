@@ -7,8 +7,11 @@ from suites.metric_names import (
     DEAD_ITEMS_LEFT,
     DEAD_TUPLES,
     DEAD_TUPLES_LEFT,
+    DIRTY_LEFT,
     HISTORY_LEFT,
     LOG_BYTES,
+    NOT_FROZEN,
+    NOT_VISIBLE,
     TRANSACTIONS,
     UNDO_BYTES,
 )
@@ -22,6 +25,8 @@ _PAGES = 8 * 8192
 
 _FILES = 4 * 2**24
 """Files of a log and of undo grow by 16 MiB or more at once, and as often as chance has it."""
+
+_SHARE = 0.01
 
 # fmt: off
 RESET_ROWS: tuple[Metric, ...] = (
@@ -64,6 +69,14 @@ RESET_ROWS: tuple[Metric, ...] = (
     Metric(DEAD_ITEMS_LEFT, "row versions", _LOWER, _RESET,
            "those of them that the vacuum left, and in the indexes", engines=_POSTGRES,
            event="were left in the indexes by the vacuum", counted_in=DEAD_ITEMS),
+    Metric(NOT_VISIBLE, "ratio", _LOWER, _RESET,
+           "pages that the reset left without the mark of all-visible, which the next vacuum reads again",
+           engines=_POSTGRES, followed=True, judged=True, threshold_percent=20, grows_with_work=True,
+           negligible=_SHARE, label="pages not all-visible", most=1.0),
+    Metric(NOT_FROZEN, "ratio", _LOWER, _RESET,
+           "pages that the reset left without the mark of all-frozen, which a later vacuum must freeze",
+           engines=_POSTGRES, followed=True, judged=True, threshold_percent=20, grows_with_work=True,
+           negligible=_SHARE, label="pages not all-frozen", most=1.0),
     Metric("reset_purge_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has purged old row versions",
            engines=_INNODB, most=YEARS),
     Metric("reset_flush_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has written its dirty pages",
@@ -77,9 +90,12 @@ RESET_ROWS: tuple[Metric, ...] = (
            " the reset accepts", engines=_INNODB, counted_in=TRANSACTIONS,
            event="left old row versions that purge did not remove in time"),
     Metric("reset_dirty_pages_before", "pages", _NEITHER, _RESET, "dirty pages when the reset began",
-           engines=_INNODB),
+           engines=_INNODB, label="dirty pages"),
     Metric("reset_dirty_pages_after", "pages", _LOWER, _RESET, "dirty pages that the reset left",
            engines=_INNODB),
+    Metric(DIRTY_LEFT, "pages", _LOWER, _RESET,
+           "pages that were not written in time; 0 if only as many are left as the reset accepts",
+           engines=_INNODB, event="were left by the flush", counted_in="reset_dirty_pages_before"),
     Metric("table_bytes", "bytes", _LOWER, _RESET, "tables without their indexes after the reset",
            followed=True, judged=True, grows_with_work=True, negligible=_PAGES, label="table bytes"),
     Metric("index_bytes", "bytes", _LOWER, _RESET, "indexes after the reset", followed=True, judged=True,
@@ -91,3 +107,9 @@ RESET_ROWS: tuple[Metric, ...] = (
            label="undo bytes"),
 )
 # fmt: on
+
+RESET_COSTS = frozenset({"reset_seconds", "reset_vacuum_seconds", "reset_wal_bytes"})
+"""Those of what a reset takes."""
+
+RESET_LEFT = frozenset(row.name for row in RESET_ROWS if row.better is _LOWER) - RESET_COSTS
+"""Those of what is left to do. A reset that takes less and leaves more is no better (docs/verdicts.md)."""

@@ -11,6 +11,7 @@ from suites.metric_names import (
     DEAD_ITEMS_LEFT,
     DEAD_TUPLES_LEFT,
     DEADLOCKS,
+    DIRTY_LEFT,
     ERRORS,
     FAILED,
     HISTORY_LEFT,
@@ -48,6 +49,7 @@ NOUNS: Mapping[str, str] = {
     DEAD_ITEMS_LEFT: "dead rows left in indexes",
     DEAD_TUPLES_LEFT: "dead rows left",
     HISTORY_LEFT: "row versions left by purge",
+    DIRTY_LEFT: "dirty pages left",
 }
 """Metric -> what its events are, in a word or two."""
 
