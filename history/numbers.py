@@ -62,6 +62,11 @@ def change_text(ratio: float, low: float, high: float) -> str:
     return f"{percents(ratio)} % ({percents(low)} to {percents(high)})"
 
 
+def size_text(ratio: float) -> str:
+    """Return how far a ratio is from 1, without its direction: `9.1 %`, or `2,543 times`."""
+    return f"{_times(ratio)} times" if ratio >= MANY_TIMES else f"{100 * abs(ratio - 1):.1f} %"
+
+
 def _times(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 

@@ -86,6 +86,7 @@ def test_the_lists_of_the_rows() -> None:
         *OF_FIXED_WORK,
         *("connection_kib", "operation_ms"),
         *("reset_vacuum_seconds", "reset_wal_bytes", "log_file_bytes", "undo_bytes"),
+        *("reset_not_visible_share", "reset_not_frozen_share"),
     }
     assert judged_metrics(Detection.STEP) == ("instructions_per_op", *OF_FIXED_WORK)
     assert {*judged_metrics(*Detection)} == {*judged_metrics()}
@@ -99,6 +100,7 @@ def test_the_lists_of_the_rows() -> None:
         *("debt_dead_tuples", "debt_history", "reset_table_bytes_before", "reset_index_bytes_before"),
         *("reset_log_file_bytes_before", "reset_undo_bytes_before"),
         *("reset_seconds", "reset_vacuum_seconds", "reset_wal_bytes", "reset_dead_items"),
+        *("reset_not_visible_share", "reset_not_frozen_share"),
         *("table_bytes", "index_bytes", "log_file_bytes", "undo_bytes"),
         *("background_share", "start_seconds", "first_answer_seconds", "connect_ms"),
         *("log_syncs_per_commit", "server_memory_bytes", "companion_lag_bytes", "statement_seconds"),

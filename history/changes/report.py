@@ -15,6 +15,7 @@ from history.changes.courses import course_between
 from history.changes.level_shift import Course
 from history.changes.repository import Change, Member
 from history.comparison.profile_diff import FunctionChange, differential
+from history.numbers import size_text
 from history.series.environment_changes import changes_between
 from history.series.series import Night, Point, base_beside, base_branches, nights_of, read_series
 from history.store.bisects import Bisect, of_change
@@ -157,7 +158,7 @@ def _prominence(member: Member) -> tuple[bool, float]:
 def _moved(members: Sequence[Member]) -> str:
     """Return how some series moved that moved alike, by the most prominent one."""
     main = most_prominent(members)
-    return f"{_subject(members)} {100 * abs(main.ratio - 1):.1f} % {moved_by(main.key.metric, main.ratio)}"
+    return f"{_subject(members)} {size_text(main.ratio)} {moved_by(main.key.metric, main.ratio)}"
 
 
 def _subject(members: Sequence[Member]) -> str:

@@ -253,7 +253,8 @@ def _within(
 def _metrics(options: CompareOptions, session: Session) -> Set[str]:
     """Return the metrics that a comparison within a session reads."""
     beside = {*beside_verdict(primary=session.primary), *imported_stand_ins().values(), PROVED_ROWS}
-    judged = {*EVENTS, *IN_ROUNDS, MEMORY_GROWTH, BUFFER_POOL}
+    events = {*EVENTS, *(METRICS[name].counted_in for name in EVENTS)}
+    judged = {*events, *IN_ROUNDS, MEMORY_GROWTH, BUFFER_POOL}
     return {options.metric, PRIMARY, OVERLOADED, *WORK_METRICS, *judged, *beside}
 
 

@@ -11,6 +11,7 @@ from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, Member
 from history.counts import counted
+from history.numbers import size_text
 from history.series.series import Night, SeriesKey
 from history.store.records import ChangeStatus
 from report import addresses
@@ -118,7 +119,7 @@ def headline(report: ChangeReport) -> str:
 
 def moved(member: Member) -> str:
     """Return how a series moved: `12.3 % slower`, `4.5 % more CPU time`."""
-    return f"{100 * abs(member.ratio - 1):.1f} % {moved_by(member.key.metric, member.ratio)}"
+    return f"{size_text(member.ratio)} {moved_by(member.key.metric, member.ratio)}"
 
 
 def is_worse(member: Member) -> bool | None:

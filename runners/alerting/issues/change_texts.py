@@ -23,6 +23,7 @@ from history.escaping.markdown import (
     mention,
     row,
 )
+from history.numbers import size_text
 from history.rendering.commands import WITHOUT_COMMIT, change_again, change_search
 from history.rendering.confirmations import counted_rounds, interval, occasion, series_name
 from history.rendering.profiles import named_functions
@@ -141,7 +142,7 @@ def _what(report: ChangeReport) -> Iterator[str]:
     yield md(
         "**{}** {}: {} is {:.3f} times what it was ({:.3f} to {:.3f}), relative to {} in the same nights.",
         subject_of(member.key.metric, member.key.step),
-        f"{100 * abs(member.ratio - 1):.1f} % {moved_by(member.key.metric, member.ratio)}",
+        f"{size_text(member.ratio)} {moved_by(member.key.metric, member.ratio)}",
         name,
         member.ratio,
         member.ratio_low,

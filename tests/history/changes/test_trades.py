@@ -1,12 +1,15 @@
 """A change in which some series got worse and others better is told as a trade, and by what got worse."""
 
 import random
+import re
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from history.changes.detector import judge
+from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport, report_changes
 from history.changes.repository import load
 from history.open import open_store
@@ -24,23 +27,32 @@ RESETS, INSERTS = tuple(f"step-{number:02}" for number in range(12)), ("insert-1
 NIGHTS, CHANGE, BACK = 100, 50, 75
 
 
+Values = Mapping[tuple[str, str], float]
+"""The value of each step and metric in a night, without its noise."""
+
+
 def told(folder: Path, *, backs: bool) -> ChangeReport:
     """The change of a branch that resets 29 % slower and inserts 12 % faster, perhaps for a time."""
+
+    def values(night: int) -> Values:
+        is_new = night >= CHANGE
+        inserts = 112.0 if is_new and not (backs and night >= BACK) else 100.0
+        resets = {(step, "reset_seconds"): 129.0 if is_new else 100.0 for step in RESETS}
+        return resets | {(step, "qps"): inserts for step in INSERTS}
+
+    return changed(folder, values)
+
+
+def changed(folder: Path, values: Callable[[int], Values]) -> ChangeReport:
+    """The only change of a branch with these values by night, beside a base that stays as in the first."""
     rng, rows = random.Random(5), ["machine,suite,step,version,metric,value,when"]
     for night in range(NIGHTS):
-        is_new = night >= CHANGE
-        inserts = 1.12 if is_new and not (backs and night >= BACK) else 1.0
-        for version, reset, insert in (
-            ("postgres@17.11", 1.0, 1.0),
-            ("postgres@master", 1.29 if is_new else 1.0, inserts),
-        ):
-            values = {(step, "reset_seconds"): reset for step in RESETS}
-            values |= {(step, "qps"): insert for step in INSERTS}
-            when = NIGHT + timedelta(days=night)
-            rows += [
-                f"box,s,{step},{version},{metric},{100 * value * rng.gauss(1, 0.01):.3f},{when:%Y-%m-%d}"
-                for (step, metric), value in values.items()
-            ]
+        when = NIGHT + timedelta(days=night)
+        rows += [
+            f"box,s,{step},{version},{metric},{value * rng.gauss(1, 0.01):.6g},{when:%Y-%m-%d}"
+            for version, of_version in (("postgres@17.11", values(0)), ("postgres@master", values(night)))
+            for (step, metric), value in of_version.items()
+        ]
     (folder / "x.csv").write_text("\n".join(rows) + "\n")
     history = str(folder / "h.db")
     words = ["history", "import", str(folder / "x.csv"), "--base", "postgres@17", "--history", history]
@@ -84,3 +96,21 @@ def test_the_nights_of_a_trade_are_those_of_what_got_worse(tmp_path: Path) -> No
     assert change.first_after == min(
         (reset.first_after for reset in resets), key=lambda night: night.started_at
     )
+
+
+def test_resets_that_cost_less_and_leave_more_are_a_trade(tmp_path: Path) -> None:
+    """Vacuums that marked no page as all-visible were a change for the better, as they wrote less log."""
+
+    def values(night: int) -> Values:
+        wal, unmarked = (6.0e5, 0.9) if night >= CHANGE else (8.0e5, 4e-4)
+        each = {"reset_wal_bytes": wal, "reset_not_visible_share": unmarked}
+        return {(step, metric): value for step in INSERTS for metric, value in each.items()}
+
+    report = changed(tmp_path, values)
+    assert report.change.direction is Direction.MIXED
+    assert needs_issue(report.change, 0.02, ())
+    worse, better = report.headline.split("; ")
+    assert re.search(r" 2,\d\d\d times more pages not all-visible$", worse)
+    assert " less WAL or redo of the reset" in better
+    assert report.headline in str(issue_of_changes("f", [report]).body)
+    assert "A trade: " in change_sentence(report, Clearance(False, ""))

@@ -34,6 +34,7 @@ ALWAYS = {
     *(name for name in METRICS if re.fullmatch(r"(server|client)_(cpu|cs|read|written)\w*_per_op", name)),
     *(f"reset_{name}" for name in ("seconds", "vacuum_seconds", "checkpoint_seconds", "wal_bytes")),
     *("reset_dead_tuples_before", "reset_dead_tuples_after", "reset_dead_items", "reset_dead_items_left"),
+    "reset_not_visible_share",
     *("start_seconds", "first_answer_seconds", "connect_ms"),
 }
 """Metrics that every finished step of Postgres has."""

@@ -12,7 +12,7 @@ from build.build import Build
 from suites import lifecycle
 from suites.generators.load import CountedLoad, CountedWork, Load, Observer, Share, WorkLimit
 from suites.keys.step import Step
-from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, LOG_BYTES
+from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, LOG_BYTES, NOT_FROZEN, NOT_VISIBLE
 from suites.metrics import METRICS
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
@@ -83,10 +83,34 @@ def test_every_page_is_all_visible_though_commits_were_asynchronous(
     sleepy = {"wal_writer_delay": "10000", "wal_writer_flush_after": "1GB", "autovacuum": "off"}
     with running(postgres_18, server_folder, overrides=sleepy) as server:
         ask(server, TABLE)
-        server.reset()
+        metrics = server.reset()
         rows = "SELECT relallvisible, relpages FROM pg_class WHERE relname = 'debt'"
         ((visible, pages),) = ask(server, rows)
         assert visible == pages > 10
+        assert metrics[NOT_VISIBLE] == pytest.approx(1 / (pages + 1)), "only the map itself has no mark"
+
+
+@pytest.mark.parametrize("version", ["postgres_18", "postgres_17", "postgres_13"])
+def test_the_share_of_pages_that_a_vacuum_left_to_do(
+    server_folder: Path, version: str, request: pytest.FixtureRequest
+) -> None:
+    """Partitions have pages, and the table above them has none."""
+    with running(request.getfixturevalue(version), server_folder) as server:
+        ask(server, "CREATE TABLE parted (id int) PARTITION BY RANGE (id)")
+        ask(server, "CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (9999999)")
+        ask(server, "INSERT INTO parted SELECT generate_series(1, 50000)")
+        ask(server, "VACUUM (FREEZE, ANALYZE)")
+        ask(server, TABLE)
+        pages = {
+            name: value(server, f"SELECT pg_relation_size('{name}') / 8192") for name in ("part", "debt")
+        }
+        frozen = server.reset()
+    every = sum(pages.values()) + 2
+    assert frozen[NOT_VISIBLE] == pytest.approx(2 / every)
+    if version == "postgres_18":
+        assert frozen[NOT_FROZEN] == pytest.approx((pages["debt"] + 2) / every)
+    else:
+        assert NOT_FROZEN not in frozen, "vacuums do not count them"
 
 
 def test_dead_tuples_are_gone(server: PostgresServer) -> None:
@@ -137,6 +161,7 @@ def test_a_server_without_tables_can_be_reset(server_folder: Path, postgres_18: 
     with running(postgres_18, server_folder) as empty:
         metrics = empty.reset()
     assert metrics["table_bytes"] == metrics["reset_dead_tuples_before"] == 0
+    assert metrics.keys() & {NOT_VISIBLE, NOT_FROZEN} == set()
 
 
 # --- what stands in the way
@@ -211,6 +236,7 @@ def test_a_transaction_that_still_sees_dead_rows_is_named(
     assert "end the transaction that may still need them" in warning
     assert measurement.values["wal_bytes_per_op"] > 100 * ROWS / 2
     assert measurement.values["reset_dead_tuples_after"] == ROWS
+    assert measurement.values[NOT_VISIBLE] > 0.9, "pages with dead tuples are not marked"
     assert measurement.values["reset_vacuum_seconds"] > 0
     assert "reset_seconds" not in measurement.values, "it waited for statistics without dead tuples"
     assert server.reset()["reset_dead_tuples_after"] == 0

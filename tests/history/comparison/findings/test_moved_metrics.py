@@ -145,6 +145,92 @@ def test_a_faster_step_that_writes_more_or_leaves_more_behind_is_a_trade(
     assert ": 1 trade, 0 regressions, 0 improvements" in render_summary(found)
 
 
+TRANSACTIONS = {"transactions": [3000.0, 3001.0, 2999.0]}
+CHEAP_RESET = {"reset_wal_bytes": [5.0e5, 5.01e5, 4.99e5], "reset_seconds": [1.0, 1.01, 0.99]}
+DEAR_RESET = {name: [1.5 * value for value in values] for name, values in CHEAP_RESET.items()}
+
+
+@pytest.mark.parametrize(
+    ("base", "more", "text"),
+    [
+        (
+            {"reset_not_visible_share": 0.0004},
+            {"reset_not_visible_share": 1.0},
+            "all-visible 2,500 times",
+        ),
+        ({"reset_not_frozen_share": 0.4}, {"reset_not_frozen_share": 1.0}, "not all-frozen +150.0 %"),
+        ({"index_bytes": 8.0e6}, {"index_bytes": 9.0e6}, "index bytes +12.5 %"),
+        (
+            {"reset_dead_items": 900.0, "reset_dead_items_left": 0.0},
+            {"reset_dead_items": 900.0, "reset_dead_items_left": 900.0},
+            "2,700 of 2,700 dead row versions were left in the indexes",
+        ),
+        (
+            {"reset_dead_tuples_before": 900.0, "reset_dead_tuples_after": 0.0},
+            {"reset_dead_tuples_before": 900.0, "reset_dead_tuples_after": 900.0},
+            "2,700 of 2,700 dead tuples were left by the vacuum",
+        ),
+        (
+            {"reset_history_left": 0.0},
+            {"reset_history_left": 900.0},
+            "2,700 of 9,000 transactions left old row versions",
+        ),
+        (
+            {"reset_dirty_pages_before": 900.0, "reset_dirty_pages_left": 0.0},
+            {"reset_dirty_pages_before": 900.0, "reset_dirty_pages_left": 800.0},
+            "2,400 of 2,700 dirty pages were left by the flush",
+        ),
+    ],
+)
+def test_a_reset_that_costs_less_and_leaves_more_is_a_trade(
+    tmp_path: Path, base: Mapping[str, float], more: Mapping[str, float], text: str
+) -> None:
+    """A vacuum that never set the visibility map was told as better."""
+    before, after = ({name: [value] * 3 for name, value in side.items()} for side in (base, more))
+    found = compared(
+        tmp_path, {**TRANSACTIONS, **CHEAP_RESET, **after}, {**TRANSACTIONS, **DEAR_RESET, **before}
+    )
+    assert exit_code(found) == 1
+    left, saved = notes(found, found.contenders[0])[:2]
+    assert text in left.removeprefix("insert: ")
+    assert left.endswith("; the reset costs less")
+    assert saved.startswith("insert: reset seconds -3")
+    assert saved.endswith("; the reset leaves more")
+    assert ": 1 trade, 0 regressions, 0 improvements, 0 unchanged" in render_summary(found)
+    (step,) = json.loads(render_json(found))["contenders"][0]["steps"]
+    assert (step["trade"], step["verdict"]) == (True, "unchanged")
+    sides = Sides(parse_version(BASE), parse_version(CONTENDER), "a patch")
+    answer = TryAnswer(sides, None, found, 5.0)
+    assert answer.headline.startswith("A trade: ")
+    assert answer.headline.endswith("in insert; a cheaper reset in insert.")
+    assert answer.exit_code == 1
+
+
+@pytest.mark.parametrize("more_left", [True, False])
+def test_a_reset_that_is_only_cheaper_or_only_leaves_more_is_no_trade(
+    tmp_path: Path, more_left: bool
+) -> None:
+    left = {"reset_not_visible_share": [1.0 if more_left else 0.0004] * 3}
+    reset = DEAR_RESET if more_left else CHEAP_RESET
+    found = compared(
+        tmp_path,
+        {**TRANSACTIONS, **reset, **left},
+        {**TRANSACTIONS, **DEAR_RESET, "reset_not_visible_share": [0.0004] * 3},
+    )
+    assert (exit_code(found), found.contenders[0].steps[0].is_trade) == (int(more_left), False)
+    assert not [line for line in notes(found, found.contenders[0]) if "; the reset" in line]
+
+
+def test_a_faster_step_that_touches_more_pages_leaves_no_more_of_them_for_its_work(tmp_path: Path) -> None:
+    faster = {name: [1.5 * value for value in values] for name, values in TRANSACTIONS.items()}
+    found = compared(
+        tmp_path,
+        {**faster, "reset_not_frozen_share": [0.6] * 3},
+        {**TRANSACTIONS, "reset_not_frozen_share": [0.4] * 3},
+    )
+    assert findings(found) == []
+
+
 def test_a_faster_step_may_use_more_cpu_time(tmp_path: Path) -> None:
     faster = compared(
         tmp_path, {"qps": [1200.0, 1202.0, 1199.0], "server_cpu_us_per_op": [120.0, 120.1, 119.9]}
