@@ -140,8 +140,18 @@ def _flush_commits(connection: Connection) -> None:
     (SetHintBits in heapam_visibility.c). How many these are would depend on when the WAL writer woke up, and
     updates of marked pages execute more.
     """
-    connection.execute("SET synchronous_commit = on")
+    _commit_durably(connection)
     connection.execute("SELECT pg_logical_emit_message(true, 'tidemark', '')")
+
+
+def _commit_durably(connection: Connection) -> None:
+    """Flush what a session commits from now on.
+
+    Transactions with neighbouring ids share the position up to which WAL must be flushed before their rows
+    get the hint that they are committed (TransactionIdGetStatus in clog.c). An asynchronous commit of one
+    table's vacuum would move it, and keep another's from marking its pages.
+    """
+    connection.execute("SET synchronous_commit = on")
 
 
 def wal_position(connection: Connection) -> int:
@@ -170,6 +180,7 @@ def vacuum_all(connect: Connect, tables: Sequence[tuple[str, str]], workers: int
         with connect() as own:
             connections.append(own)
             own.add_notice_handler(lambda notice: messages.append(notice.message_primary or ""))
+            _commit_durably(own)
             own.execute(
                 sql.SQL("VACUUM (VERBOSE, ANALYZE, INDEX_CLEANUP ON, PARALLEL {}) {}").format(
                     sql.Literal(workers), sql.Identifier(*name)

@@ -79,15 +79,19 @@ def require_rest(server: PostgresServer) -> None:
 def test_every_page_is_all_visible_though_commits_were_asynchronous(
     server_folder: Path, postgres_18: Build
 ) -> None:
-    """Without a flush the vacuum cannot mark pages whose commits only the WAL writer would write to disk."""
+    """Without a flush a vacuum cannot mark pages whose commits only the WAL writer would write to disk.
+
+    The commits of the vacuum of one table kept those of the others from it: of three, two had no marks.
+    """
     sleepy = {"wal_writer_delay": "10000", "wal_writer_flush_after": "1GB", "autovacuum": "off"}
     with running(postgres_18, server_folder, overrides=sleepy) as server:
-        ask(server, TABLE)
+        for number in range(3):
+            ask(server, TABLE.replace("debt", f"debt{number}"))
         metrics = server.reset()
-        rows = "SELECT relallvisible, relpages FROM pg_class WHERE relname = 'debt'"
+        rows = "SELECT sum(relallvisible), sum(relpages) FROM pg_class WHERE relname LIKE 'debt%'"
         ((visible, pages),) = ask(server, rows)
-        assert visible == pages > 10
-        assert metrics[NOT_VISIBLE] == pytest.approx(1 / (pages + 1)), "only the map itself has no mark"
+        assert visible == pages > 30
+        assert metrics[NOT_VISIBLE] == pytest.approx(3 / (pages + 3)), "only the maps have no mark"
 
 
 @pytest.mark.parametrize("version", ["postgres_18", "postgres_17", "postgres_13"])
@@ -101,16 +105,16 @@ def test_the_share_of_pages_that_a_vacuum_left_to_do(
         ask(server, "INSERT INTO parted SELECT generate_series(1, 50000)")
         ask(server, "VACUUM (FREEZE, ANALYZE)")
         ask(server, TABLE)
+        metrics = server.reset()
         pages = {
             name: value(server, f"SELECT pg_relation_size('{name}') / 8192") for name in ("part", "debt")
         }
-        frozen = server.reset()
     every = sum(pages.values()) + 2
-    assert frozen[NOT_VISIBLE] == pytest.approx(2 / every)
+    assert metrics[NOT_VISIBLE] == pytest.approx(2 / every)
     if version == "postgres_18":
-        assert frozen[NOT_FROZEN] == pytest.approx((pages["debt"] + 2) / every)
+        assert metrics[NOT_FROZEN] == pytest.approx((pages["debt"] + 2) / every)
     else:
-        assert NOT_FROZEN not in frozen, "vacuums do not count them"
+        assert NOT_FROZEN not in metrics, "vacuums do not count them"
 
 
 def test_dead_tuples_are_gone(server: PostgresServer) -> None:
@@ -236,7 +240,7 @@ def test_a_transaction_that_still_sees_dead_rows_is_named(
     assert "end the transaction that may still need them" in warning
     assert measurement.values["wal_bytes_per_op"] > 100 * ROWS / 2
     assert measurement.values["reset_dead_tuples_after"] == ROWS
-    assert measurement.values[NOT_VISIBLE] > 0.9, "pages with dead tuples are not marked"
+    assert measurement.values[NOT_VISIBLE] > 0.5, "pages with dead tuples are not marked"
     assert measurement.values["reset_vacuum_seconds"] > 0
     assert "reset_seconds" not in measurement.values, "it waited for statistics without dead tuples"
     assert server.reset()["reset_dead_tuples_after"] == 0
