@@ -181,6 +181,18 @@ def test_a_purge_that_cannot_finish_names_the_transaction_and_its_age(loaded: In
     assert loaded.reset()["reset_history_after"] <= limits.history
 
 
+def test_pages_that_are_still_dirty_at_the_end_of_the_limit_are_counted(loaded: InnodbServer) -> None:
+    limits, loaded.limits = loaded.limits, replace(loaded.limits, dirty_pages=-1, seconds=2)
+    try:
+        with pytest.raises(ResetError, match="pages are still dirty after 2 s") as caught:
+            loaded.reset()
+    finally:
+        loaded.limits = limits
+    metrics = caught.value.metrics
+    assert metrics["reset_dirty_pages_left"] == metrics["reset_dirty_pages_after"]
+    assert loaded.reset()["reset_dirty_pages_left"] == 0
+
+
 def test_a_checkpoint_is_over_once_the_log_was_written_around(build: Build, server_folder: Path) -> None:
     name = "redo_log_capacity" if build.version.engine is Engine.MYSQL else "log_file_size"
     with (
