@@ -78,8 +78,15 @@ def test_the_option_for_the_others_is_named_where_it_shows_more(tmp_path: Path) 
     names = [
         name for name in judged_metrics() if not METRICS[name].is_counted and METRICS[name].beside_of == QPS
     ]
-    wide = {name: [1.0e6, 9.0e6, 2.0e6] for name in names if name != QPS}
-    (contender,) = compared(tmp_path, wide, {name: [2.0e6, 3.0e6, 9.0e6] for name in wide}).contenders
+    units = {name: min(1e7, METRICS[name].most) for name in names if name != QPS}
+    new, base = (
+        {name: [share * unit for share in shares] for name, unit in units.items()}
+        for shares in (
+            (0.1, 0.9, 0.2),
+            (0.2, 0.3, 0.9),
+        )
+    )
+    (contender,) = compared(tmp_path, new, base).contenders
     (line,) = unknown_lines(contender)
     assert line.endswith(" more: --costs")
     assert list(unknown_lines(contender, costs=True)) == [line.removesuffix(": --costs")]
