@@ -30,6 +30,9 @@ DEAD_TUPLES, DEAD_TUPLES_LEFT = "reset_dead_tuples_before", "reset_dead_tuples_a
 NOT_VISIBLE, NOT_FROZEN = "reset_not_visible_share", "reset_not_frozen_share"
 """The metrics of pages that a reset left without the marks of all-visible and all-frozen."""
 
+DIRTY_PAGES = "reset_dirty_pages_before"
+"""The metric of dirty pages when a reset of InnoDB began."""
+
 HISTORY_LEFT, DIRTY_LEFT = "reset_history_left", "reset_dirty_pages_left"
 """The metrics of transactions whose old row versions purge left, where it did not keep up, and of pages that
 were not written, where flushing did not."""

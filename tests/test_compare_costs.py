@@ -29,7 +29,7 @@ from history.rendering.plain_table import Screen
 from history.rendering.terminal import render_terminal
 from history.stats.estimators import Interval
 from history.store.records import Session, SessionStatus
-from suites.metric_names import CONNECTION_KIB, DEAD_TUPLES, INSTRUCTIONS, OPERATION_TIME
+from suites.metric_names import CONNECTION_KIB, DEAD_TUPLES, DIRTY_PAGES, INSTRUCTIONS, OPERATION_TIME
 from suites.metrics import METRICS, beside_verdict
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.outcomes import record_outcomes
@@ -263,7 +263,7 @@ def test_variation_as_the_judged_metric_is_flagged_and_exits_1(tmp_path: Path) -
 def test_every_metric_has_a_name() -> None:
     shown = {*beside_verdict(), *imported_stand_ins().values(), *beside_verdict(primary=CONNECTION_KIB)}
     shown.add(OPERATION_TIME)  # which is judged itself, in results of other tools
-    shown.add(DEAD_TUPLES)  # of which events are a part
+    shown |= {DEAD_TUPLES, DIRTY_PAGES}  # of which events are a part
     assert {name for name, metric in METRICS.items() if metric.label} == shown
 
 

@@ -10,7 +10,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from suites.innodb.monitor import monitor
-from suites.metric_names import DIRTY_LEFT, HISTORY_LEFT, LOG_BYTES, UNDO_BYTES
+from suites.metric_names import DIRTY_LEFT, DIRTY_PAGES, HISTORY_LEFT, LOG_BYTES, UNDO_BYTES
 from suites.rows.sizes_before import sizes_before
 from suites.server import ResetError
 
@@ -56,7 +56,7 @@ def reset(
     metrics = {
         **before,
         "reset_history_before": history(connection),
-        "reset_dirty_pages_before": _dirty(connection),
+        DIRTY_PAGES: _dirty(connection),
     }
     redo_before = monitor(connection).log_sequence_number
     with _driven(connection, driven):
