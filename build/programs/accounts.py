@@ -12,8 +12,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from build.errors import TidemarkError
 from build.home import blocked_folder
 from build.programs import environment
@@ -133,6 +131,8 @@ def end_all(account: pwd.struct_passwd) -> None:
 
 
 def _alive(user: int) -> list[int]:
+    import psutil  # imported late: commands are parsed before packages are installed
+
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
