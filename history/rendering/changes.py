@@ -13,8 +13,8 @@ from history.changes.level_shift import Course, Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Member
 from history.changes.stored_rules import Muting, Owner
+from history.counts import counted
 from history.numbers import change_text, rounded
-from history.rendering.confirmations import measurement, occasion, series_name
 from history.store.records import ChangeStatus
 from suites.metrics import label_of
 
@@ -243,3 +243,35 @@ def _shared(notes: Sequence[SharedNight]) -> str:
 def _where(note: NoiseChange | SharedNight) -> str:
     where = note.environment
     return f"box {where.box} ({where.suite}, {where.configuration}), {note.branch}"
+
+
+def measurement(confirmed: Confirmation) -> str:
+    """Return rounds, versions and result: `7 interleaved rounds, X against Y: -7.1 % (-8.0 to -6.2)`."""
+    return (
+        f"{counted_rounds(confirmed)}, {confirmed.before.version} against "
+        f"{confirmed.after.version}: {interval(confirmed)}"
+    )
+
+
+def occasion(confirmed: Confirmation) -> str:
+    """Return when and where: `confirmed the same night`, `replicated on db2`, another box of the pool."""
+    if confirmed.replicated_on:
+        return f"replicated on {confirmed.replicated_on}"
+    return "confirmed the same night"
+
+
+def counted_rounds(confirmed: Confirmation) -> str:
+    """Return what was measured: `7 interleaved rounds`, in long mode `blocks`; `2 counted passes of each`."""
+    if confirmed.is_counted:
+        return f"{confirmed.rounds} counted passes of each"
+    return counted(confirmed.rounds, f"interleaved {confirmed.round_name}")
+
+
+def interval(confirmed: Confirmation) -> str:
+    """Return the change from the old version to the new one: `-7.1 % (-8.0 to -6.2)`."""
+    return change_text(confirmed.ratio, confirmed.low, confirmed.high)
+
+
+def series_name(confirmed: Confirmation) -> str:
+    """Return step and metric: `insert qps`."""
+    return f"{confirmed.key.step} {label_of(confirmed.key.metric)}"

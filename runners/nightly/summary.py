@@ -12,8 +12,14 @@ from history.comparison.verdict import MetricChange, verdict_of
 from history.counts import counted
 from history.escaping.markdown import Markdown, document, joined, md
 from history.placement.pool import PoolNight
-from history.rendering.changes import box_note_lines, owners_text
-from history.rendering.confirmations import interval, measurement, occasion, series_name
+from history.rendering.changes import (
+    box_note_lines,
+    interval,
+    measurement,
+    occasion,
+    owners_text,
+    series_name,
+)
 from history.rendering.summary import render_summary
 from history.series.task_states import TaskOutcome
 from history.store.records import ChangeStatus, FailureCause

@@ -43,6 +43,14 @@ class ChangedCode:
     unknown: str = ""
     """Why neither is known; empty if it is."""
 
+    paths: tuple[str, ...] = ()
+    """The files that differ, without those that cannot change the server."""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing differs that a server is made of, such as in a patch of documentation."""
+        return not self.unknown and not self.paths
+
 
 def changed_code(sides: Sides, home: Home) -> ChangedCode:
     """Return what differs between the sides; paths that cannot change the server are left out."""
@@ -56,12 +64,13 @@ def changed_code(sides: Sides, home: Home) -> ChangedCode:
         return ChangedCode(unknown=str(error))
     functions: list[WatchedFunction] = []
     outside = []
-    for path in sorted({*old, *new}):
-        if not is_immaterial(path, patterns) and old.get(path) != new.get(path):
-            changed, is_outside = changed_in(path, old.get(path, ""), new.get(path, ""))
-            functions += changed
-            outside += [path] * is_outside
-    return ChangedCode(tuple(functions), tuple(outside))
+    differ = (path for path in sorted({*old, *new}) if old.get(path) != new.get(path))
+    paths = tuple(path for path in differ if not is_immaterial(path, patterns))
+    for path in paths:
+        changed, is_outside = changed_in(path, old.get(path, ""), new.get(path, ""))
+        functions += changed
+        outside += [path] * is_outside
+    return ChangedCode(tuple(functions), tuple(outside), paths=paths)
 
 
 def changed_in(path: str, old: str, new: str) -> tuple[list[WatchedFunction], bool]:

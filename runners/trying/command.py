@@ -15,6 +15,7 @@ from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
 from history.comparison.result import Comparison
 from history.comparison.verdict import Verdict
+from history.escaping.markdown import md
 from history.open import open_store
 from history.rendering.next_step.closing import LOADING_MINUTES, closing, command, located, with_budget
 from history.series.round_seconds import session_seconds
@@ -93,6 +94,8 @@ def main(arguments: argparse.Namespace) -> int:
         for line in (f"try: {sides.described}", *sides.notes):
             shown.note(line)
         outcome = run_trial(asked, home, store, shown)
+        if outcome.changed.is_nothing:
+            return _nothing_to_measure(sides)
         answer = answer_of(store, sides, outcome, home)
         last = last_line(store, answer, home, arguments)
     page = write_page(answer, home, arguments.page)
@@ -106,6 +109,18 @@ def main(arguments: argparse.Namespace) -> int:
         )
     print(last)
     return answer.exit_code
+
+
+def _nothing_to_measure(sides: Sides) -> int:
+    """Say that both sides are the same server; return 0."""
+    text = md(
+        "**No difference.** {}: no file that a server is made of differs; nothing was measured.\n",
+        sides.described,
+    )
+    print(text, end="")
+    add_to_job_summary(text)
+    set_job_output("answer", text)
+    return 0
 
 
 def _servers(arguments: argparse.Namespace) -> Variant:

@@ -129,11 +129,14 @@ def run_trial(
     progress: Progress,
     clock: Callable[[], float] = time.monotonic,
 ) -> TrialOutcome:
-    """Carry out a try.
+    """Carry out a try, unless nothing differs that a server is made of.
 
     Raises TryError when a side does not build, and TidemarkError when nothing can be measured. A session of
     the same try that was interrupted, at most a day ago, is resumed.
     """
+    changed = changed_code(asked.sides, home)
+    if changed.is_nothing:
+        return TrialOutcome(None, None, 0.0, changed)
     with measuring_alone(home):
         began = clock()
         whole, programs = timed_request(asked, asked.budget_seconds), _programs(asked)
@@ -144,7 +147,7 @@ def run_trial(
         compiled = clock() - began
         if compiled > asked.budget_seconds:
             progress.note(f"compiling took {in_words(compiled)}, all of the budget: counts only, no rounds")
-        counted, changed = None, changed_code(asked.sides, home)
+        counted = None
         if asked.counts and _can_count(asked, progress):
             counted = run_session(counted_request(asked, changed.functions), home, store, progress, given)
         left = asked.budget_seconds - (clock() - began)

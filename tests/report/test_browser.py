@@ -42,7 +42,7 @@ def kinds(site: Path) -> list[str]:
         ),
         *(f"changes/{change}", "branches/postgres-master.html", "machines/db1.html", "bisects/b15ec7.html"),
         *(f"sessions/{uid}.html", f"sessions/{uid}/{SLOWED}.html", f"sessions/{uid}/setup.html"),
-        "compare/write-heavy--db1--short_relaxed.html",
+        "compare/write-heavy--db1--short_relaxed--postgres-17.html",
     ]
 
 
@@ -147,7 +147,7 @@ def test_printed_pages_are_not_empty(browser: Browser, site: Path, kinds: list[s
 
 def test_a_click_makes_another_version_the_base(browser: Browser, site: Path) -> None:
     page = browser.new_page()
-    page.goto((site / "compare/write-heavy--db1--short_relaxed.html").as_uri())
+    page.goto((site / "compare/write-heavy--db1--short_relaxed--postgres-17.html").as_uri())
     rows = "[...document.querySelectorAll('[data-metric=qps] tr[data-step]')]"
     rows += ".map((row) => [...row.cells].slice(1).map("
     before = page.evaluate(f"{rows}(cell) => Number(cell.dataset.v)))")

@@ -129,7 +129,7 @@ def test_one_more_night_touches_only_what_shows_it(tmp_path: Path) -> None:
         "changes/index.html",
         *("branches/index.html", "branches/postgres-17.html", "branches/postgres-REL_18_STABLE.html"),
         *("machines/index.html", "machines/db1.html", "compare/index.html"),
-        "compare/write-heavy--db1--short_relaxed.html",
+        "compare/write-heavy--db1--short_relaxed--postgres-17.html",
         *(str(path.relative_to(folder)) for path in folder.glob("data/*/write-heavy/*/latest.js")),
         *("data/written.js", "tidemark-site.json"),
     }

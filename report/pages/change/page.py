@@ -8,8 +8,7 @@ import htpy as h
 from build.engines import ENGINES
 from history.changes.repository import Change
 from history.errors import stored_version
-from history.rendering.changes import owners_text
-from history.rendering.confirmations import counted_rounds
+from history.rendering.changes import counted_rounds, owners_text
 from history.series.series import SeriesKey
 from history.store.records import ChangeStatus
 from report import addresses

@@ -9,8 +9,8 @@ from history.changes.repository import Change, Member
 from history.comparison.result import StepComparison
 from history.comparison.verdict import Verdict
 from history.counts import counted
+from history.rendering.changes import counted_rounds
 from history.rendering.commands import DECIDED, change_search, run_again
-from history.rendering.confirmations import counted_rounds
 from report import addresses
 from report.charts.sparkline import spark
 from report.markup.formats import DASH, SHORT_HASH, bounds, day, metric_name, percent, share, span, typeset

@@ -24,8 +24,8 @@ from history.escaping.markdown import (
     row,
 )
 from history.numbers import size_text
+from history.rendering.changes import counted_rounds, interval, occasion, series_name
 from history.rendering.commands import WITHOUT_COMMIT, change_again, change_search
-from history.rendering.confirmations import counted_rounds, interval, occasion, series_name
 from history.rendering.profiles import named_functions
 from history.series.series import Night
 from history.store.records import ChangeStatus

@@ -12,9 +12,8 @@ from sqlalchemy import Connection, select
 from history.changes import repository
 from history.changes.report import ChangeReport, report_changes
 from history.escaping.characters import one_line
-from history.rendering.changes import owners_text
+from history.rendering.changes import counted_rounds, occasion, owners_text
 from history.rendering.commands import change_search
-from history.rendering.confirmations import counted_rounds, occasion
 from history.store import alert_outbox
 from history.store.alert_outbox import Alert, AlertKind, ClosedAs, IssueState
 from history.store.schema import series

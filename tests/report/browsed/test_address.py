@@ -118,7 +118,7 @@ def test_a_sorted_table_is_in_the_address_and_back_undoes_it(page: Page, site: P
 
 
 def test_back_undoes_the_base_of_a_ladder_and_another_metric_keeps_it(page: Page, site: Path) -> None:
-    page.goto((site / "compare/write-heavy--db1--short_relaxed.html").as_uri())
+    page.goto((site / "compare/write-heavy--db1--short_relaxed--postgres-17.html").as_uri())
     page.locator("table.ladder thead button").nth(1).click()
     assert "base=" in address(page)
     version = page.locator("table.ladder thead button").nth(1).get_attribute("data-version")

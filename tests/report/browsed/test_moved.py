@@ -64,7 +64,7 @@ def test_rows_of_verdicts_and_ladders_say_whether_they_moved(page: Page, site: P
     """A step that is undecided or has no value stays in sight."""
     page.goto((site / "sessions/confirm37.html").as_uri())
     assert page.locator("table.verdicts").first.locator("tr[data-moved=yes]").count() == 1
-    page.goto((site / "compare/write-heavy--db1--short_relaxed.html").as_uri())
+    page.goto((site / "compare/write-heavy--db1--short_relaxed--postgres-17.html").as_uri())
     ladder = page.locator("[data-metric=qps] table.ladder tbody tr[data-step]")
     assert ladder.count() == page.locator("[data-metric=qps] tr[data-moved]").count()
     assert page.locator("[data-metric=qps] tr[data-step=update-index]").get_attribute("data-moved") == "yes"

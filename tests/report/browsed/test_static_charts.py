@@ -94,7 +94,7 @@ def test_on_a_phone_a_strip_and_a_ladder_open_at_their_newest_end(page: Page, si
     newest = page.locator(".strip g").first.locator(".cell").last.bounding_box()
     assert newest is not None
     assert newest["x"] + newest["width"] <= PHONE["width"]
-    page.goto((site / "compare/write-heavy--db1--short_relaxed.html").as_uri())
+    page.goto((site / "compare/write-heavy--db1--short_relaxed--postgres-17.html").as_uri())
     row = page.locator("table.ladder tr[data-step]").first
     step, latest = row.locator("th").bounding_box(), row.locator("td").last.bounding_box()
     assert step is not None

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from build.version import Engine
+from runners.cli import main
 from runners.trying.answer import TryAnswer, markdown
 from runners.trying.changed_code import changed_code, changed_in
 from runners.trying.sides import sides_of
@@ -139,6 +140,26 @@ def test_no_difference_is_never_told_of_what_no_step_executes(lab: Lab, tmp_path
     passes = len(lab.passes)
     again = patched(lab, tmp_path, "copied += rows;", "copied += 2 * rows;")
     assert (again.headline, again.exit_code, len(lab.passes)) == (answer.headline, 2, passes)
+
+
+def test_a_patch_of_documentation_is_neither_compiled_nor_measured(
+    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(lab, C)
+    for folder in ("doc", "src"):
+        (lab.source / folder).mkdir()
+        (lab.source / folder / "page.sgml").write_text("<para>old</para>\n")
+    lab.git("add", ".")
+    lab.git("commit", "-q", "-m", "pages")
+    (lab.source / "doc/page.sgml").write_text("<para>new</para>\n")
+    patch = tmp_path / "documents.patch"
+    patch.write_text(lab.git("diff") + "\n")
+    lab.git("checkout", "-q", "--", ".")
+    assert main(["try", str(patch), "--against", "master", "--git", str(lab.source)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("**No difference.** ")
+    assert "no file that a server is made of differs; nothing was measured." in out
+    assert not lab.passes
 
 
 def test_suites_that_were_counted_here_are_named(lab: Lab, tmp_path: Path) -> None:
