@@ -7,6 +7,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError, readable
 from build.files import GROUP_WRITES
+from build.programs.accounts import blocked_folder
 from build.programs.shell import shell_line
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -220,11 +221,3 @@ def _foreign(path: Path, owner: int) -> HomeError:
         hint=f"{shell_line('sudo', '-u', name, 'env', f'TIDEMARK_HOME={path}', './tidemark')} ..., "
         "or name a folder of root's by TIDEMARK_HOME",
     )
-
-
-def blocked_folder(path: Path) -> Path | None:
-    """Return the first folder of `path`, itself included, that other users cannot enter; None without one."""
-    for folder in [*reversed(path.parents), path]:
-        if folder.is_dir() and not folder.stat().st_mode & 0o001:
-            return folder
-    return None

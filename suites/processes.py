@@ -15,9 +15,8 @@ import psutil
 
 from build.errors import TidemarkError
 from build.files import open_checked
-from build.home import blocked_folder
 from build.programs import environment
-from build.programs.accounts import identity, require_access, server_account
+from build.programs.accounts import blocked_folder, identity, require_access, server_account
 from build.programs.shell import shell_line
 
 RUN_SECONDS = 600.0

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from build.errors import TidemarkError
-from build.home import blocked_folder
 from build.programs import environment
 from build.programs.shell import shell_line
 
@@ -66,6 +65,14 @@ def become(account: pwd.struct_passwd | None) -> list[str]:
 def identity(account: pwd.struct_passwd) -> list[str]:
     """Return the options with which setpriv becomes another user and leaves all groups."""
     return [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"]
+
+
+def blocked_folder(path: Path) -> Path | None:
+    """Return the first folder of `path`, itself included, that other users cannot enter; None without one."""
+    for folder in [*reversed(path.parents), path]:
+        if folder.is_dir() and not folder.stat().st_mode & 0o001:
+            return folder
+    return None
 
 
 def require_access(account: pwd.struct_passwd | None, folder: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from build.engines import ENGINES
 from build.errors import TidemarkError, did_you_mean
-from build.home import ROOT, Home, blocked_folder
+from build.home import ROOT, Home
+from build.programs.accounts import blocked_folder
 from build.programs.shell import shell_line
 from build.sources.git import mirror
 from build.sources.releases import known_releases

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from build.home import ROOT, SHARED_HOME, blocked_folder
-from build.programs.accounts import SERVER_USER
+from build.home import ROOT, SHARED_HOME
+from build.programs.accounts import SERVER_USER, blocked_folder
 from build.programs.environment import NO_HOME
 from build.programs.shell import shell_line
 from runners.installing.arguments import AT

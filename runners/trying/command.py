@@ -66,24 +66,8 @@ def main(arguments: argparse.Namespace) -> int:
         with progress() as shown:
             accept = "rely on the counts, which do not depend on it, or accept it (--keep-disturbed)"
             note_if_busy(home, shown, accept)
-    # A workflow names the box: what it asks for may come from somebody who must not run code there.
-    is_published = arguments.box is not None
     with progress() as shown:
-        sides = (
-            _extension_sides(arguments, home, shown)
-            if arguments.extension or arguments.server
-            else sides_of(
-                arguments.what,
-                arguments.against,
-                engine,
-                arguments.git,
-                home,
-                shown,
-                is_published=is_published,
-                pull=arguments.pull,
-            )
-        )
-    sides = with_servers(sides, every)
+        sides = with_servers(_sides(arguments, engine, home, shown), every)
     asked = request_of(arguments, sides, suite)
     home.path.mkdir(parents=True, exist_ok=True)
     with (
@@ -109,6 +93,17 @@ def main(arguments: argparse.Namespace) -> int:
         )
     print(last)
     return answer.exit_code
+
+
+def _sides(arguments: argparse.Namespace, engine: Engine, home: Home, shown: Progress) -> Sides:
+    if arguments.extension or arguments.server:
+        return _extension_sides(arguments, home, shown)
+    # A workflow names the box: what it asks for may come from somebody who must not run code there.
+    is_published = arguments.box is not None
+    git, pull = arguments.git, arguments.pull
+    return sides_of(
+        arguments.what, arguments.against, engine, git, home, shown, is_published=is_published, pull=pull
+    )
 
 
 def _nothing_to_measure(sides: Sides) -> int:

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
-from build.home import ROOT, blocked_folder
+from build.home import ROOT
+from build.programs.accounts import blocked_folder
 from tests.build.stand import Repository, Stand
 from tests.history.watched import record_regression
 from tests.runners.alerting.conftest import plan_text
