@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from build.version import Engine, Version
 from history.comparison.beside.build_differences import build_differences
+from history.comparison.beside.clients import waiting_clients
 from history.comparison.beside.remedies import no_session
 from history.comparison.beside.work_done import same_rows
 from history.comparison.exact import is_exact
@@ -128,7 +129,10 @@ def _compare_in_session(
     if not runs:
         raise _pruned(history, session, base, contender)
     bursts = history.bursts(session)
-    paired = pair_steps(runs, str(base), str(contender), bursts)
+    paired = [
+        replace(step, clients=waiting_clients(session, step.step))
+        for step in pair_steps(runs, str(base), str(contender), bursts)
+    ]
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")
     names = {step.step for step in chosen}
     measured = [run for run in runs if run.step in names]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from build.version import Engine
-from history.comparison.beside.clients import clients_of
+from history.comparison.beside.clients import waiting_clients
 from history.comparison.explanation import beside_imported
 from history.comparison.intervals import Intervals
 from history.comparison.options import CompareOptions, threshold_of
@@ -46,17 +46,11 @@ def judge_all(
             intervals.smallest_visible(step, metric, threshold, noise.get(step.step)),
             _base_drift(step),
             group=groups.get(step.step, ""),
-            clients=_waiting_clients(session, step.step),
+            clients=waiting_clients(session, step.step),
             cores=session.machine.cores,
         )
         for step in chosen
     )
-
-
-def _waiting_clients(session: Session, step: str) -> int | None:
-    """Return the clients of a step if each waits for its answers; None where work arrives at a rate."""
-    rates = session.options.get("rates")
-    return None if isinstance(rates, Mapping) and step in rates else clients_of(session, step)
 
 
 def choose_steps(paired: Sequence[StepPairs], steps: Sequence[str], where: str) -> Sequence[StepPairs]:

@@ -109,6 +109,10 @@ class StepPairs:
     bursts: frozenset[int] = frozenset()
     """The rounds in which either version had background work that comes in bursts, where that is known."""
 
+    clients: int | None = None
+    """How many clients wait for an answer at once; None where that is not known, or where work arrives at a
+    rate."""
+
     _logs: dict[str, Sequence[tuple[int, float | None]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

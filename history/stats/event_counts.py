@@ -4,7 +4,8 @@ Given the events of both versions together, those of one are binomial if both oc
 exposure (Przyborowski & Wilenski, Biometrika 31, 1940). This is exact for Poisson counts, also where
 one version has none. Counts of rounds scatter more than that: events come in groups, and their rate moves
 from round to round. All counts are therefore divided by the dispersion (McCullagh & Nelder, Generalized
-Linear Models, section 4.5).
+Linear Models, section 4.5). Three rounds cannot show that one pause of a server delays all clients at once,
+so that callers give the size of such a group.
 """
 
 import math
@@ -43,13 +44,13 @@ class Events:
         return sum(self.exposures)
 
 
-def chance_of_more(events: Events, others: Events, ratio: float = 1.0) -> float:
+def chance_of_more(events: Events, others: Events, ratio: float = 1.0, group: float = 1.0) -> float:
     """Return the probability of so many of all events on the side of `events`, if its rate were no higher.
 
-    That is no higher than `ratio` times the rate of `others`. It is 1 without an event.
-    Raises ValueError without an exposure on either side.
+    That is no higher than `ratio` times the rate of `others`. It is 1 without an event. One cause may bring
+    up to `group` events. Raises ValueError without an exposure on either side.
     """
-    return _chance(events, others, ratio, scatters=True)
+    return _chance(events, others, ratio, group)
 
 
 def chance_of_poisson(events: Events, others: Events) -> float:
@@ -57,16 +58,16 @@ def chance_of_poisson(events: Events, others: Events) -> float:
 
     Raises ValueError without an exposure on either side.
     """
-    return _chance(events, others, ratio=1.0, scatters=False)
+    return _chance(events, others, ratio=1.0, group=None)
 
 
-def _chance(events: Events, others: Events, ratio: float, *, scatters: bool) -> float:
+def _chance(events: Events, others: Events, ratio: float, group: float | None) -> float:
     if events.exposure <= 0 or others.exposure <= 0:
         raise ValueError("events need an exposure on both sides")
     if not events.total:
         return 1.0
     share = ratio * events.exposure / (ratio * events.exposure + others.exposure)
-    scale = dispersion((events, others)) if scatters else 1.0
+    scale = 1.0 if group is None else dispersion((events, others), group)
     return binomial_tail(events.total / scale, others.total / scale, share)
 
 
@@ -91,13 +92,14 @@ def chance_by_scatter(events: Events, others: Events) -> float:
     return student_tail(mean(logs) / math.sqrt(spread / len(logs)), df)
 
 
-def dispersion(sides: Sequence[Events]) -> float:
-    """Return how many times the variance of Poisson counts the counts of rounds have, at least 1.
+def dispersion(sides: Sequence[Events], group: float = 1.0) -> float:
+    """Return how many times the variance of Poisson counts the counts of rounds have, at least `group`.
 
     It is Pearson's statistic over its degrees of freedom, each side with a rate of its own, and at least what
-    ROUND_SCATTER makes of the largest mean of a side.
+    ROUND_SCATTER makes of the largest mean of a side. Events that come `group` at a time have a variance of
+    `group` times their mean.
     """
-    statistic, freedom, least = 0.0, 0, 1.0
+    statistic, freedom, least = 0.0, 0, group
     for side in sides:
         if not side.total:
             continue
@@ -106,5 +108,5 @@ def dispersion(sides: Sequence[Events]) -> float:
         pairs = zip(side.counts, expected, strict=True)
         statistic += sum((count - mean) ** 2 / mean for count, mean in pairs if mean > 0)
         freedom += len(side.counts) - 1
-        least = max(least, 1 + ROUND_SCATTER**2 * side.total / len(side.counts))
+        least = max(least, group + ROUND_SCATTER**2 * side.total / len(side.counts))
     return max(least, statistic / freedom if freedom else 1.0)

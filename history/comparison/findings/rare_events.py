@@ -16,10 +16,12 @@ from suites.metric_names import (
     FAILED,
     HISTORY_LEFT,
     REFUSED,
+    SECONDS,
     SLOWEST,
     SLOWEST_SECOND,
     STALL_LIMITS,
     TAIL_LIMITS,
+    TRANSACTIONS,
 )
 from suites.metrics import EVENTS, METRICS, label_of
 
@@ -40,6 +42,8 @@ MIN_STALLS = 12
 MAX_STALLED_SHARE = 0.5
 """The share of all seconds up to which being beyond a limit is a stall, not the rule."""
 
+IN_GROUPS = frozenset((ERRORS, DEADLOCKS, *CAUSES_OF_ERRORS))
+"""Of which a pause or a conflict may bring one for each client. Applications draw refusals one by one."""
 
 NOUNS: Mapping[str, str] = {
     **dict.fromkeys((ERRORS, *CAUSES_OF_ERRORS), "errors"),
@@ -82,6 +86,8 @@ class RareEvents:
     """The probability up to which a difference is decided: a share of FALSE_FINDINGS."""
     slowest: "tuple[Slowest, Slowest] | None" = None
     """The slowest transaction of base and contender; None for errors, and where it is not known."""
+    group: float = 1.0
+    """How many of them one cause may bring at once, such as a pause of the server."""
 
     def text(self, round_name: str) -> str:
         """Return what occurred on both sides, in one line, where pairs are called by `round_name`."""
@@ -105,9 +111,9 @@ class RareEvents:
         return self._has_more(self.base, self.contender)
 
     def _has_more(self, events: Events, others: Events) -> bool:
-        larger = chance_of_more(events, others, SMALLEST_RATIO) <= RATIO_CHANCE
-        by_chance = (chance_of_more, chance_by_scatter)
-        return larger and all(chance(events, others) <= self.level for chance in by_chance)
+        larger = chance_of_more(events, others, SMALLEST_RATIO, self.group) <= RATIO_CHANCE
+        by_chance = chance_of_more(events, others, group=self.group), chance_by_scatter(events, others)
+        return larger and max(by_chance) <= self.level
 
     @property
     def is_decided(self) -> bool:
@@ -183,7 +189,23 @@ def _events(step: StepPairs, metric: str) -> RareEvents | None:
         for side in ([pair.base for pair in pairs], [pair.contender for pair in pairs])
     )
     occurred = base.total + contender.total > 0 and min(base.exposure, contender.exposure) > 0
-    return RareEvents(step.step, metric, base, contender) if occurred else None
+    group = group_of(step) if metric in IN_GROUPS else 1.0
+    return RareEvents(step.step, metric, base, contender, group=group) if occurred else None
+
+
+def group_of(step: StepPairs) -> float:
+    """Return how many transactions of a step one pause of the server can delay or fail, at least 1.
+
+    These are one of each client. Where they arrive at a rate, or the clients are not known, they are those
+    that begin while the slowest one waits.
+    """
+    if step.clients is not None:
+        return float(step.clients)
+    known = (TRANSACTIONS, SECONDS, SLOWEST)
+    sides = (side for pair in step.pairs for side in (pair.base, pair.contender))
+    rounds = [side for side in sides if all(side.get(name) for name in known)]
+    begun = [side[TRANSACTIONS] / side[SECONDS] * side[SLOWEST] / 1000 for side in rounds]
+    return max([1.0, *begun])
 
 
 def slowest_of(step: StepPairs) -> tuple[Slowest, Slowest] | None:

@@ -4,7 +4,7 @@ rounds."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from history.comparison.findings.rare_events import RareEvents, rare_events, slowest_of
+from history.comparison.findings.rare_events import RareEvents, group_of, rare_events, slowest_of
 from history.comparison.pairs import StepPairs
 from history.stats.event_counts import Events
 from suites.metric_names import STALL_LIMITS, TAIL_LIMITS, TRANSACTIONS
@@ -19,7 +19,7 @@ one version has nearly all of them, its 99.9th percentile, or the other's, lies 
 
 MIN_SLOW = 24
 """The transactions beyond a limit, on both sides together, below which no session of several steps can
-decide."""
+decide: of groups that one pause delays together, as many groups."""
 
 
 def slow_tails(paired: Sequence[StepPairs]) -> tuple[RareEvents, ...]:
@@ -48,7 +48,7 @@ def _tested(step: StepPairs) -> Iterator[RareEvents]:
 
     The limits follow from both sides together, which leaves open on which of them the transactions are.
     """
-    enough = [events for events in _beyond(step) if _total(events) >= MIN_SLOW]
+    enough = [events for events in _beyond(step) if _total(events) >= MIN_SLOW * events.group]
     highest = [_highest(enough, share) for share in (0.0, *TAILS)]
     tested = {events.metric: events for events in highest if events is not None}
     yield from (replace(events, slowest=slowest_of(step)) for events in tested.values())
@@ -81,7 +81,7 @@ def _beyond(step: StepPairs) -> Iterator[RareEvents]:
             Events([values.get(name, 0.0) for values in side], [values[TRANSACTIONS] for values in side])
             for side in sides
         )
-        yield RareEvents(step.step, name, base, contender)
+        yield RareEvents(step.step, name, base, contender, group=group_of(step))
 
 
 def _recorded(values: Mapping[str, float]) -> Sequence[int]:

@@ -62,21 +62,21 @@ def told(comparison: Comparison) -> list[str]:
 
 def test_errors_that_the_base_does_not_have_are_a_regression(tmp_path: Path) -> None:
     none = {"errors": [0, 0, 0], "failed_serialisation": [0, 0, 0], "failed_deadlock": [0, 0, 0]}
-    some = {"errors": [20, 17, 24], "failed_serialisation": [20, 17, 24], "failed_deadlock": [0, 0, 0]}
+    some = {"errors": [120, 102, 144], "failed_serialisation": [120, 102, 144], "failed_deadlock": [0, 0, 0]}
     found = compared(tmp_path, {"transfer": (none, some)})
     assert told(found) == [
-        "transfer: 61 of 117,061 transactions failed with a serialisation failure (40001), base 0 of 117,000"
+        "transfer: 366 of 117,366 transactions failed with a serialisation failure (40001), base 0 of 117,000"
     ]
     assert exit_code(found) == 1
 
 
 def test_a_try_answers_that_there_are_more_errors(tmp_path: Path) -> None:
-    found = compared(tmp_path, {"transfer": ({"errors": [0, 0, 0]}, {"errors": [20, 17, 24]})})
+    found = compared(tmp_path, {"transfer": ({"errors": [0, 0, 0]}, {"errors": [120, 102, 144]})})
     sides = Sides(parse_version(BASE), parse_version(CONTENDER), "a patch")
     answer = TryAnswer(sides, None, found, 5.0)
     assert answer.exit_code == 1
     assert answer.headline == "Worse: more errors in transfer."
-    assert "- transfer: 61 of 117,000 transactions failed or were begun again" in markdown(
+    assert "- transfer: 366 of 117,000 transactions failed or were begun again" in markdown(
         answer, "page.html"
     )
 
@@ -84,7 +84,7 @@ def test_a_try_answers_that_there_are_more_errors(tmp_path: Path) -> None:
 def test_a_try_says_of_each_event_what_there_are_more_of(tmp_path: Path) -> None:
     assert NOUNS.keys() == {*EVENTS}
     none = {"errors": [0, 0, 0], "reset_dead_items": [2000, 2040, 2010], "reset_dead_items_left": [0, 0, 0]}
-    some = {**none, "errors": [20, 17, 24], "reset_dead_items_left": [2000, 2040, 2010]}
+    some = {**none, "errors": [120, 102, 144], "reset_dead_items_left": [2000, 2040, 2010]}
     found = compared(tmp_path, {"transfer": (none, some), "insert": ({"errors": [0, 0, 0]}, some)})
     sides = Sides(parse_version(BASE), parse_version(CONTENDER), "a patch")
     assert TryAnswer(sides, None, found, 5.0).headline == (
@@ -105,9 +105,9 @@ def test_history_that_purge_left_is_worse(tmp_path: Path) -> None:
 
 
 def test_fewer_errors_than_the_base_are_told_and_are_no_regression(tmp_path: Path) -> None:
-    found = compared(tmp_path, {"transfer": ({"errors": [20, 17, 24]}, {"errors": [0, 1, 0]})})
+    found = compared(tmp_path, {"transfer": ({"errors": [120, 102, 144]}, {"errors": [0, 1, 0]})})
     assert told(found) == [
-        "transfer: 1 of 117,000 transactions failed or were begun again, base 61 of 117,000"
+        "transfer: 1 of 117,000 transactions failed or were begun again, base 366 of 117,000"
     ]
     assert exit_code(found) == 0
 

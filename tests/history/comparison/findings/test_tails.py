@@ -20,8 +20,8 @@ from tests.history.handmade import NIGHT, run_record, session_start
 
 BASE, CONTENDER = "postgres@18.5", "postgres@18.6"
 
-USUAL = {0.2: 8500, 0.4: 1400, 0.9: 90, 1.8: 8, 4.0: 2}
-"""A round of 10,000 transactions by latency in ms."""
+USUAL = {0.2: 34_000, 0.4: 5600, 0.9: 360, 1.8: 32, 4.0: 8}
+"""A round of 40,000 transactions of eight clients, by latency in ms."""
 
 Histogram = Mapping[float, int]
 
@@ -58,20 +58,20 @@ def told(comparison: Comparison) -> list[str]:
 
 def test_one_commit_in_500_that_waits_is_a_regression(tmp_path: Path) -> None:
     """It moves the mean by 40 µs and p99 not at all."""
-    waiting = [{**USUAL, 0.2: 8480, latency: 20} for latency in (20.4, 21.0, 20.2)]
+    waiting = [{**USUAL, 0.2: 33_920, latency: 80} for latency in (20.4, 21.0, 20.2)]
     found = compared(tmp_path, {BASE: [USUAL] * 3, CONTENDER: waiting})
     assert told(found) == [
-        "update: 60 of 30,000 transactions took longer than 20 ms, base 0 of 30,000; "
+        "update: 240 of 120,000 transactions took longer than 20 ms, base 0 of 120,000; "
         "the slowest took 21 ms in second 8 of round 2, base 4 ms in second 4 of round 1"
     ]
     assert exit_code(found) == 1
 
 
 def test_fewer_slow_transactions_are_told_and_are_no_regression(tmp_path: Path) -> None:
-    waiting = [{**USUAL, 20.4: 20}] * 3
+    waiting = [{**USUAL, 20.4: 80}] * 3
     found = compared(tmp_path, {BASE: waiting, CONTENDER: [USUAL] * 3})
     (line,) = told(found)
-    assert line.startswith("update: 0 of 30,000 transactions took longer than 20 ms, base 60 of 30,060")
+    assert line.startswith("update: 0 of 120,000 transactions took longer than 20 ms, base 240 of 120,240")
     assert exit_code(found) == 0
 
 
@@ -79,27 +79,29 @@ def test_a_tail_that_is_twice_as_long_is_a_regression(tmp_path: Path) -> None:
     longer = {2 * latency if latency > 0.5 else latency: count for latency, count in USUAL.items()}
     found = compared(tmp_path, {BASE: [USUAL] * 3, CONTENDER: [longer] * 3})
     (line,) = told(found)
-    assert line.startswith("update: 300 of 30,000 transactions took longer than 1 ms, base 30 of 30,000;")
+    assert line.startswith(
+        "update: 1,200 of 120,000 transactions took longer than 1 ms, base 120 of 120,000;"
+    )
 
 
 def test_one_slow_round_is_an_accident(tmp_path: Path) -> None:
     """A checkpoint or a neighbour of one round slows hundreds of transactions down."""
-    slow = {**USUAL, 30.0: 300}
+    slow = {**USUAL, 30.0: 1200}
     found = compared(tmp_path, {BASE: [USUAL] * 3, CONTENDER: [USUAL, slow, USUAL]})
     assert (told(found), exit_code(found)) == ([], 0)
 
 
 def test_slow_transactions_of_both_are_nothing(tmp_path: Path) -> None:
-    found = compared(tmp_path, {side: [{**USUAL, 20.4: 20}] * 3 for side in (BASE, CONTENDER)})
+    found = compared(tmp_path, {side: [{**USUAL, 20.4: 80}] * 3 for side in (BASE, CONTENDER)})
     assert told(found) == []
 
 
 def test_limits_that_a_round_did_not_count_are_not_compared(tmp_path: Path) -> None:
     """A tenth of the contender is beyond 0.5 ms, which percentiles tell; what is beyond 10 ms is compared."""
-    slower = {0.3: 9000, 0.7: 980, 15.0: 20}
+    slower = {0.3: 36_000, 0.7: 3920, 15.0: 80}
     found = compared(tmp_path, {BASE: [USUAL] * 3, CONTENDER: [slower] * 3})
-    assert [line.partition(",")[0] for line in told(found)] == ["update: 60 of 30"]
-    assert "60 of 30,000 transactions took longer than 10 ms, base 0 of 30,000" in told(found)[0]
+    assert [line.partition(",")[0] for line in told(found)] == ["update: 240 of 120"]
+    assert "240 of 120,000 transactions took longer than 10 ms, base 0 of 120,000" in told(found)[0]
 
 
 def test_rounds_of_a_program_that_does_not_say_it_have_no_tail() -> None:
