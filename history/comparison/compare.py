@@ -129,16 +129,14 @@ def _compare_in_session(
     if not runs:
         raise _pruned(history, session, base, contender)
     bursts = history.bursts(session)
-    paired = [
-        replace(step, clients=waiting_clients(session, step.step))
-        for step in pair_steps(runs, str(base), str(contender), bursts)
-    ]
+    found = pair_steps(runs, str(base), str(contender), bursts)
+    paired = [replace(step, clients=waiting_clients(session, step.step)) for step in found]
     chosen = choose_steps(paired, options.steps, f"session {session.uid}")
     names = {step.step for step in chosen}
     measured = [run for run in runs if run.step in names]
-    known = history.noise(session, options.metric)
-    calibrated = {step: found for step, found in known.items() if step in names}
-    noise = {step: found.noise for step, found in calibrated.items()}
+    known = history.noise(session, options.metric).items()
+    calibrated = {step: by_step for step, by_step in known if step in names}
+    noise = {step: by_step.noise for step, by_step in calibrated.items()}
     engines = {base.engine, contender.engine}
     intervals = _intervals(history, session, paired, chosen, options, engines)
     judged = judge_all(chosen, options, intervals, noise, session, engines)
