@@ -148,7 +148,7 @@ class LogVolume:
     """What a server wrote into its log for some work."""
 
     commits: int
-    """The transactions that wrote something, and committed."""
+    """The transactions that wrote something, and committed; 0 where that is not known."""
 
     amounts: Mapping[str, float]
     """Bytes, by the metric that is them per transaction."""

@@ -82,10 +82,18 @@ def written(program: Path, folder: Path, begin: Position, end: Position) -> LogV
 
 
 def volume(types: list[RecordType]) -> LogVolume:
-    """Return the volume of records by type, without those of background work."""
+    """Return the volume of records by type, without those of background work.
+
+    Where some commits have no other record, it has no commits: it is not known how many wrote something.
+    """
     records = sum(entry.record_bytes for entry in types if entry.name not in (*_IMAGES, *_BACKGROUND))
     images = sum(entry.image_bytes for entry in types)
     commits = sum(entry.count for entry in types if entry.name == _COMMIT)
+    others = (_COMMIT, *_IMAGES, *_BACKGROUND)
+    # RecordTransactionCommit of xact.c flushes no commit without another record of its transaction,
+    # such as one that only took an id. With fewer other records than commits, some transactions wrote nothing.
+    if sum(entry.count for entry in types if entry.name not in others) < commits:
+        commits = 0
     return LogVolume(commits, {WAL_RECORDS: float(records), WAL_IMAGES: float(images)})
 
 

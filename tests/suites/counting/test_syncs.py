@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
+from suites.checking.queries import connected
 from suites.counting import syncs as syncs_module
 from suites.counting.fixed_work import Done, WorkTerms, work
 from suites.counting.syncs import SyncError, log_syncs, sync_trace
@@ -104,6 +105,35 @@ def test_a_commit_of_postgres_flushes_the_wal_once(
     assert done.values[LOG_SYNCS] == pytest.approx(1.0, abs=0.1)
     assert 200 < done.values[WAL_RECORDS] < 800
     assert done.values[WAL_IMAGES] > done.values[WAL_RECORDS]
+
+
+@pytest.mark.server
+@pytest.mark.timeout(120)
+def test_commits_that_postgres_need_not_flush_are_not_counted(
+    server_folder: Path, postgres_18: Build
+) -> None:
+    server = make_server(postgres_18, ROOM, Durability.FULL, server_folder / "pg", {})
+    try:
+        create(server, ROOM)
+        server.start()
+        with connected(server.address) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE logged (id int)")
+            cursor.execute("CREATE UNLOGGED TABLE unlogged (id int)")
+            commits = {}
+            for statement in (
+                "SELECT pg_current_xact_id()",
+                "INSERT INTO unlogged VALUES (1)",
+                "INSERT INTO logged VALUES (1)",
+            ):
+                read = server.log_meter()
+                for _ in range(50):
+                    cursor.execute(statement)
+                volume = read()
+                assert volume is not None
+                commits[statement] = volume.commits
+        assert [*commits.values()] == [0, 0, 50]
+    finally:
+        server.destroy()
 
 
 @pytest.mark.server
