@@ -90,8 +90,8 @@ def volume(types: list[RecordType]) -> LogVolume:
     images = sum(entry.image_bytes for entry in types)
     commits = sum(entry.count for entry in types if entry.name == _COMMIT)
     others = (_COMMIT, *_IMAGES, *_BACKGROUND)
-    # RecordTransactionCommit of xact.c flushes no commit without another record of its transaction,
-    # such as one that only took an id. With fewer other records than commits, some transactions wrote nothing.
+    # RecordTransactionCommit of xact.c flushes no commit without another record of its transaction. With fewer
+    # other records than commits, some transactions only took an id or wrote into unlogged tables.
     if sum(entry.count for entry in types if entry.name not in others) < commits:
         commits = 0
     return LogVolume(commits, {WAL_RECORDS: float(records), WAL_IMAGES: float(images)})
