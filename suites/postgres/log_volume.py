@@ -90,7 +90,7 @@ def volume(types: list[RecordType]) -> LogVolume:
     images = sum(entry.image_bytes for entry in types)
     commits = sum(entry.count for entry in types if entry.name == _COMMIT)
     others = (_COMMIT, *_IMAGES, *_BACKGROUND)
-    # RecordTransactionCommit of xact.c flushes no commit without another record of its transaction. With fewer
+    # RecordTransactionCommit flushes no commit without another record of its transaction. With fewer
     # other records than commits, some transactions only took an id or wrote into unlogged tables.
     if sum(entry.count for entry in types if entry.name not in others) < commits:
         commits = 0
