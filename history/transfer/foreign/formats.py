@@ -14,7 +14,7 @@ from history.transfer.foreign.mytools import (
     read_per_op,
     read_qps,
 )
-from history.transfer.foreign.results import Recogniser, RunName
+from history.transfer.foreign.results import Recogniser, RunName, ToolFormat
 from history.transfer.foreign.tools.benchbase import BENCHBASE
 from history.transfer.foreign.tools.criterion import CRITERION
 from history.transfer.foreign.tools.github_action import GITHUB_ACTION
@@ -111,5 +111,10 @@ FORMATS: tuple[ForeignFormat, ...] = (
 
 
 def recognised(document: Document) -> ForeignFormat | None:
-    """Return the format of a file, or None. Raises TransferError for a damaged file."""
-    return next((known for known in FORMATS if known.recognises(document)), None)
+    """Return the format of a file, or None. Raises TransferError for a damaged file.
+
+    The output of a tool may have something in front of each line, such as the time of a log.
+    """
+    cut = ((known, other) for other in document.without_prefix() for known in FORMATS)
+    tools = (known for known, other in cut if isinstance(known, ToolFormat) and known.recognises(other))
+    return next((known for known in FORMATS if known.recognises(document)), None) or next(tools, None)

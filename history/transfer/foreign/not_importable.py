@@ -63,6 +63,12 @@ _OTHERS = (
         "which holds no result",
         f"import what the benchmark wrote, or {_AS_CSV}",
     ),
+    OtherFormat(
+        "the output of YCSB",
+        lambda document: re.search(r"^\[OVERALL\], \w+", document.head, re.MULTILINE) is not None,
+        "which does not say of which version it is, and is not read",
+        f"write a row for each number, with a column unit for latencies in us:\n{CSV_EXAMPLE}",
+    ),
     OtherFormat("the JSON of asv", _is_asv, "which does not say in which unit its results are", _AS_CSV),
     OtherFormat(
         "Bencher's metric format", _is_bencher, "which does not say in which unit its values are", _AS_CSV

@@ -8,7 +8,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlalchemy import Connection, select
@@ -20,6 +20,12 @@ from history.transfer.foreign.values import PROFILE, Given, Location, Occasion, 
 from history.transfer.foreign.version_names import version_of
 from history.transfer.row_source import TransferError
 from suites.keys.levels import LEVEL
+
+NAMED_LINES = 4
+"""The lines between results that a refusal names."""
+
+LONGEST_LINE = 60
+"""Characters that it shows of each."""
 
 LONGEST_NAME = 200
 """Characters of the name of a step, suite or machine."""
@@ -50,6 +56,69 @@ class Result:
     version: str | None = None
     when: datetime | None = None
     commit: str = ""
+    below: Mapping[str, str] = field(default_factory=dict)
+    """The lines above it that are not the tool's, by their first word: the last one of each."""
+
+
+_CLOCK = re.compile(
+    r"(?:\d{4}-\d\d-\d\d[T ]|(?<![\w.]))\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?(?!\d)"
+)
+_CALENDAR = re.compile(
+    r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b"
+    r"|\b(?:\d\d?|\d{4})\b"
+)
+"""The rest of a date, in a line that has a time."""
+
+_ROUND = re.compile(
+    r"\b(?:run|round|iteration|iter|repetition|rep|repeat|pass|loop|trial|attempt)\b\W*\d+(?:\s*(?:/|of)\s*\d+)?"
+    r"|^\W*\d+\W*$|^(?:real|user|sys)\s.*",
+    re.IGNORECASE,
+)
+"""What differs between the rounds of one: their numbers, and how long they took by a shell's clock."""
+
+
+class LinesAbove:
+    """The lines of an output that its tool did not write, as they apply to what follows."""
+
+    def __init__(self) -> None:
+        """Begin a file."""
+        self._by_word: dict[str, str] = {}
+
+    def add(self, line: str) -> None:
+        """Take a line; it replaces an earlier one with the same first word."""
+        timeless = _CLOCK.sub(" ", line)
+        if timeless != line:
+            timeless = _CALENDAR.sub(" ", timeless)
+        words = " ".join(_ROUND.sub(" ", timeless).split())
+        if re.search(r"[^\W_]", words):
+            self._by_word[words.partition(" ")[0]] = words
+
+    @property
+    def now(self) -> Mapping[str, str]:
+        """The lines that apply here, by their first word."""
+        return dict(self._by_word)
+
+
+def aborted(place: Location, why: str) -> TransferError:
+    """Return the error for a run that did not do its work; `why` is where the tool says so."""
+    return refuse(
+        place, f"the run was aborted ({why}): its result is no measurement", "leave it out, or repeat it"
+    )
+
+
+def elsewhere(document: Document, pattern: re.Pattern[str]) -> str:
+    """Say where a line that results need stands behind something else; empty if it is nowhere."""
+    for number, line in document.lines():
+        if (match := pattern.search(line)) and match.start():
+            prefix = line[: match.start()][:LONGEST_LINE]
+            return f"; {document.place(number)} has it after '{prefix}', which has to go"
+    return ""
+
+
+def _telling_apart(rounds: Sequence[Result]) -> list[str]:
+    """Return the lines that only some of several results are below."""
+    lines = dict.fromkeys(line for result in rounds for line in result.below.values())
+    return [line for line in lines if not all(line in result.below.values() for result in rounds)]
 
 
 ResultReader = Callable[[Sequence[Document], Given, list[str]], Iterable[Result]]
@@ -89,7 +158,9 @@ class ToolFormat:
     def values(self, documents: Sequence[Document], given: Given) -> Read:
         """Return the values of the results in the files of one run. Raises TransferError."""
         read = Read()
-        read.results = [_values(result, given, self) for result in self.read(documents, given, read.notes)]
+        results = self._results(documents, given, read.notes)
+        read.results = [_values(result, given, self) for result in results]
+        self._require_one_source(results, read.results, given)
         if not read.results:
             what = "; ".join(["it holds no result", *read.notes])
             raise self.refusal(Location(documents[0].name, "the whole file"), what)
@@ -101,6 +172,50 @@ class ToolFormat:
                 "leave it out",
             )
         return read
+
+    def _results(self, documents: Sequence[Document], given: Given, notes: list[str]) -> list[Result]:
+        """The results, if need be without a prefix that all lines have. Notes are of the last try."""
+        whole = list(self.read(documents, given, notes))
+        if whole or len(documents) > 1:
+            return whole
+        for cut in documents[0].without_prefix():
+            others: list[str] = []
+            if found := list(self.read([cut], given, others)):
+                notes[:] = [
+                    f"{cut.name}: '{cut.prefix_text}' before the first line, and what is like it before the "
+                    "others, is left out",
+                    *others,
+                ]
+                return found
+        return []
+
+    def _require_one_source(
+        self, results: Sequence[Result], read: Sequence[Sequence[Value]], given: Given
+    ) -> None:
+        """Refuse results that would be rounds of one step, and are below lines that tell them apart."""
+        if self.is_series:
+            return
+        by_round: defaultdict[tuple[Occasion, str, str], list[Result]] = defaultdict(list)
+        for result, (value, *_) in zip(results, read, strict=True):
+            by_round[value.occasion, value.version, value.step].append(result)
+        for (_, _, step), rounds in by_round.items():
+            versions = [*dict.fromkeys(result.version for result in rounds if result.version)]
+            if given.version and len(versions) > 1:
+                raise refuse(
+                    rounds[0].place,
+                    f"results of {step} are of {' and '.join(versions)}, and --version makes them one",
+                    "leave --version out, or write the results of each version to a file of its own",
+                )
+            if lines := _telling_apart(rounds):
+                more = f" and {len(lines) - NAMED_LINES} more" if len(lines) > NAMED_LINES else ""
+                shown = ", ".join(f"'{line[:LONGEST_LINE]}'" for line in lines[:NAMED_LINES])
+                raise refuse(
+                    next(result.place for result in rounds if result.below != rounds[0].below),
+                    f"results of {step} are below different lines, and so perhaps of several machines or "
+                    f"versions, which are no rounds of one: {shown}{more}",
+                    "write the results of each to a file of its own, and import it with its --machine, "
+                    "--version or --suite; if they are rounds of one, delete these lines",
+                )
 
     def refusal(self, place: Location, what: str) -> TransferError:
         """Return the error for a file that is of this format and lacks something."""

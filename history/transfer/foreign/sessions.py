@@ -14,7 +14,9 @@ from history.timestamps import to_text
 from history.transfer.foreign.values import Location, Occasion, Value, refuse
 from history.transfer.portable_schema import PORTABLE, Row
 from history.transfer.row_source import Item, checked
+from suites.metric import Role
 from suites.metric_names import PRIMARIES, PRIMARY
+from suites.metrics import METRICS
 
 UNKNOWN = "unknown"
 
@@ -191,10 +193,11 @@ def _repeated_text(places: Sequence[Location]) -> Iterator[str]:
 
 
 def _primary(its_runs: Runs) -> str:
-    """The metric that verdicts are about: throughput, or what most runs have instead."""
+    """The metric that verdicts are about: throughput, or what most runs have instead, such as a latency."""
     counts = Counter(metric for values in its_runs.values() for metric in values)
     usual = [metric for metric in PRIMARIES if metric in counts]
-    return max(usual or counts, key=lambda metric: counts[metric])
+    directed = [metric for metric in counts if METRICS[metric].role is not Role.CONTEXT]
+    return max(usual or directed or counts, key=lambda metric: counts[metric])
 
 
 def _session(occasion: Occasion, options: Mapping[str, object]) -> Row:

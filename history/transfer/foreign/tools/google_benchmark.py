@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.json_parts import date, items, number, parts, text
-from history.transfer.foreign.results import Result, ToolFormat
+from history.transfer.foreign.results import Result, ToolFormat, aborted
 from history.transfer.foreign.units import factor
 from history.transfer.foreign.values import Given, Location, refuse
 from suites.metric_names import OPERATION_TIME
@@ -23,6 +23,8 @@ def _read(documents: Sequence[Document], _given: Given, notes: list[str]) -> Ite
         place = Location(document.name, f"benchmark {place_}")
         if benchmark.get("run_type") == "aggregate":
             continue
+        if benchmark.get("error_occurred") is True:
+            raise aborted(place, text(benchmark.get("error_message")) or "error_occurred")
         time = number(benchmark.get("real_time"))
         if time is None:
             notes.append(f"{place} has no real_time")

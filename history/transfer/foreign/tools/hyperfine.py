@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.json_parts import items, parts, scaled, text
-from history.transfer.foreign.results import Result, ToolFormat
+from history.transfer.foreign.results import Result, ToolFormat, aborted
 from history.transfer.foreign.values import Given, Location, refuse
 from suites.metric_names import OPERATION_TIME
 
@@ -26,7 +26,10 @@ def _results(document: Document) -> Sequence[object]:
 def _read_json(documents: Sequence[Document], _given: Given, notes: list[str]) -> Iterator[Result]:
     (document,) = documents
     for number, result in enumerate(_results(document), start=1):
-        yield from _result(parts(result), Location(document.name, f"result {number}"), notes)
+        place = Location(document.name, f"result {number}")
+        if failed := [code for code in items(parts(result).get("exit_codes")) if code != 0]:
+            raise aborted(place, f"exit code {failed[0]}")
+        yield from _result(parts(result), place, notes)
 
 
 def _result(values: Mapping[str, object], place: Location, notes: list[str]) -> Iterator[Result]:

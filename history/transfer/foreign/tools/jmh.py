@@ -24,7 +24,9 @@ def _read(documents: Sequence[Document], _given: Given, notes: list[str]) -> Ite
             notes.append(f"{place} has the score {primary.get('score')} {unit}: a time or a rate is expected")
             continue
         metric, scale = measured
-        yield Result({metric: score * scale}, place, _name(run))
+        threads = number(run.get("threads"))
+        clients = int(threads) if threads and 1 < threads < 1e5 else None
+        yield Result({metric: score * scale}, place, _name(run), clients)
 
 
 def _name(run: Mapping[str, object]) -> str | None:

@@ -5,24 +5,42 @@ number of clients: 8
 latency average = 0.160 ms
 tps = 50000.000000 (without initial connection time)
 
-Before Postgres 14 there were two rates, of which the one `excluding connections establishing` is taken.
+Before Postgres 14 there were two rates, of which the one `excluding connections establishing` is taken, and
+nothing says that every transaction connected anew (`-C`). The limit of a rate (`--rate`) is in no version's.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from history.transfer.foreign.document import Document
-from history.transfer.foreign.results import Result, ToolFormat
+from history.transfer.foreign.results import LinesAbove, Result, ToolFormat, aborted, elsewhere
 from history.transfer.foreign.values import PROFILE, Given, Location
 from suites.metric_names import TPS
 
 _PROGRAM = re.compile(r"pgbench \((\d+(?:\.\d+)+)?[^,]*?(?:, server (\d+(?:\.\d+)+)[^,]*)?\)$")
 _TPS = re.compile(r"tps = (\d+(?:\.\d+)?) \((.+)\)$")
 _LATENCY = re.compile(r"latency average\s*[=:]\s*(\d+(?:\.\d+)?) ms$")
-_COUNT = re.compile(r"number of (transactions actually processed|failed transactions): (\d+)")
-_SETTING = re.compile(r"(transaction type|scaling factor|query mode|number of clients): (.+)$")
+_COUNT = re.compile(
+    r"number of (transactions actually processed|failed transactions|transactions skipped): (\d+)(?:/(\d+))?"
+)
+_SETTING = re.compile(
+    r"(transaction type|scaling factor|partition method|partitions|query mode|number of clients): (.+)$"
+)
+_RATE_LIMIT = re.compile(r"rate limit schedule lag: ")
+_LATE = re.compile(r"number of transactions above the (\d+(?:\.\d+)?) ms latency limit: ")
+_RECONNECTS = re.compile(r"average connection time = |tps = .*\(including reconnection times\)")
+_ABORTED = re.compile(
+    r"(?:pgbench: )?(?:\w+: )?(?:Run was aborted|client \d+ (?:script \d+ )?aborted|Client \d+ aborted)"
+)
+_OTHER_LINES = re.compile(
+    r"(?:pgbench(?::| \()|progress: |starting vacuum|number of |duration: |maximum number of tries: "
+    r"|total number of |latency (?:stddev|average)|initial connection time|tps = |statement latencies"
+    r"|SQL script |- |\d+(?:\.\d+)?\s|NOTICE: |WARNING: "
+    r"|(?:dropping|creating|generating|vacuuming|set primary key|done)\b)"
+)
+"""Of lines that are read for nothing, those that pgbench writes."""
 _SCRIPT = re.compile(r"SQL script \d+: (.+)$")
 _SCRIPT_TPS = re.compile(r"- \d+ transactions \(.*tps = (\d+(?:\.\d+)?)\)$")
 _SCRIPT_LATENCY = re.compile(r"- latency average = (\d+(?:\.\d+)?) ms$")
@@ -47,6 +65,17 @@ class _Run:
     settings: dict[str, str] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     scripts: dict[str, dict[str, float]] = field(default_factory=dict)
+    script: str = ""
+    """The script that the lines are about; empty for those about the whole run."""
+
+    ways: dict[str, None] = field(default_factory=dict)
+    """In which ways it was no plain run: `reconnect`, `rate`, and the latency limit that it skipped by."""
+
+    due: float = 0
+    """The transactions that it had to do; 0 if it ended by the clock."""
+
+    skipped: float = 0
+    below: Mapping[str, str] = field(default_factory=dict)
 
 
 def _recognises(document: Document) -> bool:
@@ -59,16 +88,28 @@ def _read(documents: Sequence[Document], _given: Given, notes: list[str]) -> Ite
         if TPS not in run.values:
             notes.append(
                 f"{run.place} begins a run without the line 'tps = X (without initial connection time)'"
+                f"{elsewhere(documents[0], _TPS)}"
             )
             continue
+        if run.values.get("transactions", run.due) + run.values.get("errors", 0) + run.skipped < run.due:
+            raise aborted(run.place, f"{run.values.get('transactions', 0):g} of {run.due:g} transactions")
+        if "rate" in run.ways:
+            for values in (run.values, *run.scripts.values()):
+                values.pop(TPS, None)
+            notes.append(
+                f"{run.place} begins a run at a limited rate, which pgbench does not write: its latencies "
+                "are taken, in a session of such runs; give the runs of each rate a --suite"
+            )
         clients = run.settings.get("number of clients", "")
         at = int(clients) if clients.isascii() and clients.isdigit() and len(clients) < 6 else None
         several = len(run.scripts) > 1
         steps = {ALL_SCRIPTS if several else _step(run.settings.get("transaction type", _OWN)): run.values}
         if several:
-            steps |= {_step(name): values for name, values in run.scripts.items() if TPS in values}
+            steps |= {_step(name): values for name, values in run.scripts.items() if values}
         for step, values in steps.items():
-            yield Result(values, run.place, step, at, profile=_profile(run), version=run.version)
+            yield Result(
+                values, run.place, step, at, profile=_profile(run), version=run.version, below=run.below
+            )
 
 
 def _step(script: str) -> str | None:
@@ -80,49 +121,74 @@ def _step(script: str) -> str | None:
 
 
 def _profile(run: _Run) -> str:
-    """Sessions of another scale or query mode are not compared."""
-    names = (("scaling factor", "s"), ("query mode", ""))
+    """Sessions of another scale or query mode, or which connect anew or at a rate, are not compared."""
+    names = (("scaling factor", "s"), ("partition method", ""), ("partitions", "p"), ("query mode", ""))
     said = (f"{before}{run.settings[name]}" for name, before in names if name in run.settings)
-    return "-".join([PROFILE, *said])[:80]
+    limited = "rate" in run.ways
+    ways = (way for way in run.ways if limited or not way.startswith("limit"))
+    return "-".join([PROFILE, *said, *sorted(ways, reverse=True)])[:80]
 
 
 def _runs(document: Document) -> Iterator[_Run]:
     run: _Run | None = None
-    version, script = None, ""
+    version, above = None, LinesAbove()
     for number, line in document.lines():
         if match := _PROGRAM.match(line):
             release = match[2] or match[1]
             version = f"postgres@{release}" if release else None
+        if _ABORTED.match(line):
+            raise aborted(document.place(number), line[:80])
         setting = _SETTING.match(line)
         if run and TPS in run.values and setting and setting[1] == "transaction type":
             yield run
             run = None
         if run is None:
-            run, script = _Run(document.place(number), version), ""
+            run = _Run(document.place(number), version, below=above.now)
         if setting:
             if not run.settings:
-                run.place = document.place(number)
+                run.place, run.below = document.place(number), above.now
             run.settings[setting[1]] = setting[2].strip()
             run.version = version
-        elif match := _SCRIPT.match(line):
-            script = match[1]
-            run.scripts.setdefault(script, {})
-        elif script:
-            _read_script(line, run.scripts[script])
-        else:
-            _read_total(line, run.values)
+        elif not _read_line(line, run) and not _OTHER_LINES.match(line):
+            above.add(line)
     if run:
         yield run
 
 
-def _read_total(line: str, values: dict[str, float]) -> None:
+def _read_line(line: str, run: _Run) -> bool:
+    """Read a line of a run; return whether it says something of it."""
+    if match := _SCRIPT.match(line):
+        run.scripts.setdefault(match[1], {})
+        run.script = match[1]
+        return True
+    if run.script and _OTHER_LINES.match(line):
+        _read_script(line, run.scripts[run.script])
+        return True
+    return _read_total(line, run)
+
+
+def _read_total(line: str, run: _Run) -> bool:
+    values = run.values
+    if _RECONNECTS.match(line):
+        run.ways["reconnect"] = None
     if match := _TPS.match(line):
         if TPS not in values or not match[2].startswith("including"):
             values[TPS] = float(match[1])
     elif match := _LATENCY.match(line):
         values["latency_mean_ms"] = float(match[1])
     elif match := _COUNT.match(line):
-        values["errors" if match[1].startswith("failed") else "transactions"] = float(match[2])
+        if match[1].endswith("skipped"):
+            run.skipped = float(match[2])
+        else:
+            values["errors" if match[1].startswith("failed") else "transactions"] = float(match[2])
+        run.due = float(match[3] or run.due)
+    elif _RATE_LIMIT.match(line):
+        run.ways["rate"] = None
+    elif match := _LATE.match(line):
+        run.ways[f"limit{match[1]}ms"] = None
+    else:
+        return False
+    return True
 
 
 def _read_script(line: str, values: dict[str, float]) -> None:

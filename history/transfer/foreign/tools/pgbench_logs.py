@@ -4,6 +4,8 @@ A log has a file for each thread, `pgbench_log.4242` and `pgbench_log.4242.1`, w
 
 client transaction microseconds script epoch microseconds [lag] [retries]
 epoch transactions sum sum-of-squares least most [lags, skipped, retries, failures]
+
+A lag is the delay of a transaction at a limited rate, in microseconds; of such a run the latencies are taken.
 """
 
 import re
@@ -16,14 +18,21 @@ import numpy as np
 
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.results import Result, ToolFormat
-from history.transfer.foreign.values import Given, refuse
+from history.transfer.foreign.values import PROFILE, Given, refuse
 from suites.metric_names import TPS
 
 _TRANSACTION = re.compile(
     r"(\d{1,9}) (\d{1,15}) (\d{1,15}|skipped|failed|serialization|deadlock) (\d{1,6}) (1\d{9}) (\d{1,6})"
-    r"(?: (?:\d{1,15}|skipped|-)){0,2}"
+    r"(?: (\d{1,15}|skipped|-))?(?: (?:\d{1,15}|skipped|-))?"
 )
-_INTERVAL = re.compile(r"(1\d{9}) (\d{1,15}) (\d{1,25}) (\d{1,40}) (\d{1,20}) (\d{1,20})(?: \d{1,40}){0,12}")
+_INTERVAL = re.compile(
+    r"(1\d{9}) (\d{1,15}) (\d{1,25}) (\d{1,40}) (\d{1,20}) (\d{1,20})(?: (\d{1,40}))?(?: \d{1,40}){0,11}"
+)
+
+_LAGS = 10
+"""Microseconds from which on most values of the column after the times are lags: retries are fewer."""
+
+_AT_A_RATE = f"{PROFILE}-rate"
 
 _MICROSECONDS = 1e6
 
@@ -59,14 +68,17 @@ _COLUMNS = "client_id transaction_no time script_no time_epoch time_us [schedule
 
 
 def _read_transactions(documents: Sequence[Document], _given: Given, notes: list[str]) -> Iterator[Result]:
-    latencies, ends = array("d"), array("d")
+    latencies, ends, lags = array("d"), array("d"), array("d")
     failed = 0
+    limited = False
     last: defaultdict[str, int] = defaultdict(int)
     rows = 0
     for document in documents:
         for match in _matches(_TRANSACTION, document, _COLUMNS):
             rows += 1
             last[match[1]] = max(last[match[1]], int(match[2]))
+            lags.append(float(match[7]) if match[7] and match[7].isdigit() else 0.0)
+            limited |= match[3] == "skipped"
             if match[3].isdigit():
                 latencies.append(float(match[3]))
                 ends.append(int(match[5]) + int(match[6]) / _MICROSECONDS)
@@ -82,14 +94,18 @@ def _read_transactions(documents: Sequence[Document], _given: Given, notes: list
     percentiles = np.percentile(times, list(_PERCENTILES)) / 1000
     values |= dict(zip(_PERCENTILES.values(), map(float, percentiles), strict=True))
     values |= {"transactions": float(len(times)), "errors": float(failed), "seconds": seconds}
-    if rows < SAMPLED * sum(last.values()):
+    limited |= float(np.median(lags)) >= _LAGS
+    if limited:
+        notes.append(f"{names}: it is of a limited rate, which it does not say: its latencies are taken")
+    elif rows < SAMPLED * sum(last.values()):
         notes.append(
             f"{names}: {rows} of about {sum(last.values())} transactions are in the log, which is a sample "
             "or a part of one: it gives latencies and no rate"
         )
     elif seconds > 0:
         values = {TPS: len(times) / seconds, **values}
-    yield Result(values, documents[0].place(1), clients=len(last), when=_moment(begin))
+    profile = _AT_A_RATE if limited else PROFILE
+    yield Result(values, documents[0].place(1), clients=len(last), profile=profile, when=_moment(begin))
 
 
 _COLUMNS_OF_INTERVALS = (
@@ -100,10 +116,11 @@ _COLUMNS_OF_INTERVALS = (
 def _read_intervals(documents: Sequence[Document], _given: Given, notes: list[str]) -> Iterator[Result]:
     rate, transactions, total, most = 0.0, 0, 0, 0
     begin = None
+    limited = False
     without_rate: list[str] = []
     for document in documents:
         rows = [
-            tuple(int(match[column]) for column in (1, 2, 3, 6))
+            tuple(int(match[column] or 0) for column in (1, 2, 3, 6, 7))
             for match in _matches(_INTERVAL, document, _COLUMNS_OF_INTERVALS)
         ]
         seconds = rows[-1][0] - rows[0][0]
@@ -115,17 +132,22 @@ def _read_intervals(documents: Sequence[Document], _given: Given, notes: list[st
         transactions += sum(row[1] for row in rows)
         total += sum(row[2] for row in rows)
         most = max(most, *(row[3] for row in rows))
+        limited |= any(row[4] for row in rows)
         begin = rows[0][0] if begin is None else min(begin, rows[0][0])
     if not transactions or begin is None:
         return
-    if without_rate:
+    if limited:
+        names = ", ".join(document.name for document in documents)
+        notes.append(f"{names}: it is of a limited rate, which it does not say: its latencies are taken")
+    elif without_rate:
         notes.append(
             f"{', '.join(without_rate)}: it has only one interval, of which nothing says how long it was: it "
             "gives latencies and no rate"
         )
     values = {"latency_mean_ms": total / transactions / 1000, "latency_max_ms": most / 1000}
-    values = ({} if without_rate else {TPS: rate}) | values | {"transactions": float(transactions)}
-    yield Result(values, documents[0].place(1), when=_moment(begin))
+    values = ({} if without_rate or limited else {TPS: rate}) | values | {"transactions": float(transactions)}
+    profile = _AT_A_RATE if limited else PROFILE
+    yield Result(values, documents[0].place(1), profile=profile, when=_moment(begin))
 
 
 def _moment(epoch: float) -> datetime:

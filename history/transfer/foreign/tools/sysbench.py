@@ -4,15 +4,17 @@ Number of threads: 8
     transactions:                        24000  (400.00 per sec.)
     queries:                             480000 (8000.00 per sec.)
 
-Versions before 1.0 count `read/write requests` and `other operations` instead of queries.
+Versions before 1.0 count `read/write requests` and `other operations` instead of queries. Of a run at a
+limited rate (`--rate`) the latencies are taken.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from history.transfer.foreign.document import Document
-from history.transfer.foreign.results import Result, ToolFormat
-from history.transfer.foreign.values import Given, Location
+from history.transfer.foreign.results import LinesAbove, Result, ToolFormat, aborted, elsewhere
+from history.transfer.foreign.values import PROFILE, Given, Location
 from suites.metric import QPS
 from suites.metric_names import TPS
 
@@ -21,7 +23,14 @@ _RATE = re.compile(
     r"(transactions|queries|read/write requests|other operations|ignored errors|deadlocks):"
     r"\s+(\d+)\s+\(\s*(\d+(?:\.\d+)?) per sec\.\)"
 )
-_HEAD = re.compile(r"^\s*(?:sysbench \d+\.\d+|transactions:\s+\d+\s+\()", re.MULTILINE)
+_LIMIT = re.compile(r"Target transaction rate: (\d+)/sec")
+_RECONNECTS = re.compile(r"reconnects:\s+[1-9]")
+_ENDS = re.compile(r"execution time \(avg/stddev\):")
+_ABORTED = re.compile(r"FATAL: ")
+_OTHER_LINES = re.compile(r"(?:sysbench |Running the test|(?i:warning): |Creating |Inserting |Dropping )")
+"""Lines of sysbench outside of a run."""
+
+_HEAD = re.compile(r"^\s*sysbench \d+\.\d+|\btransactions:\s+\d+\s+\(\s*[\d.]+ per sec", re.MULTILINE)
 _LATENCY = re.compile(
     r"(min|avg|max|(?:approx\.\s+)?\d+(?:st|nd|rd|th)? percentile):\s+(\d+(?:\.\d+)?)(?:ms)?"
 )
@@ -36,50 +45,92 @@ def _recognises(document: Document) -> bool:
 
 
 def _read(documents: Sequence[Document], _given: Given, notes: list[str]) -> Iterator[Result]:
-    document = documents[0]
-    for place, threads, rates, rest in _runs(document):
+    for run in _runs(documents[0]):
+        rates = run.rates
         if "transactions" not in rates:
             notes.append(
-                f"{place} begins a run without the line 'transactions: N (X per sec.)', which the tests of a "
-                "database end with"
+                f"{run.place} begins a run without the line 'transactions: N (X per sec.)', which the tests "
+                f"of a database end with{elsewhere(documents[0], _RATE)}"
             )
             continue
-        values = {TPS: rates["transactions"][1]}
-        if queries := [rates[name] for name in _QUERIES if name in rates]:
-            values[QPS] = sum(rate for _, rate in queries)
-        values["transactions"] = rates["transactions"][0]
+        values = {"transactions": rates["transactions"][0]}
         values["errors"] = sum(rates[name][0] for name in _ERRORS if name in rates)
-        yield Result({**values, **rest}, place, clients=threads)
+        if run.limit:
+            values = {**run.rest, **values}
+            notes.append(f"{run.place} begins a run at a rate of {run.limit}/s: its latencies are taken")
+        else:
+            queries = [rates[name][1] for name in _QUERIES if name in rates]
+            speeds = {TPS: rates["transactions"][1], **({QPS: sum(queries)} if queries else {})}
+            values = {**speeds, **values, **run.rest}
+        ways = [*(["reconnect"] if run.reconnects else []), *([f"rate{run.limit}"] if run.limit else [])]
+        yield Result(
+            values, run.place, clients=run.threads, profile="-".join([PROFILE, *ways]), below=run.below
+        )
 
 
 _QUERIES = ("queries", "read/write requests", "other operations")
 _ERRORS = ("ignored errors", "deadlocks")
 
-_Run = tuple[Location, int | None, dict[str, tuple[float, float]], dict[str, float]]
+
+@dataclass
+class _Run:
+    place: Location
+    below: Mapping[str, str]
+    threads: int | None = None
+    rates: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Counts, and counts per second."""
+
+    rest: dict[str, float] = field(default_factory=dict)
+    """Other values, by metric."""
+
+    limit: str = ""
+    """The rate that it was limited to, in transactions per second."""
+
+    reconnects: bool = False
 
 
 def _runs(document: Document) -> Iterator[_Run]:
-    """Yield of each run where it begins, its threads, counts with rates, and other values by metric."""
+    """Yield each run. Raises TransferError for one that was aborted."""
     run: _Run | None = None
+    ended, above = True, LinesAbove()
     for number, line in document.lines():
+        if _ABORTED.match(line):
+            raise aborted(document.place(number), line[:80])
         if match := _BEGINS.match(line):
             threads = int(match[1]) if match[1] and len(match[1]) < 6 else None
-            if run and run[1] is None and not run[2]:
-                run = (run[0], threads, *run[2:])
+            if run and run.threads is None and not run.rates:
+                run.threads, run.below, ended = threads, above.now, False
                 continue
             if run:
                 yield run
-            run = document.place(number), threads, {}, {}
-        run = run or (document.place(number), None, {}, {})
-        if match := _RATE.match(line):
-            run[2][match[1]] = float(match[2]), float(match[3])
-        elif match := _LATENCY.match(line):
-            if metric := _LATENCIES.get(match[1]) or _percentile(match[1]):
-                run[3][metric] = float(match[2])
-        elif match := _TIME.match(line):
-            run[3]["seconds"] = float(match[1])
+            run, ended = _Run(document.place(number), above.now, threads), False
+        run = run or _Run(document.place(number), above.now)
+        if _ENDS.match(line):
+            ended = True
+        elif _read_line(line, run):
+            ended = False
+        elif ended and not _OTHER_LINES.match(line):
+            above.add(line)
     if run:
         yield run
+
+
+def _read_line(line: str, run: _Run) -> bool:
+    """Read a line of a run; return whether it says something of it."""
+    if match := _RATE.match(line):
+        run.rates[match[1]] = float(match[2]), float(match[3])
+    elif match := _LATENCY.match(line):
+        if metric := _LATENCIES.get(match[1]) or _percentile(match[1]):
+            run.rest[metric] = float(match[2])
+    elif match := _TIME.match(line):
+        run.rest["seconds"] = float(match[1])
+    elif match := _LIMIT.match(line):
+        run.limit = match[1]
+    elif _RECONNECTS.match(line):
+        run.reconnects = True
+    else:
+        return False
+    return True
 
 
 def _percentile(name: str) -> str | None:
