@@ -146,6 +146,10 @@ class Metric:
     followed_without: str = ""
     """The metric that says the same, so that this one has a series only where that is not recorded."""
 
+    imported_only: bool = False
+    """Whether it has a series in imported sessions alone: in our own, whose clients wait for each answer, it
+    repeats the throughput."""
+
     imported_for: str = ""
     """The metric that this one replaces in imported sessions that do not have that metric.
 

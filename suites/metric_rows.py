@@ -186,6 +186,7 @@ ROWS: tuple[Metric, ...] = (
            "asking the checks of the suite, which is not part of the step", most=YEARS),
 
     Metric("latency_mean_ms", "ms", _LOWER, _LATENCY, "mean latency of a transaction",
+           followed=True, judged=True, imported_only=True, beside_of=OPERATION_TIME, label="mean latency",
            most=YEARS * 1000),
     Metric("latency_p50_ms", "ms", _LOWER, _LATENCY, "median latency of a transaction",
            most=YEARS * 1000),

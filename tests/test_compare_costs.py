@@ -263,6 +263,7 @@ def test_variation_as_the_judged_metric_is_flagged_and_exits_1(tmp_path: Path) -
 def test_every_metric_has_a_name() -> None:
     shown = {*beside_verdict(), *imported_stand_ins().values(), *beside_verdict(primary=CONNECTION_KIB)}
     shown.add(OPERATION_TIME)  # which is judged itself, in results of other tools
+    shown.add("latency_mean_ms")  # of imported sessions, in series
     shown |= {DEAD_TUPLES, DIRTY_PAGES}  # of which events are a part
     assert {name for name, metric in METRICS.items() if metric.label} == shown
 

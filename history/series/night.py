@@ -123,7 +123,8 @@ def insert_night(
     ]
     if rows:
         connection.execute(insert(nights), rows)
-    values = _values(session_runs, entries, bursts_of(connection, session_id, options))
+    bursts = bursts_of(connection, session_id, options)
+    values = _values(session_runs, entries, bursts, is_imported=bool(options.get(IMPORTED)))
     _insert_points(connection, session_id, where, values)
     disturbed = {round_.step: round_.reason for round_ in dropped_of(connection, session_id)}
     missing = _gaps(session_runs, entries, values, disturbed)
@@ -177,7 +178,10 @@ def _age(version: str) -> tuple[str, tuple[int, ...], str]:
 
 
 def _values(
-    session_runs: Sequence[Run], entries: Sequence[SessionVersion], bursts: Collection[int]
+    session_runs: Sequence[Run],
+    entries: Sequence[SessionVersion],
+    bursts: Collection[int],
+    is_imported: bool,
 ) -> Values:
     by_step: defaultdict[tuple[int, str], dict[tuple[str, int], Run]] = defaultdict(dict)
     for run in session_runs:
@@ -187,7 +191,12 @@ def _values(
     for (position, step), finished in by_step.items():
         rounds = _comparable_rounds(finished, bursts)
         recorded = {metric for run in finished.values() for metric in run.values}
-        followed = [name for name in followed_metrics() if METRICS[name].followed_without not in recorded]
+        followed = [
+            name
+            for name in followed_metrics()
+            if METRICS[name].followed_without not in recorded
+            and (is_imported or not METRICS[name].imported_only)
+        ]
         for entry in entries:
             together = [
                 finished[entry.version, number] for number in rounds if (entry.version, number) in finished

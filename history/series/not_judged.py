@@ -1,11 +1,12 @@
 """Branches that are not judged: nothing says what their base is, or their base is missing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, func, select
 
+from history.errors import stored_options
 from history.series.results import has_points
 from history.series.series import (
     Night,
@@ -17,9 +18,11 @@ from history.series.series import (
     list_environments,
     nights_of,
 )
-from history.store.records import ALL_STEPS, Environment
-from history.store.schema import nights
+from history.store.records import ALL_STEPS, IMPORTED, Environment
+from history.store.schema import measurements, nights, runs, sessions
 from history.timestamps import from_text
+from suites.metric import Role
+from suites.metrics import METRICS
 
 ENDED = timedelta(days=7)
 """How long others must have been measured without a branch until that branch has ended."""
@@ -80,6 +83,33 @@ def not_judged(connection: Connection) -> tuple[NotJudged, ...]:
         for environment in list_environments(connection)
         for found in _in_environment(connection, environment)
     )
+
+
+def latencies_not_judged(
+    connection: Connection, environments: Iterable[Environment] | None = None
+) -> Iterator[str]:
+    """Yield which latencies the latest imported sessions have that are never judged, for each environment."""
+    for environment in list_environments(connection) if environments is None else environments:
+        latest = connection.execute(
+            select(sessions.c.id, sessions.c.options)
+            .join(nights, nights.c.session_id == sessions.c.id)
+            .where(in_environment(nights, environment))
+            .order_by(nights.c.started_at.desc())
+        ).first()
+        if latest is None or not stored_options(latest.options).get(IMPORTED):
+            continue
+        query = (
+            select(measurements.c.metric)
+            .join(runs, runs.c.id == measurements.c.run_id)
+            .where(runs.c.session_id == latest.id)
+            .distinct()
+        )
+        recorded = set(connection.execute(query).scalars())
+        metrics = [name for name, row in METRICS.items() if name in recorded and row.role is Role.LATENCY]
+        names = ", ".join(name for name in metrics if not METRICS[name].judged)
+        if names:
+            place = f"{environment.box}, {environment.suite}, {environment.configuration}"
+            yield f"{place}: latencies that are never judged: {names}"
 
 
 def _in_environment(connection: Connection, environment: Environment) -> Iterator[NotJudged]:

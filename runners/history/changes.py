@@ -18,7 +18,7 @@ from history.escaping.json_strings import json_text
 from history.open import existing_history, open_store
 from history.rendering.changes import box_note_lines, changes_json, render_changes
 from history.rendering.plain_table import standard_output
-from history.series.not_judged import NotJudged, not_judged
+from history.series.not_judged import NotJudged, latencies_not_judged, not_judged
 from history.series.renamed import renamed
 from history.spool.opening import open_delivered, open_to_judge
 from history.store.records import ChangeStatus
@@ -42,12 +42,13 @@ def judge_(arguments: argparse.Namespace) -> int:
             )
             unjudged = not_judged(connection)
             successors = renamed(connection) if arguments.format == "terminal" else ()
+            latencies = [*latencies_not_judged(connection)]
     _print(news, arguments.format)
     if arguments.format == "terminal":
         _print_notes(report.notes)
         standard_output().lines(map(str, successors))
         print(_summary(report))
-    for line in _not_judged_lines(unjudged, report.series):
+    for line in (*_not_judged_lines(unjudged, report.series), *latencies):
         print(f"tidemark history: {line}", file=sys.stderr)
     bad = (Direction.WORSE, Direction.MIXED)
     if any(change.direction in bad for change in (*report.new, *report.reopened)):

@@ -15,7 +15,7 @@ from history.counts import counted
 from history.open import existing_history, open_reader, open_store
 from history.rendering.change_points import searched_text
 from history.series.inventory import InventoryFilter
-from history.series.not_judged import not_judged
+from history.series.not_judged import latencies_not_judged, not_judged
 from history.series.renamed import renamed
 from history.series.series import bases_beside, list_environments
 from history.store.schema_status import newest
@@ -110,6 +110,7 @@ def _base_lines(connection: Connection, machine: str, suite: str) -> Iterator[st
             yield f"{machine}, {suite}, {environment.configuration}: judged against {against}"
         yield from (str(found) for found in unjudged if found.environment == environment)
     yield from map(str, renamed(connection, its_environments))
+    yield from latencies_not_judged(connection, its_environments)
 
 
 def merge_(arguments: argparse.Namespace) -> int:

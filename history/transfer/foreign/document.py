@@ -39,7 +39,7 @@ _UTF_16_NAMES = (None, "utf-16", "utf-16", "utf-16-le", "utf-16-be")
 _STAMP = re.compile(r"[^\W\d]|[:|\]>]")
 """What a prefix of log lines has, and a column of numbers has not."""
 
-MOST_CUTS = 12
+MAX_CUTS = 12
 """The places at most at which a common prefix of lines is tried to end."""
 
 
@@ -96,7 +96,7 @@ class Document:
             return
         same = takewhile(lambda letters: len(set(letters)) == 1, zip(*shapes, strict=False))
         common = "".join(letters[0] for letters in same)
-        for match in list(re.finditer(r"\s+", common))[:MOST_CUTS]:
+        for match in list(re.finditer(r"\s+", common))[:MAX_CUTS]:
             if _STAMP.search(lines[0][: match.end()]):
                 yield replace(self, prefix=common[: match.end()])
 

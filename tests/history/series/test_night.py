@@ -79,6 +79,18 @@ def test_values_of_zero_have_an_arithmetic_mean(store: Store) -> None:
     ) == [(0.0,)]
 
 
+def test_mean_latency_has_no_series_in_our_own_sessions(store: Store) -> None:
+    """There it repeats the throughput."""
+    session = record_steps(store, session_start(), {"insert": {BASE: [1000.0, 900.0]}}, status=None)
+    with store.database.writing() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO measurements (run_id, metric, value)"
+            " SELECT id, 'latency_mean_ms', 1.5 FROM runs WHERE status = 'finished'"
+        )
+    store.finish_session(session, SessionStatus.FINISHED)
+    assert ("latency_mean_ms",) not in rows(store, "SELECT metric FROM series")
+
+
 def test_the_first_version_asked_for_is_the_base(store: Store) -> None:
     rates = {"insert": {NEW: [1.0], BASE: [1.0]}}
     start = session_start()

@@ -225,3 +225,24 @@ def test_a_guess_of_an_older_tidemark_is_withdrawn(home: Path, capsys: pytest.Ca
     assert history(capsys, "migrate")[0] == 0
     with open_reader(Home(home).history) as reader, reader.database.reading() as connection:
         assert [found.branches for found in not_judged(connection)] == [("postgres@17", "postgres@master")]
+
+
+def test_mean_latency_is_judged_and_other_latencies_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """A table with a rate that stays and a mean latency that grows gave `0 new`, and exit code 0."""
+    lines = rows(range(NIGHTS), base="postgres@17")
+    steady = [line.replace(",qps,", ",latency_p99_ms,") for line in lines]
+    grown = [line.replace(",qps,", ",latency_mean_ms,") for line in lines]
+    rates = [line.replace("postgres@17", "postgres@18") for line in lines if "@17" in line]
+    rates = [
+        *(line.replace("@18", "@17") for line in rates),
+        *(line.replace("@18", "@master") for line in rates),
+    ]
+    _, out, _ = history(capsys, "import", table("t.csv", [*rates, *grown, *steady]), "--base", "postgres@17")
+    assert "latencies that are never judged: latency_p99_ms" in out
+    code, out, err = history(capsys, "judge")
+    assert (code, "mean latency: -7." in out or "mean latency: -8." in out, "qps" in out) == (
+        0,
+        True,
+        False,
+    ), out
+    assert "latencies that are never judged: latency_p99_ms" in err
