@@ -97,14 +97,16 @@ def exit_code(comparison: Comparison) -> int:
     verdicts = comparison.verdicts()
     codes = {TRAITS[verdict].exit_code for verdict in verdicts if verdict is not None}
     steps = list(_steps(comparison))
-    if 1 in codes or any(step.is_worse or _counts(step, comparison.options.instructions) for step in steps):
+    if any(is_regression(step, comparison.options.instructions) for step in steps):
         return 1
     complete = all(contender.is_complete for contender in comparison.contenders)
     return 0 if complete and codes <= {0} and not any(step.unknown for step in steps) else 2
 
 
-def _counts(step: StepComparison, instructions: Instructions) -> bool:
-    """Whether the step's instructions make it a regression in the exit code."""
+def is_regression(step: StepComparison, instructions: Instructions = Instructions.UNDECIDED) -> bool:
+    """Return whether a step makes the exit code 1: by its verdict, a finding, or more instructions."""
+    if step.is_worse:
+        return True
     if not step.has_more_instructions or instructions is Instructions.NEVER:
         return False
     return instructions is Instructions.ALWAYS or step.is_open

@@ -9,10 +9,10 @@ from history.counts import counted
 from report import addresses
 from report.charts.nights import ChangeMark
 from report.charts.trend import AT_ENDS, ReleaseMark, TrendChart, TrendLine, TrendNight, trend_figure
-from report.markup.formats import day, metric_name, percent, short_version
+from report.markup.formats import day, metric_name, percent, ratio_text, short_version
 from report.markup.frame import Page
 from report.markup.metrics import described
-from report.markup.parts import Heat, heat_cell, note, numeric, row, section, table
+from report.markup.parts import note, numeric, row, section, table
 from report.pages.changes import change_mark
 from report.values.catalog import Catalog
 from report.values.trend.means import MIN_SHARE, NIGHTS, BranchMeans, PlaceTrend
@@ -88,7 +88,7 @@ def _levels(trend: PlaceTrend, lines: Iterable[TrendLine]) -> h.Node:
         rows.append(
             row(
                 h.a(href=f"{addresses.branch(line.name)}#metric={trend.metric.name}")[line.name],
-                heat_cell(Heat(line.move, None, trend.metric.better, reason="last nights over first nights")),
+                numeric(ratio_text(line.move)),
                 numeric(percent(line.move)),
                 numeric(percent(first)),
                 numeric(percent(last)),

@@ -16,7 +16,15 @@ from sqlalchemy import Connection, case, func, select
 from history.comparison.options import CompareOptions
 from history.errors import stored_options
 from history.store.database import plain_rows
-from history.store.records import CONFIRMS, IMPORTED, Environment, RunStatus, SessionStatus, judged_metric
+from history.store.records import (
+    CONFIRMS,
+    IMPORTED,
+    NO_NIGHT,
+    Environment,
+    RunStatus,
+    SessionStatus,
+    judged_metric,
+)
 from history.store.schema import bisect_events, calibrations, machines, nights, profiles, runs, sessions
 from history.timestamps import from_text
 from report.values.clearance import Clearance
@@ -72,6 +80,12 @@ class SessionEntry:
 
     has_failed: bool = False
     """Whether every run of it failed."""
+
+    has_rounds: bool = False
+    """Whether any run of it finished."""
+
+    is_apart: bool = False
+    """Whether it can be no night whatever it measured: one of a bisect or a try, or with layouts."""
 
     @property
     def outcome(self) -> str:
@@ -239,12 +253,15 @@ def read_catalog(
 
 
 def _sessions(connection: Connection) -> dict[str, SessionEntry]:
-    failed = case((runs.c.status == RunStatus.FAILED, 1), else_=0)
+    failed, finished = (
+        func.sum(case((runs.c.status == status, 1), else_=0))
+        for status in (RunStatus.FAILED, RunStatus.FINISHED)
+    )
     counts = {
         row[0]: row[1:]
         for row in plain_rows(
             connection,
-            select(runs.c.session_id, func.count(), func.max(runs.c.id), func.sum(failed)).group_by(
+            select(runs.c.session_id, func.count(), func.max(runs.c.id), failed, finished).group_by(
                 runs.c.session_id
             ),
         )
@@ -265,7 +282,7 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
     entries = {}
     for id_, uid, machine_id, suite, profile, started, ended, status, text, box in rows:
         options = stored_options(text)
-        count, last, failures = counts.get(id_, (0, 0, 0))
+        count, last, failures, rounds = counts.get(id_, (0, 0, 0, 0))
         entries[uid] = SessionEntry(
             id_,
             uid,
@@ -284,6 +301,8 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
             judged_metric(options),
             _threshold(options),
             0 < count == failures,
+            rounds > 0,
+            any(options.get(name) for name in NO_NIGHT),
         )
     return entries
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from history.errors import stored_options
 from history.series.night import branches, configuration_name, not_built
-from history.store.records import NO_NIGHT, Environment, SessionStatus
+from history.store.records import Environment, SessionStatus
 from history.store.schema import runs, sessions
 from report.values.catalog import Catalog, SessionEntry, SessionKind
 
@@ -37,7 +37,9 @@ def read_failed_sessions(connection: Connection, catalog: Catalog) -> tuple[Fail
         entry
         for entry in catalog.sessions.values()
         if entry.kind is SessionKind.COMPARISON
+        and not entry.is_apart
         and entry.status is not SessionStatus.RUNNING
+        and not entry.has_rounds
         and newest is not None
         and newest - entry.started_at <= RECENT
     ]
@@ -48,8 +50,6 @@ def _failed_sessions(connection: Connection, ended: list[SessionEntry]) -> Itera
     for entry in ended:
         row = connection.execute(select(sessions).where(sessions.c.id == entry.id)).mappings().one()
         options = stored_options(row["options"])
-        if any(options.get(name) for name in NO_NIGHT):
-            continue
         reasons = _reasons(connection, entry, options)
         versions = branches(entry.versions or sorted(reasons), options.get("branches") or {})
         otherwise = f"session {entry.status} before its first run"

@@ -1,7 +1,7 @@
 """The overview of a site: what is new, what is open, and the latest night of every environment."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
+from history.comparison.compare import is_regression
 from history.comparison.result import ContenderComparison
 from history.comparison.verdict import Verdict
 from history.series.series import Point, read_series
@@ -61,13 +62,16 @@ class LatestComparison:
         return sum(step.is_open for step in self.comparison.steps)
 
     @property
-    def regressions(self) -> int:
-        """The number of steps that regressed."""
-        return self.count(Verdict.REGRESSION)
+    def worse(self) -> int:
+        """The number of steps that are worse: with one, `compare` exits with 1."""
+        return sum(is_regression(step) for step in self.comparison.steps)
 
     def count(self, verdict: Verdict) -> int:
-        """Return the number of steps with a verdict."""
-        return sum(step.judged.verdict is verdict for step in self.comparison.steps)
+        """Return the number of steps with a verdict, without those that are worse in spite of it."""
+        return sum(
+            step.judged.verdict is verdict and (verdict is Verdict.REGRESSION or not is_regression(step))
+            for step in self.comparison.steps
+        )
 
     @property
     def mean(self) -> float | None:
@@ -125,6 +129,9 @@ class Overview:
     latest: tuple[LatestComparison, ...]
     """All branches in their latest session, without calibrations."""
 
+    by_hand: tuple[LatestComparison, ...]
+    """The comparisons of the latest sessions that are no nights."""
+
     @property
     def nightly(self) -> tuple[BoxState, ...]:
         """The boxes that have nights, and are not retired."""
@@ -147,25 +154,35 @@ class Overview:
 
     @property
     def of_last_night(self) -> tuple[LatestComparison, ...]:
-        """The comparisons of the last night."""
-        return tuple(entry for entry in self.latest if self.is_of_last_night(entry))
+        """The comparisons of the last night, and those by hand that are not older."""
+        return tuple(entry for entry in (*self.latest, *self.by_hand) if self.is_of_last_night(entry))
 
     def is_of_last_night(self, entry: LatestComparison) -> bool:
-        """Return whether a comparison is of the last night."""
+        """Return whether a comparison is of the last night; without nights, of the latest sessions."""
         last = self.last_night
-        return last is not None and last - entry.night.started_at <= LONGEST_NIGHT
+        if last is None:
+            return entry.night.measured_at is None
+        return last - entry.night.started_at <= LONGEST_NIGHT
 
     @property
     def verdicts(self) -> tuple[LatestComparison, ...]:
-        """The comparisons whose verdict is the news: too few nights are there to search for changes."""
-        return tuple(entry for entry in self.of_last_night if entry.nights < MIN_NIGHTS)
+        """The comparisons whose verdict is the news: too few nights are there to search for changes.
+
+        Those with most steps that are worse come first, then those with most undecided steps.
+        """
+        found = [entry for entry in self.of_last_night if entry.nights < MIN_NIGHTS]
+        return tuple(sorted(found, key=_badness, reverse=True))
 
     @property
     def told_verdicts(self) -> tuple[LatestComparison, ...]:
-        """Those of `verdicts` with a regression, most regressed steps first; a single one in any case."""
-        regressed = [entry for entry in self.verdicts if entry.regressions]
-        told = sorted(regressed, key=lambda entry: entry.regressions, reverse=True)
-        return tuple(told) if told or len(self.verdicts) != 1 else self.verdicts
+        """Those of `verdicts` that are worse in any step; a single one in any case."""
+        if len(self.verdicts) == 1:
+            return self.verdicts
+        return tuple(entry for entry in self.verdicts if entry.worse)
+
+
+def _badness(entry: LatestComparison) -> tuple[int, int, int]:
+    return entry.worse, entry.count(Verdict.REGRESSION), entry.undecided
 
 
 class ChangeLeads(Protocol):
@@ -183,6 +200,7 @@ def read_overview(
     catalog: Catalog,
     reports: Sequence[ChangeReport],
     latest: Sequence[LatestComparison],
+    by_hand: Sequence[LatestComparison],
     leads: ChangeLeads,
 ) -> Overview:
     """Return the first screen of a site."""
@@ -218,6 +236,7 @@ def read_overview(
             for entry in latest
             if catalog.by_id[entry.night.session_id].kind is not SessionKind.CALIBRATION
         ),
+        tuple(by_hand),
     )
 
 
@@ -274,3 +293,23 @@ def latest_comparisons(
                     nights.place, branch, night, compared, len(nights.of_branch(branch))
                 )
     return tuple(found[key] for key in sorted(found))
+
+
+def comparisons_by_hand(comparisons: Comparisons, catalog: Catalog) -> Iterator[LatestComparison]:
+    """Yield every contender of the latest sessions that have rounds and are no nights."""
+    sessions = [
+        entry
+        for entry in catalog.sessions.values()
+        if entry.kind is SessionKind.COMPARISON and entry.has_rounds and not entry.is_apart
+    ]
+    for entry in sessions:
+        if sessions[-1].started_at - entry.started_at > LONGEST_NIGHT:
+            continue
+        base, *contenders = entry.versions or ("",)
+        for version in contenders:
+            compared = comparisons.of(entry, base, version)
+            if compared is not None and compared.steps:
+                both = {base: base, version: version}
+                night = NightEntry(entry.id, entry.uid, entry.started_at, base, both, frozenset(both))
+                place = Environment(entry.box, entry.suite, entry.profile)
+                yield LatestComparison(place, version, night, compared, 0)

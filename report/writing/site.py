@@ -38,7 +38,7 @@ from report.values.comparisons import Comparisons
 from report.values.failed_sessions import FailedSession, read_failed_sessions
 from report.values.ladder import read_ladders
 from report.values.machine_page import read_machine
-from report.values.overview import LatestComparison, latest_comparisons, read_overview
+from report.values.overview import LatestComparison, comparisons_by_hand, latest_comparisons, read_overview
 from report.writing.change_pages import ChangePages
 from report.writing.parallel import InParallel
 from report.writing.profile_data import profile_index
@@ -163,8 +163,9 @@ def write_site(
 
 def _overview(site: _Site, changes: ChangePages) -> None:
     catalog = site.catalog
+    by_hand = tuple(comparisons_by_hand(site.comparisons, catalog))
     with site.history.database.reading() as connection:
-        overview = read_overview(connection, catalog, site.reports, site.latest, changes)
+        overview = read_overview(connection, catalog, site.reports, site.latest, by_hand, changes)
     site.write(index_page(catalog, overview))
     site.write(sessions_page(catalog))
     for year, entries in older_years(catalog).items():

@@ -1,23 +1,24 @@
 """Cards of the overview: a change for the worse, a box that measured nothing, the verdict of a session."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import htpy as h
 
 from history.changes.report import ChangeReport, most_prominent
 from history.changes.repository import Change, Member
+from history.comparison.compare import is_regression
 from history.comparison.result import StepComparison
-from history.comparison.verdict import Verdict
+from history.comparison.verdict import TRADE, Verdict
 from history.counts import counted
 from history.rendering.changes import counted_rounds
 from history.rendering.commands import DECIDED, change_search, run_again
 from report import addresses
 from report.charts.sparkline import spark
-from report.markup.formats import DASH, SHORT_HASH, bounds, day, metric_name, percent, share, span, typeset
+from report.markup.formats import DASH, SHORT_HASH, bounds, day, metric_name, percent, span, typeset
 from report.markup.parts import SIGNS, commands, tone_of
 from report.pages.bisect import culprit_of
 from report.pages.changes import change_mark, commits_text, confidence, direction_sign, headline, is_worse
-from report.pages.overview.sentence import box_link
+from report.pages.overview.sentence import box_link, verdict_words
 from report.values.bisect_page import BisectPage
 from report.values.box_states import BoxState
 from report.values.catalog import Catalog
@@ -199,20 +200,19 @@ def blind_card(box: BoxState, catalog: Catalog) -> h.Node:
 
 def verdict_card(entry: LatestComparison, catalog: Catalog) -> h.Node:
     """Return the card of a session whose verdict is the news."""
-    regressed = entry.regressions > 0
-    tone = "worse" if regressed else "open" if entry.undecided else "same"
+    tone = "worse" if entry.worse else "open" if entry.undecided else "same"
     comparison = entry.comparison
     place = catalog.clearance.place(entry.place)
-    steps = [step for step in comparison.steps if step.judged.verdict is not Verdict.UNCHANGED]
+    steps = [
+        step
+        for step in comparison.steps
+        if is_regression(step) or step.judged.verdict is not Verdict.UNCHANGED
+    ]
     shown = sorted(steps, key=_news_of_step)[:MAX_STEPS]
     more = len(steps) - len(shown)
     return h.li(class_=f"card {tone}")[
         h.div(".card-text")[
-            h.h3[
-                h.a(href=addresses.session(entry.night.uid))[
-                    f"{comparison.contender} against {comparison.base}: {verdict_words(entry)}"
-                ]
-            ],
+            h.h3[verdict_words(entry)],
             [_step(step) for step in shown],
             h.p(".where")[f"and {counted(more, 'more step')} that changed or are undecided"]
             if more > 0
@@ -227,48 +227,32 @@ def verdict_card(entry: LatestComparison, catalog: Catalog) -> h.Node:
     ]
 
 
-_ORDER = (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE, None)
+_ORDER = (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE, None, Verdict.UNCHANGED)
 
 
-def _news_of_step(step: StepComparison) -> tuple[int, float]:
-    return _ORDER.index(step.judged.verdict), -abs((step.judged.value or 1.0) - 1)
-
-
-def verdict_words(entry: LatestComparison) -> str:
-    """Return the verdicts of a comparison: `regression of up to 10.2 % in 2 of 4 steps, 1 undecided`."""
-    return ", ".join(_verdict_parts(entry))
-
-
-def _verdict_parts(entry: LatestComparison) -> Iterator[str]:
-    steps = entry.comparison.steps
-    total = f"of {counted(len(steps), 'step')}"
-    named = False
-    for verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT):
-        sizes = [
-            abs(step.judged.value - 1)
-            for step in steps
-            if step.judged.verdict is verdict and step.judged.value is not None
-        ]
-        if sizes:
-            upto = "up to " if len(sizes) > 1 else ""
-            yield f"{verdict} of {upto}{share(max(sizes))} in {len(sizes)}{'' if named else f' {total}'}"
-            named = True
-    if entry.undecided:
-        yield f"{entry.undecided}{'' if named else f' {total}'} undecided"
-    elif not named:
-        yield f"{entry.count(Verdict.UNCHANGED)} {total} unchanged"
+def _news_of_step(step: StepComparison) -> tuple[bool, int, float]:
+    judged = step.judged
+    order = _ORDER.index(judged.verdict)
+    return not is_regression(step), order, -abs((judged.value or 1.0) - 1)
 
 
 def _step(step: StepComparison) -> h.Node:
     judged = step.judged
-    tone = tone_of(judged.verdict)
-    sign = SIGNS[judged.verdict] if judged.verdict is not None else DASH
+    tone = "worse" if is_regression(step) else tone_of(judged.verdict)
+    shown = Verdict.REGRESSION if tone == "worse" else judged.verdict
+    sign = SIGNS[shown] if shown is not None else DASH
+    verdict = TRADE if step.is_trade else judged.verdict or judged.reason or "no verdict"
+    worse = [found.text for found in step.findings if found.is_worse]
+    if step.has_more_instructions and step.is_open:
+        worse.insert(0, "more instructions")
+    more = f" and {len(worse) - 1} more" if len(worse) > 1 else ""
+    also = f"; {typeset(worse[0])}{more}" if worse else ""
     return h.p(".side")[
         h.span(class_=f"sign {tone}", aria_hidden="true")[sign],
         " ",
-        h.strong(class_=f"number {tone}")[percent(judged.value)],
+        h.strong(class_=f"number {tone_of(judged.verdict)}")[percent(judged.value)],
         h.span(".quiet")[f" ({bounds(judged.interval)})"] if judged.interval else None,
-        f" {step.step}: {judged.verdict or judged.reason or 'no verdict'}",
+        f" {step.step}: {verdict}{also}",
     ]
 
 

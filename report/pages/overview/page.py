@@ -75,7 +75,7 @@ def _cards(overview: Overview, catalog: Catalog) -> h.Node:
         h.ul(".cards")[cards] if cards else None,
         _more(len(blind) - MAX_CARDS, "boxes on which nothing could be measured", f"#{BOXES}"),
         _more(open_changes, "open changes for the worse", f"{addresses.CHANGES}#status=open"),
-        _more(len(verdicts) - MAX_CARDS, "comparisons with a regression", f"#{BRANCHES}"),
+        _more(len(verdicts) - MAX_CARDS, "comparisons that are worse", f"#{BRANCHES}"),
     ]
 
 

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 import htpy as h
 
 from history.counts import counted
+from history.rendering.table import outcome
 from report import addresses
-from report.markup.formats import day
+from report.markup.formats import day, metric_name, typeset
 from report.values.box_states import BoxState, Lack
-from report.values.catalog import Catalog
-from report.values.overview import Overview
+from report.values.catalog import Catalog, SessionKind
+from report.values.overview import LatestComparison, Overview
+from suites.metric_names import PRIMARY
 
 MAX_NAMED = 3
 """The boxes, and the gaps, that the sentence names; of more it says how many."""
@@ -23,7 +25,7 @@ _SIGNS = {"failed": "✖", "worse": "▾", "open": "?", "same": "="}
 def news_sentence(overview: Overview, catalog: Catalog) -> h.Node:
     """Return the sentence: the night, changes for the worse, boxes, undecided steps, and what is missing.
 
-    Without a night nobody can say what one would have found: then it is about the sessions that are there.
+    Of a branch that has too few nights for changes it is the sentence that `compare` has on its session.
     """
     tone = _tone(overview)
     clauses = [
@@ -36,7 +38,7 @@ def news_sentence(overview: Overview, catalog: Catalog) -> h.Node:
     ]
     return h.p(class_=f"sentence news {tone}")[
         h.span(class_=f"sign {tone}", aria_hidden="true")[_SIGNS[tone]],
-        f" {_single(catalog) or _night(overview, catalog)}: ",
+        f" {_single(overview, catalog) or _night(overview, catalog)}: ",
         _joined([clause for clause in clauses if clause], "; "),
         ".",
     ]
@@ -47,7 +49,7 @@ def _tone(overview: Overview) -> str:
     comparisons = overview.of_last_night
     if overview.blind:
         return "failed"
-    if overview.worse or any(entry.regressions for entry in overview.verdicts):
+    if overview.worse or any(entry.worse for entry in overview.verdicts):
         return "worse"
     lacks = any(box.lacks for box in overview.nightly)
     undecided = any(entry.undecided for entry in comparisons)
@@ -59,13 +61,18 @@ def _joined(nodes: Sequence[h.Node], separator: str) -> h.Node:
     return [[separator if number else None, node] for number, node in enumerate(nodes)]
 
 
-def _single(catalog: Catalog) -> str:
-    """Return the sessions of a history without a second night of anything; empty for any other."""
-    nights = [place.nights for place in catalog.places]
-    if not nights or any(len(entries) > 1 for entries in nights):
+def _single(overview: Overview, catalog: Catalog) -> str:
+    """Return the sessions of a history without nights, or without a second one of anything; else nothing."""
+    sessions = {entry.night.uid: entry.night for entry in overview.verdicts}
+    if overview.nightly or not sessions:
+        nights = [place.nights for place in catalog.places]
+        if any(len(entries) > 1 for entries in nights):
+            return ""
+        sessions = {entries[0].uid: entries[0] for entries in nights}
+    if not sessions:
         return ""
-    last = max(entries[0].started_at for entries in nights)
-    return f"Session of {day(last)}" if len(nights) == 1 else f"{len(nights)} sessions up to {day(last)}"
+    last = day(max(entry.started_at for entry in sessions.values()))
+    return f"Session of {last}" if len(sessions) == 1 else f"{len(sessions)} sessions up to {last}"
 
 
 def _night(overview: Overview, catalog: Catalog) -> str:
@@ -99,9 +106,14 @@ def _names(boxes: Sequence[BoxState], catalog: Catalog) -> list[h.Node]:
 
 
 def _without_night(overview: Overview, catalog: Catalog) -> h.Node:
-    if overview.nightly or _single(catalog):
+    if overview.nightly or overview.verdicts:
         return None
     sessions = list(catalog.sessions.values())
+    if all(entry.kind is SessionKind.IMPORTED for entry in sessions):
+        return [
+            "imported results are compared once they have a base: ",
+            h.code["./tidemark history import --base VERSION"],
+        ]
     last = max((entry.started_at for entry in sessions), default=None)
     return f"{counted(len(sessions), 'session')}{f', the last of {day(last)}' if last else ''}"
 
@@ -118,21 +130,26 @@ def _changes(overview: Overview) -> h.Node:
     return f"{told}, {known} known {'is' if known == 1 else 'are'} still open" if known else told
 
 
-def _verdicts(overview: Overview) -> str:
-    """Return what the sessions found that have too few nights before them for a search for changes."""
-    steps = sum(len(entry.comparison.steps) for entry in overview.verdicts)
-    regressed = sum(entry.regressions for entry in overview.verdicts)
-    found = (
-        f"{'regression' if regressed == 1 else 'regressions'} in {regressed}"
-        if regressed
-        else "no regression in any"
-    )
-    return f"{found} of {counted(steps, 'step')} (too few nights to search for changes)"
+def _verdicts(overview: Overview) -> h.Node:
+    """Return the sentences on the sessions that have too few nights before them to search for changes."""
+    named, others = overview.verdicts[:MAX_NAMED], overview.verdicts[MAX_NAMED:]
+    worse = sum(entry.worse > 0 for entry in others)
+    more = f"; {counted(len(others), 'more comparison')}, {worse or 'none'} worse" if others else ""
+    return [_joined(list(map(verdict_words, named)), "; "), f"{more} (too few nights to search for changes)"]
+
+
+def verdict_words(entry: LatestComparison) -> h.Node:
+    """Return what `compare` says of a session's contender: `postgres@18.6 against postgres@17.11: ...`."""
+    comparison = entry.comparison
+    metric = f", {metric_name(entry.metric.name)}" if entry.metric.name != PRIMARY else ""
+    found = typeset(outcome(comparison)).removesuffix(".")
+    link = h.a(href=addresses.session(entry.night.uid))
+    return [link[f"{comparison.contender} against {comparison.base}{metric}"], f": {found}"]
 
 
 def _reported(overview: Overview, catalog: Catalog) -> h.Node:
     boxes, missing = overview.nightly, overview.missing
-    if not boxes or _single(catalog):
+    if not boxes or _single(overview, catalog):
         return None
     told = f"{len(boxes) - len(missing)} of {counted(len(boxes), 'box')} reported"
     if not missing:
@@ -141,10 +158,10 @@ def _reported(overview: Overview, catalog: Catalog) -> h.Node:
 
 
 def _undecided(overview: Overview) -> h.Node:
+    if all(entry in overview.verdicts for entry in overview.of_last_night):
+        return None  # the verdicts have said it
     steps = sum(len(entry.comparison.steps) for entry in overview.of_last_night)
     undecided = sum(entry.undecided for entry in overview.of_last_night)
-    if not steps:
-        return None
     return f"{undecided} of {counted(steps, 'step')} undecided"
 
 

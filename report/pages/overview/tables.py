@@ -8,9 +8,9 @@ import htpy as h
 from history.comparison.verdict import Verdict
 from history.counts import counted
 from report import addresses
-from report.markup.formats import moment, percent
+from report.markup.formats import moment, percent, ratio_text
 from report.markup.metrics import named
-from report.markup.parts import Heat, heat_cell, legend, note, numeric, table
+from report.markup.parts import legend, note, numeric, table
 from report.pages.overview.sentence import box_link, lack_link
 from report.values.box_states import BoxState, Lack
 from report.values.catalog import Catalog
@@ -39,12 +39,11 @@ def branches_table(overview: Overview, catalog: Catalog) -> h.Node:
                 h.td[place.box],
                 h.td[entry.night.versions[base]],
                 h.td[named(entry.metric.name)],
-                heat_cell(Heat(mean, None, entry.metric.better, reason="geometric mean of all steps")),
+                numeric(ratio_text(mean)),
                 numeric(percent(mean)),
-                [
-                    numeric(str(entry.count(verdict)))
-                    for verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.UNCHANGED)
-                ],
+                numeric(str(entry.worse)),
+                numeric(str(entry.count(Verdict.IMPROVEMENT))),
+                numeric(str(entry.count(Verdict.UNCHANGED))),
                 h.td(class_="n" + (" open-text" if entry.undecided else ""))[
                     f"{entry.undecided} of {len(steps)}"
                 ],
