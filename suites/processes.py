@@ -3,10 +3,12 @@
 import contextlib
 import fcntl
 import os
+import pwd
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -14,9 +16,16 @@ from typing import IO
 import psutil
 
 from build.errors import TidemarkError
-from build.files import open_checked
+from build.files import open_checked, remove_folder
 from build.programs import environment
-from build.programs.accounts import blocked_folder, identity, require_access, server_account
+from build.programs.accounts import (
+    AccountError,
+    become,
+    blocked_folder,
+    identity,
+    require_access,
+    server_account,
+)
 from build.programs.shell import shell_line
 
 RUN_SECONDS = 600.0
@@ -24,6 +33,9 @@ RUN_SECONDS = 600.0
 
 LONGEST_LINE = 300
 """Characters of a line of a program's output that are told: a statement can have thousands."""
+
+LOST_FOLDER = "could not change directory"
+"""What psql and pg_restore before 16 say that cannot return by its path to the folder where they began."""
 
 PREFERRED_NICE = -15
 """The niceness of what is to run at once: below that of servers and clients, which have 0."""
@@ -57,6 +69,58 @@ def require_readable(prefix: Path, folders: Sequence[str]) -> None:
             where=unreadable,
             hint=f"run {access}",
         )
+
+
+def require_files(program: Path, folder: Path, names: Sequence[str]) -> None:
+    """Raise AccountError, which names it, if a client that starts in `folder` cannot read one of its files.
+
+    It need not be able to enter the folders around it, unless its `program` returns there by the whole path.
+    """
+    account = server_account()
+    if account is None:
+        return
+    if LOST_FOLDER in run([program, "--version"], what=program.name, cwd=folder, account=account):
+        require_access(account, folder)
+    search = ["find", "-L", *(f"./{name}" for name in names), "!", "-readable", "-print", "-quit"]
+    try:
+        unreadable = run(search, what="find", cwd=folder, account=account).strip()
+    except ProcessError:  # a folder cannot be entered
+        inside = ((folder / name).parents for name in names)
+        around = [path for parents in inside for path in parents if path.is_relative_to(folder)]
+        targets = ((folder / name).resolve().parent for name in names)  # of links
+        closed = (path for path in around if not path.stat().st_mode & 0o001)
+        path = next(filter(None, (*closed, *map(blocked_folder, targets))), folder)
+        mode = ["o+x"]
+    else:
+        path = folder / unreadable
+        mode = ["-R", "o+rX"] if path.is_dir() else ["o+r"]
+        if not unreadable:
+            return
+    raise AccountError(
+        f"the user {account.pw_name}, who runs {program.name}, cannot read {' or '.join(names)}",
+        where=str(path),
+        hint=f"run {shell_line('chmod', *mode, path)}",
+    )
+
+
+@contextlib.contextmanager
+def client_folder(prefix: str) -> Iterator[Path]:
+    """Return a context with a temporary folder that the server user may enter and only this user change."""
+    folder, account = Path(tempfile.mkdtemp(prefix=prefix)), server_account()
+    try:
+        if account is not None:
+            os.chown(folder, -1, account.pw_gid)
+            folder.chmod(0o750)
+        yield folder
+    finally:
+        remove_folder(folder)
+
+
+def log_folder(folder: Path) -> Path:
+    """Make a folder of the server user in another folder, and return its path."""
+    made = Path(tempfile.mkdtemp(dir=folder))
+    own(made)
+    return made
 
 
 def own(path: Path) -> None:
@@ -155,16 +219,18 @@ def start(
     bound_to: Collection[int] | None = None,
     stdin: int = subprocess.DEVNULL,
     env: Mapping[str, str] | None = None,
+    account: pwd.struct_passwd | None = None,
     **options: object,
 ) -> "subprocess.Popen[bytes]":
     """Start `argv` in a session of its own, so that Ctrl-C reaches only Tidemark, which then stops it.
 
     The program and its children run only on the cores `bound_to`; None does not restrict them. `env` is added
-    to the few variables that measured programs get (build.programs.environment).
+    to the few variables that measured programs get (build.programs.environment). With an `account` it has
+    no rights but those of this user; `cwd` is entered before.
     """
     with _on(bound_to):
         process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
-            [str(word) for word in argv],
+            [*become(account), *map(str, argv)],
             stdout=log,
             stdin=stdin,
             env=environment.measured(env),
@@ -199,15 +265,16 @@ def run(
     env: Mapping[str, str] | None = None,
     seconds: float | None = None,
     stdin: IO[bytes] | int = subprocess.DEVNULL,
+    account: pwd.struct_passwd | None = None,
 ) -> str:
-    """Run a short program to its end, and return its output. `env` is added to its variables as in `start`.
+    """Run a short program to its end, and return its output; `env` and `account` are those of `start`.
 
     Raises ProcessError with the last lines of the output if the program fails, or takes longer than `seconds`
     (default: RUN_SECONDS). `what` says in error messages what the program does.
     """
     limit = RUN_SECONDS if seconds is None else seconds
     process = subprocess.Popen(
-        [str(word) for word in argv],
+        [*become(account), *map(str, argv)],
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

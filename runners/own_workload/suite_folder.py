@@ -6,6 +6,7 @@ suite again: for a session that is resumed, for comparisons, and for commands th
 
 import argparse
 import hashlib
+import os
 import re
 import shutil
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from build.files import make_folder
 from build.home import locate_for_writing
+from build.programs.accounts import server_account
 from build.version import Engine
 from runners.own_workload.arguments import USUAL_SUITE
 from runners.own_workload.kinds import Files, OwnWorkloadError, ScriptKind, kind_of, quoted
@@ -214,6 +216,7 @@ def _write_suite(name: str, toml: str, files: Mapping[str, Path]) -> Path:
     folder = suites / name
     wanted = {**_digests(files), _TOML_NAME: hashlib.sha256(toml.encode()).digest()}
     if folder.is_dir() and _digests({".": folder}) == wanted:
+        _let_clients_read(folder)
         return folder
     with tempfile.TemporaryDirectory(dir=suites, prefix=".") as scratch:
         whole = make_folder(Path(scratch) / name)
@@ -228,9 +231,19 @@ def _write_suite(name: str, toml: str, files: Mapping[str, Path]) -> Path:
             raise OwnWorkloadError(
                 _OF_SUITE.sub("", error.what), where="--script", hint=error.hint
             ) from error
+        _let_clients_read(whole)
         shutil.rmtree(folder, ignore_errors=True)
         whole.rename(folder)
     return folder
+
+
+def _let_clients_read(folder: Path) -> None:
+    """Let the user of the clients read what is below a folder of root's, and by that nobody else."""
+    account = server_account()
+    if account is not None:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, -1, account.pw_gid)
+            path.chmod(path.stat().st_mode | (0o050 if path.is_dir() else 0o040))
 
 
 def save(tried: str, name: str) -> Path:

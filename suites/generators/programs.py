@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pwd
 import selectors
 import subprocess
 import tempfile
@@ -27,9 +28,10 @@ def lines_of(
     env: Mapping[str, str] | None = None,
     bound_to: Collection[int] | None = None,
     cwd: Path | None = None,
+    account: pwd.struct_passwd | None = None,
 ) -> Iterator[tuple[int, str]]:
     """Start `argv`, and yield its pid and one line of output until it ends; see lines_of_all."""
-    for _, pid, line in lines_of_all([argv], deadline_seconds, env, bound_to, cwd):
+    for _, pid, line in lines_of_all([argv], deadline_seconds, env, bound_to, cwd, account):
         yield pid, line
 
 
@@ -39,20 +41,27 @@ def lines_of_all(
     env: Mapping[str, str] | None = None,
     bound_to: Collection[int] | None = None,
     cwd: Path | None = None,
+    account: pwd.struct_passwd | None = None,
 ) -> Iterator[tuple[int, int, str]]:
     """Start all `commands`, and yield the index of a command, its pid and one line until all have ended.
 
-    `env` is added to their variables, and `cwd` is their current folder. `bound_to` are the cores that the
-    programs may use; None does not restrict them. Raises LoadError if a program fails, with its last lines,
-    or runs longer than `deadline_seconds`. However the caller leaves the loop, the programs have ended
-    afterwards.
+    `env` is added to their variables, `cwd` is their current folder, and they run as `account`, if any.
+    `bound_to` are the cores that the programs may use; None does not restrict them. Raises LoadError if a
+    program fails, with its last lines, or runs longer than `deadline_seconds`. However the caller leaves the
+    loop, the programs have ended afterwards.
     """
     processes: list[subprocess.Popen[bytes]] = []
     seen: list[list[str]] = [[] for _ in commands]
     try:
         for argv in commands:
             process = start(
-                argv, subprocess.PIPE, bound_to=bound_to, stderr=subprocess.STDOUT, env=env, cwd=cwd
+                argv,
+                subprocess.PIPE,
+                bound_to=bound_to,
+                stderr=subprocess.STDOUT,
+                env=env,
+                cwd=cwd,
+                account=account,
             )
             processes.append(process)
         program = Path(commands[0][0]).name
@@ -96,10 +105,12 @@ def run_all(
     deadline_seconds: float,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    account: pwd.struct_passwd | None = None,
 ) -> None:
     """Run `commands`, up to `at_most` of them in parallel, for up to `deadline_seconds` per command.
 
-    `env` is added to their variables, and `cwd` is their current folder. Raises LoadError if one fails.
+    `env` is added to their variables, `cwd` is their current folder, and they run as `account`, if any.
+    Raises LoadError if one fails.
     Threads are not used, because an interrupt must end all programs immediately.
     """
     waiting = list(commands)
@@ -112,7 +123,7 @@ def run_all(
                 while waiting and len(running) < at_most:
                     output = outputs.enter_context(tempfile.TemporaryFile())
                     argv = waiting.pop(0)
-                    process = start(argv, output, stderr=subprocess.STDOUT, env=env, cwd=cwd)
+                    process = start(argv, output, stderr=subprocess.STDOUT, env=env, cwd=cwd, account=account)
                     running.append((argv, process, output))
                 time.sleep(0.01)
                 for place in [entry for entry in running if entry[1].poll() is not None]:

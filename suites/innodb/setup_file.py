@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from build.programs.accounts import server_account
 from suites.checking.queries import connected
 from suites.processes import ProcessError, run
 from suites.server import SETUP_SECONDS, Address, SetupError
@@ -63,6 +64,7 @@ def run_file(client: Path, address: Address, folder: Path, name: str) -> None:
                 env=address.password_variables,
                 seconds=SETUP_SECONDS,
                 stdin=file,
+                account=server_account(),
             )
     except ProcessError as error:
         match = _ERROR.search(error.what)

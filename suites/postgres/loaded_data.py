@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from build.build import Build
+from build.programs.accounts import server_account
 from suites.keys.loaded_file import LoadKind
 from suites.postgres.setup_file import advice, connection_words, with_all_rights
-from suites.processes import ProcessError, run
+from suites.processes import ProcessError, require_files, run
 from suites.server import SETUP_SECONDS, Address, SetupError, postgres_port
 
 _LEFT_OUT = (
@@ -59,7 +60,8 @@ def restore_tables(client: Build, address: Address, folder: Path, name: str) -> 
 
 
 def _restore(client: Build, address: Address, folder: Path, name: str, *parts: str) -> None:
-    read = [client.program("pg_restore"), *_LEFT_OUT, *parts, "--file=-", folder / name]
+    require_files(client.program("pg_restore"), folder, [name])
+    read = [client.program("pg_restore"), *_LEFT_OUT, *parts, "--file=-", "--", name]
     without = ["sed", f"{_HEADER}{{/^{_NEW_SETTING}$/d}}"]
     write = [*connection_words(client.program("psql"), address), "--echo-errors", "--file=-"]
     pipeline = " | ".join(shlex.join(map(str, words)) for words in (read, without, write))
@@ -67,8 +69,10 @@ def _restore(client: Build, address: Address, folder: Path, name: str, *parts: s
         run(
             ["bash", "-o", "pipefail", "-c", pipeline],
             what=name,
+            cwd=folder,
             env={"LC_ALL": "C", **address.password_variables},
             seconds=SETUP_SECONDS,
+            account=server_account(),
         )
     except ProcessError as error:
         raise _explained(error, client, folder / name) from error

@@ -9,10 +9,11 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from build.programs.accounts import server_account
 from suites.postgres.client_options import client_database, client_options
 from suites.postgres.configuration import NAME
 from suites.postgres.connecting import connect
-from suites.processes import ProcessError, run
+from suites.processes import ProcessError, require_files, run
 from suites.server import SETUP_SECONDS, Address, ServerError, SetupError
 
 _TRIAL, _BESIDE = "tidemark_trial", "template1"
@@ -56,8 +57,10 @@ def advice(said: str, name: str) -> str:
 def run_file(psql: Path, address: Address, folder: Path, name: str) -> None:
     """Run the SQL file `name` in `folder` up to its first error, with that folder as the current one.
 
-    The file may have psql's own commands. Raises SetupError with file, line and the server's sentence.
+    The file may have psql's own commands. Raises SetupError with file, line and the server's sentence, and
+    AccountError for a file that psql's user may not read.
     """
+    require_files(psql, folder, [name])
     try:
         run(
             [*connection_words(psql, address), f"--file={name}"],
@@ -65,6 +68,7 @@ def run_file(psql: Path, address: Address, folder: Path, name: str) -> None:
             cwd=folder,
             env=address.password_variables,
             seconds=SETUP_SECONDS,
+            account=server_account(),
         )
     except ProcessError as error:
         match = _ERROR.search(error.what)

@@ -1,10 +1,8 @@
 """Running the pgbench of one build for all servers of a session."""
 
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from build.build import Build
 from build.version import Engine
@@ -27,7 +25,7 @@ from suites.generators.placement import placement
 from suites.generators.programs import OVERTIME_SECONDS, lines_of
 from suites.generators.separate_runs.slices import run_each_slice
 from suites.keys.step import Step
-from suites.processes import run
+from suites.processes import client_folder, log_folder, run
 from suites.server import Address
 from suites.sizing import Sizes
 
@@ -59,7 +57,8 @@ class Pgbench:
 
     def version(self) -> str:
         """Return the output of `pgbench --version`."""
-        return run([self.command.program, "--version"], what="pgbench --version").strip()
+        asked = [str(self.command.program), "--version"]
+        return run(asked, what="pgbench --version", account=self.command.account).strip()
 
     def load(self, address: Address) -> None:
         """Load the data of the suite, and try its scripts. Raises LoadError and SetupError."""
@@ -94,13 +93,15 @@ class Pgbench:
         """Run one step; the observer measures from the first progress report to the last."""
         sampled = min(1.0, LOGGED_TRANSACTIONS / (EXPECTED_TPS * work.seconds))
         transcript, said = PgbenchTranscript(), list[str]()
-        with tempfile.TemporaryDirectory(prefix="tidemark-pgbench-") as folder:
-            log = ["--log", f"--log-prefix={folder}/log", f"--sampling-rate={sampled:g}"]
+        with client_folder("tidemark-pgbench-") as folder:
+            logs = log_folder(folder)
+            log = ["--log", f"--log-prefix={logs}/log", f"--sampling-rate={sampled:g}"]
             argv = [*self.arguments(address, step, work, turn), *log]
             client = placement(step, self.sizes).client
             with loading.naming_the_line(self.suite.folder, step):
                 limit, password = work.seconds + OVERTIME_SECONDS, address.password_variables
-                for pid, line in lines_of(argv, limit, password, bound_to=client):
+                where, account = self.suite.folder, self.command.account
+                for pid, line in lines_of(argv, limit, password, client, where, account):
                     said.append(line)
                     if _ABORTED.match(line):
                         # The other clients would go on until their time is over.
@@ -111,7 +112,7 @@ class Pgbench:
                         else:
                             observer.end(pid)
             arrivals = None if step.rate is None else step.rate * whole_seconds(work)
-            logged = logged_transactions(Path(folder))
+            logged = logged_transactions(logs)
             load = transcript.load(step.queries, logged, arrivals)
             return replace(load, histogram=histogram_of(logged)) if sampled == 1 else load
 

@@ -1,9 +1,11 @@
 """The words of pgbench's command lines, for the steps of one suite."""
 
+import pwd
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from build.programs.accounts import server_account
 from suites.definition import Suite
 from suites.keys.profile import SizedBy
 from suites.keys.step import Step
@@ -43,6 +45,11 @@ class PgbenchCommand:
         """Return the program and the options with which it finds a server; it gets the password otherwise."""
         return [str(self.program), *client_options(address), client_database(address)]
 
+    @property
+    def account(self) -> pwd.struct_passwd | None:
+        """The user that pgbench runs as, since the commit that is measured brings it; None for this one."""
+        return server_account()
+
     def protocol(self, step: Step, address: Address) -> str:
         """Return how the statements of a step are sent to a server, as its layer says if it has one.
 
@@ -52,10 +59,13 @@ class PgbenchCommand:
         return f"--protocol={protocol if self.prepares else 'simple'}"
 
     def scripts(self, step: Step) -> Sequence[str]:
-        """Return the options for the scripts of a step, and for their variables."""
+        """Return the options for the scripts of a step, and for their variables.
+
+        It must start in the folder of the suite: its user may have no access to the folders around it.
+        """
         if not step.scripts:
             return [f"--builtin={step.options['builtin']}"]
-        files = [f"--file={self.suite.folder / script}" for script in step.scripts]
+        files = [f"--file={script}" for script in step.scripts]
         return [*self.variables(step), *files]
 
     def variables(self, step: Step) -> Sequence[str]:

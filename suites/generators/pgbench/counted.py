@@ -8,8 +8,8 @@ the first counted transaction and after the last one.
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from build.files import make_folder
 from suites.generators.load import CountedLoad, CountedWork, LoadError
 from suites.generators.pass_course import PassCourse
 from suites.generators.pgbench.command import PgbenchCommand
@@ -18,7 +18,7 @@ from suites.generators.pgbench.transcript import PgbenchTranscript, logged_trans
 from suites.generators.programs import LateError, lines_of
 from suites.keys.pgbench_scripts import WeightedScript, weighted_script
 from suites.keys.step import Step
-from suites.processes import run
+from suites.processes import client_folder, log_folder, run
 from suites.server import Address
 
 SAMPLED = 3
@@ -59,8 +59,7 @@ def count(pgbench: PgbenchCommand, address: Address, step: Step, work: CountedWo
     Scripts are drawn by their weights. Raises LoadError, and LongPassError at the time limit.
     """
     course = PassCourse(work)
-    with TemporaryDirectory(prefix="tidemark-pgbench-") as name:
-        folder = Path(name)
+    with client_folder("tidemark-pgbench-") as folder:
         scripts = _marked_scripts(pgbench, step, folder, work.mark)
         marked = step.model_copy(update={"scripts": tuple(scripts)})
         connected = [*pgbench.connected_to(address), pgbench.protocol(step, address), *_fixed(pgbench)]
@@ -71,12 +70,13 @@ def count(pgbench: PgbenchCommand, address: Address, step: Step, work: CountedWo
             length = course.choose(seconds)
             numbers = {"done": 0, "first": length.warm + 1, "last": length.transactions}
             defined = [f"--define=tidemark_{name}={number}" for name, number in numbers.items()]
-            files = [f"--file={folder / script}" for script in scripts]
+            files = [f"--file={script}" for script in scripts]
             limits = [f"--transactions={length.transactions}", f"--progress={REPORT_SECONDS}"]
             argv = [*connected, *limits, *pgbench.variables(step), *defined, *files]
             transcript, done = PgbenchTranscript(), 0.0
             with naming_the_line(pgbench.suite.folder, marked, folder, _HEAD.count("\n")):
-                for _, line in lines_of(argv, work.seconds - (time.monotonic() - began), password):
+                limit = work.seconds - (time.monotonic() - began)
+                for _, line in lines_of(argv, limit, password, None, folder, pgbench.account):
                     if transcript.read(line):
                         before = transcript.ticks[-2][0] if len(transcript.ticks) > 1 else 0.0
                         after, tps = transcript.ticks[-1]
@@ -109,11 +109,12 @@ def _marked_scripts(pgbench: PgbenchCommand, step: Step, folder: Path, mark: str
     }
     if not step.scripts:
         show: list[str | Path] = [pgbench.program, f"--show-script={step.options['builtin']}"]
-        texts[_BUILTIN] = run(show, what="pgbench --show-script")
+        texts[_BUILTIN] = run(show, what="pgbench --show-script", account=pgbench.account)
     for name, text in texts.items():
         marked = _HEAD.format(mark=mark) + text + _TAIL.format(mark=mark)
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        make_folder((folder / name).parent)
         (folder / name).write_text(marked, encoding="utf-8", errors="surrogateescape")
+        (folder / name).chmod(0o644)
     return step.scripts or [_BUILTIN]
 
 
@@ -130,13 +131,13 @@ def _seconds_of_transaction(
     began, seconds, weights = time.monotonic(), 0.0, 0
     for script in scripts:
         alone = step.model_copy(update={"scripts": (script.name,) if step.scripts else ()})
-        with TemporaryDirectory(dir=folder) as logs:
-            sample = [f"--transactions={SAMPLED}", "--log", f"--log-prefix={logs}/log"]
-            with naming_the_line(pgbench.suite.folder, alone):
-                argv = [*connected, *sample, *pgbench.scripts(alone)]
-                for _ in lines_of(argv, limit - (time.monotonic() - began), password):
-                    pass
-            latencies = logged_transactions(Path(logs))[:, 0]
+        logs = log_folder(folder)
+        sample = [f"--transactions={SAMPLED}", "--log", f"--log-prefix={logs}/log"]
+        with naming_the_line(pgbench.suite.folder, alone):
+            argv, left = [*connected, *sample, *pgbench.scripts(alone)], limit - (time.monotonic() - began)
+            for _ in lines_of(argv, left, password, None, pgbench.suite.folder, pgbench.account):
+                pass
+        latencies = logged_transactions(logs)[:, 0]
         if latencies.size != SAMPLED:
             raise LoadError(
                 f"pgbench carried out {latencies.size} of {SAMPLED} transactions", where=script.name

@@ -13,7 +13,7 @@ from suites.generators.programs import TRIAL_SECONDS, run_all
 from suites.keys.pgbench_scripts import located, weighted_script
 from suites.keys.step import Step
 from suites.postgres.setup_file import trial_copy
-from suites.processes import ProcessError, run
+from suites.processes import ProcessError, require_files, run
 from suites.server import Address
 from suites.setup.loading import load_files
 
@@ -38,7 +38,8 @@ def load(pgbench: PgbenchCommand, client: Build, address: Address) -> None:
             *("--initialize", f"--scale={pgbench.scale}", "--quiet"),
             *(suite.initialize.words if suite.initialize else ()),
         ]
-        run_all([argv], 1, 60 + 60 * pgbench.scale, address.password_variables)
+        seconds = 60.0 + 60 * pgbench.scale
+        run_all([argv], 1, seconds, address.password_variables, suite.folder, pgbench.account)
     load_files([client], address, suite)
     if steps:
         with trial_copy(address) as copy:
@@ -49,16 +50,19 @@ def load(pgbench: PgbenchCommand, client: Build, address: Address) -> None:
 def _require_readable(pgbench: PgbenchCommand, step: Step) -> None:
     """Raise LoadError, with file and line, if pgbench cannot parse the scripts of a step.
 
-    It reads them before it connects, here to a server that does not exist.
+    It reads them before it connects, here to a server that does not exist. Raises AccountError for one that
+    its user may not read.
     """
     folder = pgbench.suite.folder
+    require_files(pgbench.program, folder, [weighted_script(script).name for script in step.scripts])
     nowhere = [str(pgbench.program), "--host=/nonexistent", "--transactions=1", "--no-vacuum"]
     try:
-        run([*nowhere, *pgbench.scripts(step)], what="pgbench")
+        asked = [*nowhere, *pgbench.scripts(step)]
+        run(asked, what="pgbench", cwd=folder, account=pgbench.account)
     except ProcessError as error:
         if _UNREACHABLE not in error.what:
             said = complaint(error.what.splitlines()) or error.what
-            raise LoadError(said.replace(f"{folder}/", ""), where=f"{folder / 'suite.toml'}") from error
+            raise LoadError(said, where=f"{folder / 'suite.toml'}") from error
 
 
 def _try_scripts(pgbench: PgbenchCommand, address: Address, step: Step) -> None:
@@ -68,7 +72,8 @@ def _try_scripts(pgbench: PgbenchCommand, address: Address, step: Step) -> None:
         once = ["--client=1", "--transactions=1", "--no-vacuum", *pgbench.scripts(alone)]
         argv = [*pgbench.connected_to(address), pgbench.protocol(step, address), *once]
         with naming_the_line(pgbench.suite.folder, alone):
-            run_all([argv], 1, TRIAL_SECONDS, address.password_variables)
+            password, folder = address.password_variables, pgbench.suite.folder
+            run_all([argv], 1, TRIAL_SECONDS, password, folder, pgbench.account)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """What pgbench prints and logs of its work, parsed line by line."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from build.files import open_checked
 from suites.generators.kinds import BUCKET_WIDTH
 from suites.generators.load import COUNT, NUMBER, PERCENTILES, Load, LoadError
 from suites.generators.plausibility import require_plausible
@@ -91,14 +93,20 @@ class PgbenchTranscript:
 def logged_transactions(folder: Path) -> NDArray[np.float64]:
     """Return the logged transactions of pgbench's log files: latency in µs, and the second of its end.
 
-    Failed transactions, which have a word instead of a latency, are omitted.
+    Failed transactions, which have a word instead of a latency, are omitted. Raises LoadError for what is no
+    log.
     """
     logged = []
-    for file in sorted(folder.glob("log.*")):
-        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-            words = line.split(maxsplit=5)
-            if len(words) > 4 and _LATENCY.fullmatch(words[2]) and _LATENCY.fullmatch(words[4]):
-                logged.append((float(words[2]), float(words[4])))
+    for path in sorted(folder.glob("log.*")):
+        try:
+            file = os.fdopen(open_checked(path), encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise LoadError(f"pgbench's log cannot be read: {error.strerror}", where=str(path)) from error
+        with file:
+            for line in file:
+                words = line.split(maxsplit=5)
+                if len(words) > 4 and _LATENCY.fullmatch(words[2]) and _LATENCY.fullmatch(words[4]):
+                    logged.append((float(words[2]), float(words[4])))
     return np.array(logged, dtype=np.float64).reshape(-1, 2)
 
 

@@ -59,7 +59,8 @@ def try_without_rows(
             words = suite.initialize.words if suite.initialize else ()
             make = ["--initialize", "--init-steps=dtp", "--quiet", *words]
             argv = [*pgbench.connected_to(empty), *make]
-            run_all([argv], 1, INITIALIZE_SECONDS, empty.password_variables)
+            password = empty.password_variables
+            run_all([argv], 1, INITIALIZE_SECONDS, password, suite.folder, pgbench.account)
         if suite.load is not None:
             restore_tables(client, empty, suite.folder, suite.load)
         for step in steps:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT, Home
+from build.programs.accounts import SERVER_USER
 from build.version import Engine, parse_version
 from history.rendering.commands import run_again
 from runners.cli import main, parser
@@ -293,6 +294,19 @@ def test_a_program_stays_executable(tmp_path: Path) -> None:
     (tmp_path / "fill").chmod(0o755)
     suite = requested("--load", "fill", "--script", "report.pgbench").suite
     assert os.access(suite.folder / "fill", os.X_OK)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's clients run as another user")
+def test_the_copies_of_private_files_are_read_by_the_user_of_the_clients_alone(tmp_path: Path) -> None:
+    dump = tmp_path / "shop"
+    dump.mkdir(mode=0o700)  # as pg_dump makes it
+    (dump / "toc.dat").write_bytes(b"PGDMP and what follows")
+    for file in (dump / "toc.dat", tmp_path / "report.pgbench"):
+        file.chmod(0o600)
+    folder = requested("--load", "shop", "--script", "report.pgbench").suite.folder
+    copies = [folder / "shop", folder / "shop/toc.dat", folder / "report.pgbench"]
+    assert [f"{copy.stat().st_mode & 0o777:o}" for copy in copies] == ["750", "640", "640"]
+    assert {copy.group() for copy in copies} == {SERVER_USER}
 
 
 def test_partitions_of_pgbenchs_own_tables() -> None:

@@ -55,6 +55,7 @@ def own(folder: Path, **changed: str) -> Suite:
     changes = {f"{name}.sql": text for name, text in changed.items()}
     for name, text in {**FILES, **changes}.items():
         (folder / name).write_text(text)
+    folder.chmod(0o755)
     return load_suite(f"{folder}")
 
 

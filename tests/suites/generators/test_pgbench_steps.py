@@ -100,6 +100,7 @@ def test_a_suite_of_ones_own_needs_no_python(
         + '[[steps]]\nname = "add"\ntitle = "Add"\nscripts = ["x.sql"]\nqueries = 2\n'
     )
     (tmp_path / "x.sql").write_text("SELECT 1;\nUPDATE counted SET n = n + 1;\n")
+    tmp_path.chmod(0o755)
     suite = load_suite(str(tmp_path))
     ask(server, "SET ROLE tidemark; CREATE TABLE counted AS SELECT 0 AS n")
     load = Pgbench(suite, ROOM, postgres_18).run(

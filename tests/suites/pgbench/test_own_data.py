@@ -48,6 +48,7 @@ def own(folder: Path, load: str, setup: str = "", toml: str = TOML) -> Suite:
     files["suite.toml"] = toml.replace("setup =", f'load = "{load}"\nsetup =')
     for name, text in files.items():
         (folder / name).write_text(text)
+    folder.chmod(0o755)
     return load_suite(f"{folder}")
 
 
@@ -65,6 +66,8 @@ def dumped(server: PostgresServer, to: Path, form: str) -> Path:
     at = [f"--host={server.address.socket.parent}", f"--port={postgres_port(server.address.socket)}"]
     words = [f"--username={server.address.user}", f"--format={form}", f"--file={to}", server.address.database]
     run([server.build.program("pg_dump"), *at, *words], what="pg_dump")
+    if to.is_dir():
+        to.chmod(0o755)  # pg_dump makes it 0700
     ask(server, "DROP TABLE orders")
     ask(server, "DROP EXTENSION pg_prewarm")
     return to

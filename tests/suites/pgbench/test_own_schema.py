@@ -61,6 +61,7 @@ def suite(tmp_path: Path) -> Callable[..., Suite]:
         changes = {"suite.toml" if name == "toml" else f"{name}.sql": text for name, text in changed.items()}
         for name, text in {**FILES, **changes}.items():
             (tmp_path / name).write_text(text)
+        tmp_path.chmod(0o755)  # the folders around it are closed to the user of the clients
         return load_suite(f"{tmp_path}")
 
     return made

@@ -107,6 +107,7 @@ def suite(tmp_path: Path) -> Callable[..., Suite]:
         for name, text in {**FILES, **changes, "setup.sql": changed.get("setup", "")}.items():
             (tmp_path / name).write_text(text)
         (tmp_path / "suite.toml").write_text(TOML.replace(*toml))
+        tmp_path.chmod(0o755)
         return load_suite(f"{tmp_path}/")
 
     return made
