@@ -11,7 +11,7 @@ from report.markup.formats import day, metric_name, typeset
 from report.values.box_states import BoxState, Lack
 from report.values.catalog import Catalog, SessionKind
 from report.values.overview import LatestComparison, Overview
-from suites.metric_names import PRIMARY
+from suites.metric import Role
 
 MAX_NAMED = 3
 """The boxes, and the gaps, that the sentence names; of more it says how many."""
@@ -141,7 +141,7 @@ def _verdicts(overview: Overview) -> h.Node:
 def verdict_words(entry: LatestComparison) -> h.Node:
     """Return what `compare` says of a session's contender: `postgres@18.6 against postgres@17.11: ...`."""
     comparison = entry.comparison
-    metric = f", {metric_name(entry.metric.name)}" if entry.metric.name != PRIMARY else ""
+    metric = f", {metric_name(entry.metric.name)}" if entry.metric.role is not Role.THROUGHPUT else ""
     found = typeset(outcome(comparison)).removesuffix(".")
     link = h.a(href=addresses.session(entry.night.uid))
     return [link[f"{comparison.contender} against {comparison.base}{metric}"], f": {found}"]
