@@ -1,5 +1,6 @@
 """Hostile sources, compiled as root: they run as a user without rights, in folders of that user."""
 
+import json
 import os
 import pwd
 import shutil
@@ -16,6 +17,7 @@ from build.make import provide
 from build.programs import accounts
 from build.programs.work import CompileError
 from build.progress import Silent
+from build.sources.download import sha256_of
 from build.version import parse_version
 from build.workplace import compiling
 from tests.build.stand import Pins, Stand
@@ -42,6 +44,9 @@ def packed(
     home.sources.mkdir(parents=True, exist_ok=True)
     tarball = home.sources / f"postgresql-{release}.tar.bz2"
     subprocess.run(["tar", "-cjf", tarball, "-C", stand.folder.parent, stand.folder.name], check=True)
+    pins = home.sources / "pins.json"
+    known = json.loads(pins.read_text())["postgres"] if pins.exists() else {}
+    pins.write_text(json.dumps({"postgres": {**known, release: sha256_of(tarball)}}))
 
 
 def of_compiles() -> list[psutil.Process]:
