@@ -174,6 +174,7 @@ def _unpack(archive: Path, contents: ArchiveInfo, digest: str, home: Home) -> Bu
     try:
         with _opened(archive) as tar:
             members.extract(tar, staging)
+        staging.chmod(0o755)  # the user who runs its programs has to get in
         tree = staging / contents.top
         if not contents.has_manifest:
             store.write_manifest(tree, contents.manifest)

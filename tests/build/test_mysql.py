@@ -106,8 +106,8 @@ def tree(tmp_path: Path) -> Path:
     return archive
 
 
-def test_an_install_tree_made_elsewhere_is_taken_in(tree: Path, tmp_path: Path) -> None:
-    home, progress = Home(tmp_path / "home"), Silent()
+def test_an_install_tree_made_elsewhere_is_taken_in(tree: Path, server_folder: Path) -> None:
+    home, progress = Home(server_folder / "home"), Silent()
     build = archives.import_(tree, home, progress)
     assert subprocess.check_output([build.program("mysqld")], text=True) == "it runs\n"
     assert (build.release, str(build.version)) == ("9.7.2", "mysql@9.7.2")
@@ -117,8 +117,8 @@ def test_an_install_tree_made_elsewhere_is_taken_in(tree: Path, tmp_path: Path) 
     assert "already in the build cache" in progress.notes[-1]
 
 
-def test_trees_of_one_number_are_told_apart(tree: Path, tmp_path: Path) -> None:
-    home, progress = Home(tmp_path / "home"), Silent()
+def test_trees_of_one_number_are_told_apart(tree: Path, tmp_path: Path, server_folder: Path) -> None:
+    home, progress = Home(server_folder / "home"), Silent()
     sidecar = tree.with_name(tree.name.replace(".tar.zst", ".json"))
     pinned = {**ABOUT, "source": PINNED_SOURCE}
     sidecar.write_text(json.dumps(pinned))
@@ -139,8 +139,8 @@ def test_trees_of_one_number_are_told_apart(tree: Path, tmp_path: Path) -> None:
     assert progress.notes[-1].endswith(f"{second.prefix.name}, which was imported; {others}")
 
 
-def test_a_release_with_a_pin_takes_only_the_tree_of_that_source(tree: Path, tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
+def test_a_release_with_a_pin_takes_only_the_tree_of_that_source(tree: Path, server_folder: Path) -> None:
+    home = Home(server_folder / "home")
     archives.import_(tree, home, Silent())
     assert lookup(parse_version("mysql@9.7.2"), home) is None
     sidecar = tree.with_name(tree.name.replace(".tar.zst", ".json"))

@@ -12,7 +12,7 @@ from tests.history.handmade import record_steps, session_start
 
 OLD, NEW = "postgres@17.11", "postgres@18.6"
 
-MAX = 35
+MAX = 39
 """Statements, of which a network with an answer in 5 ms makes less than 0.2 s."""
 
 
@@ -22,7 +22,8 @@ def statements() -> Iterator[list[str]]:
     sent: list[str] = []
 
     def note(*words: object) -> None:
-        sent.append(str(words[2]))
+        if not str(words[2]).startswith("PRAGMA"):  # which checks a file on this machine
+            sent.append(str(words[2]))
 
     event.listen(Engine, "before_cursor_execute", note)
     yield sent
