@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from build.home import ROOT, Home
 from build.progress import Silent
+from history.open import open_store
 from history.store.writer import Store
 from runners.cli import main
 from runners.measuring.request import Request
@@ -296,6 +297,8 @@ def test_no_night_is_missed_during_a_pause_and_before_the_next_one_is_due(
 
 def test_status_and_watch_know_of_the_pause(home: Home, plan: Path, capsys: Capture) -> None:
     now = datetime.now(UTC)
+    with open_store(home.path / "history.db"):
+        pass
     Heart(home.heartbeat, "db1", Silent(), lambda: now - timedelta(days=3)).end("1 session")
     assert (main(["status"]), main(["runner", "watch", "--plan", str(plan)])) == (1, 1)
     begin(home, now + HOUR, "a patch", now - timedelta(days=3))
