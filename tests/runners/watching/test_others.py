@@ -208,7 +208,8 @@ def test_routes_are_told_once_of_a_history_that_is_away_and_once_that_it_is_back
         (line,) = hook.lines
         trouble = tuple(f"Trouble: box db1: its history is not reached since {day}; " for day in days())
         assert line.startswith(trouble)
-        Heart(home.heartbeat, "db1", Silent()).end("1 session")
+        with open_store(home.path / "history.db"):
+            Heart(home.heartbeat, "db1", Silent()).end("1 session")
         watch(routes=team)
         watch(routes=team)
         assert hook.lines[1:] == ["Over: box db1: its history is reached again"]
