@@ -120,6 +120,7 @@ RECORDED: dict[str, tuple[Any, ...]] = {
     "record_warmth": ("insert", Warmth(3.0, True)),
     "record_failed": ({NEW: VersionFailure(FailureCause.VERSION, "it crashed")},),
     "record_out_of_time": (),
+    "record_executed": ("insert", {"heap_insert"}),
     "record_noise": ([StepNoise("insert", "qps", 0.01, 9.0, 10)],),
 }
 """What each method that records is called with, besides the session."""
