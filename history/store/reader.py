@@ -132,7 +132,8 @@ class Reader:
             if match is None:
                 return None
             session_id, versions = match
-            require_sound_session(connection, session_id, self.where)
+            if not self._database.is_shared:  # a server keeps its foreign keys itself
+                require_sound_session(connection, session_id, self.where)
             return session_reads.session_of(connection, session_id), versions
 
     def passed_over(self, names: Sequence[Name], limits: SessionFilter, session: Session) -> Session | None:
