@@ -213,7 +213,9 @@ def test_what_one_core_did_adds_up(home: Home, postgres_18: Build) -> None:
     """The processes' exact CPU time against the kernel's ticks, and both against the clock.
 
     Where client and server wake each other up across idle cores, ticks miss up to half of their time, as most
-    of it lies between two ticks. On one busy core the two ways of counting have to agree.
+    of it lies between two ticks. On one busy core the two ways of counting have to agree. With the clock they agree
+    roughly: the CPU time is that of the whole round, the rate that of its steady part, and the first tenth of a round
+    on cold caches costs more for each query; from below, another program may have had part of the core.
     """
     steps = ("--step", "update-one", "--step", "insert")
     short = ("--seconds", "2", "--repetitions", "1", "--no-exact", "--keep-disturbed")
@@ -225,7 +227,7 @@ def test_what_one_core_did_adds_up(home: Home, postgres_18: Build) -> None:
         values = _values(connection, NEW, step)
         both = values["server_cpu_us_per_op"] + values["client_cpu_us_per_op"]
         assert both <= 1.1 * values["machine_cpu_us_per_op"]
-        assert 0.5e6 < both * values["qps"] < 1.1e6
+        assert 0.2e6 < both * values["qps"] < 1.3e6
     connection.close()
 
 
