@@ -381,7 +381,7 @@ def _manifest(
         **({"slim_programs": list(spec.recipe.slim_programs)} if spec.recipe.is_slim else {}),
         "ccache": _uses_ccache(spec, options),
         "jobs": options.jobs,
-        "runnable": others,
+        "runnable": round((others + host.runnable()) / 2, 1),
         "left_out": environment.left_out(_passed_on(work.account)),
         "seconds": {**work.seconds, "total": round(seconds, 3)},
         "compile_commands": work.count,

@@ -232,13 +232,16 @@ def expected_commands(home: Home, engine: Engine, major: int, *, slim: bool = Fa
     return counts[-1] if counts else None
 
 
-def compile_seconds(home: Home, engine: Engine, *, slim: bool, extension: str = "") -> float | None:
-    """Return the mean seconds of the last compiles of an engine, those of the same kind if there are any.
+def compile_seconds(
+    home: Home, engine: Engine, *, slim: bool, patched: bool = False, extension: str = ""
+) -> float | None:
+    """Return the mean seconds of the last compiles of an engine, slim ones or others alone if there are any.
 
     They are those on an idle machine, as far as builds record how many processes wanted a core.
 
-    One alone may have found nearly all of its objects in ccache, or none. With `extension` they are compiles
-    of that extension alone.
+    One alone may have found nearly all of its objects in ccache, or none. A `patched` version is compiled from
+    what the same version without the patch left there: only compiles of patched ones say how long it takes, and
+    they say nothing of others. With `extension` they are compiles of that extension alone.
 
     None where nothing is recorded, as of imported builds.
     """
@@ -246,6 +249,7 @@ def compile_seconds(home: Home, engine: Engine, *, slim: bool, extension: str = 
         (build.is_slim == slim, _built_at(build), float(seconds["total"]) / _slowed(build))
         for build in all_builds(home)
         if build.version.engine is engine and _extends(build, extension)
+        if bool(build.manifest.get("patches")) == patched
         if isinstance(seconds := build.manifest.get("seconds"), dict)
         if isinstance(seconds.get("total"), int | float)
     ]

@@ -35,11 +35,22 @@ BUSY = 0.5
 
 
 @dataclass(frozen=True)
+class ExpectedCompile:
+    """A compile that a request needs."""
+
+    version: Version
+    seconds: float | None
+    """On an idle machine; None where no compile is recorded."""
+    is_bound: bool = False
+    """Whether it takes so long at most: a patched version of which ccache may have nearly all objects."""
+
+
+@dataclass(frozen=True)
 class Recorded:
     """What a machine has recorded of the work of a request."""
 
-    compiles: Sequence[tuple[Version, float | None]]
-    """The versions that have to be compiled, with the mean seconds of the last compiles of this kind."""
+    compiles: Sequence[ExpectedCompile]
+    """The versions that have to be compiled."""
     rounds: RecordedSeconds
     others: float = 0.0
     """How many processes of others want a core now; what is recorded is of a machine without any."""
@@ -70,8 +81,15 @@ def recorded_of(
         except TidemarkError:
             build = None  # whoever needs it says what is wrong
         if build is None:
-            compiles.append((version, compile_seconds(home, version.engine, slim=slim is not None)))
+            compiles.append(_compile_of(version, home, slim=slim is not None, patched=bool(chosen.patches)))
     return Recorded(compiles, _recorded_rounds(request, home, store), host.runnable(), host.cores())
+
+
+def _compile_of(version: Version, home: Home, *, slim: bool, patched: bool) -> ExpectedCompile:
+    seconds = compile_seconds(home, version.engine, slim=slim, patched=patched)
+    if seconds is None and patched:
+        return ExpectedCompile(version, compile_seconds(home, version.engine, slim=slim), is_bound=True)
+    return ExpectedCompile(version, seconds)
 
 
 def _recorded_rounds(request: Request, home: Home, store: Reader) -> RecordedSeconds:
@@ -99,11 +117,13 @@ def expected(request: Request, recorded: Recorded, *, counts: bool, rounds: bool
     `counts` and `rounds` are whether there are any passes of their own, and any rounds with slices. What
     counting leaves nothing of is said: a budget that is all the time there is.
     """
-    compiles = [seconds and seconds * recorded.slower(recorded.cores) for _, seconds in recorded.compiles]
-    parts = [
-        _compile(version, seconds) for (version, _), seconds in zip(recorded.compiles, compiles, strict=True)
-    ]
-    before = sum(seconds or 0.0 for seconds in compiles)
+    slower = recorded.slower(recorded.cores)
+    parts = [_compile(compiled, slower) for compiled in recorded.compiles]
+    before = sum(
+        compiled.seconds * slower
+        for compiled in recorded.compiles
+        if compiled.seconds is not None and not compiled.is_bound
+    )
     if recorded.rounds.loading is not None:
         # A try has one session that counts and one of rounds, and each loads its data.
         sessions = 2 if request.is_try and counts and rounds else 1
@@ -127,10 +147,11 @@ def expected(request: Request, recorded: Recorded, *, counts: bool, rounds: bool
     return line
 
 
-def _compile(version: Version, seconds: float | None) -> str:
-    return (
-        f"compile {version} {'(not known yet how long)' if seconds is None else 'about ' + in_words(seconds)}"
-    )
+def _compile(compiled: ExpectedCompile, slower: float) -> str:
+    if compiled.seconds is None:
+        return f"compile {compiled.version} (not known yet how long)"
+    about = "at most about" if compiled.is_bound else "about"
+    return f"compile {compiled.version} {about} {in_words(compiled.seconds * slower)}"
 
 
 def _counts(request: Request, recorded: Recorded) -> tuple[float, str]:

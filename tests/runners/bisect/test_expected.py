@@ -58,3 +58,8 @@ def test_compiles_of_extensions_are_no_compiles_of_servers(
     assert store.compile_seconds(home, Engine.POSTGRES, slim=True) == 300.0, "there is no slim one"
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False, extension="pgvector") == 20.0
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False, extension="hll") is None
+    assert store.compile_seconds(home, Engine.POSTGRES, slim=False, patched=True) is None
+    patched = replace(a_build(), manifest={**built(50.0, day=3).manifest, "patches": [{"name": "a.patch"}]})
+    several.append(patched)
+    assert store.compile_seconds(home, Engine.POSTGRES, slim=False, patched=True) == 50.0
+    assert store.compile_seconds(home, Engine.POSTGRES, slim=False) == 300.0, "ccache had what it needs"

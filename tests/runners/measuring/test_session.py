@@ -15,7 +15,7 @@ from build.version import Engine, parse_version
 from history.changes.confirmation import ConfirmationRequest, Confirms
 from history.series.round_seconds import RecordedSeconds
 from runners.measuring import preparation
-from runners.measuring.durations.expected import Recorded, expected
+from runners.measuring.durations.expected import ExpectedCompile, Recorded, expected
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
 from runners.measuring.variants import read_variants
@@ -139,9 +139,13 @@ def test_a_budget_that_counting_uses_up_is_told_before_it_begins() -> None:
     )
     assert expected(replace(request, budget_seconds=900.0), unknown, counts=True).endswith("of 15 min")
     assert "used up" not in expected(request, unknown, counts=False)
-    compiled = Recorded([(VERSIONS[0], 100.0)], RecordedSeconds(), 4.0, 2)
+    compiled = Recorded([ExpectedCompile(VERSIONS[0], 100.0)], RecordedSeconds(), 4.0, 2)
     longer = expected(replace(request, budget_seconds=900.0), compiled, counts=True)
     assert "compile postgres@17.11 about 5 min" in longer
+    patched = replace(compiled, compiles=[ExpectedCompile(VERSIONS[0], 100.0, is_bound=True)])
+    line = expected(request, patched, counts=True)
+    assert "compile postgres@17.11 at most about 5 min" in line
+    assert "--budget 20, or fewer" in line, "ccache may have all of it"
 
 
 @pytest.mark.parametrize("says", ["", "valgrind-3.17.0"])
