@@ -1,4 +1,4 @@
-"""The documents say what the code does: keys, commands and help texts; numbers are in test_figures.py.
+"""The documents say what the code does: keys, commands and help texts.
 
 After a wanted change of a help text rewrite it, and read the difference:
 
