@@ -84,7 +84,8 @@ def _kept(file: Path, digest: str) -> list[AttemptResult]:
 
 def carried_out(kind: PlantedKind, attempt: Attempt, scratch: Home, *, busy: bool) -> AttemptResult:
     """Carry out an attempt in a home, beside the files of kinds.toml, and look at what it told."""
-    words = [*kind.words(attempt), *["--keep-disturbed"] * busy]
+    # Another measurement, or a report, may hold the machine: what it refuses is no answer about the kind.
+    words = [*kind.words(attempt), "--wait", "120", *["--keep-disturbed"] * busy]
     done = tidemark(words, scratch, FOLDER)
     uids = list(dict.fromkeys(SESSION.findall(done.printed)))
     sides = [kind.version, kind.contender[attempt.command]]
