@@ -1,11 +1,11 @@
-"""Change point detection: false changes, delays and speed, compared with other tools.
+"""Change point detection: false changes, delays and speed.
 
 The series are a year long, with noise of 2 % and steps of 0.75 to 5 standard deviations
-(simulation/detection_series.py). Every tool is applied to finished series, and every night to the nights so
+(simulation/detection_series.py). The search is applied to finished series, and every night to the nights so
 far. Years of noise that changes or has odd tails (simulation/odd_noise.py) are only watched night by night.
-`$TIDEMARK_BENCH_PARTS` selects parts: own, rivals (with own), odd, scale (teams of up to 3,000 series whose
+`$TIDEMARK_BENCH_PARTS` selects parts: own, odd, scale (teams of up to 3,000 series whose
 suspects are confirmed, simulation/many_series.py), speed, finished (short and drifting ones,
-rivals/finished_series.py), and `$TIDEMARK_BENCH_KINDS`, a pattern, the kinds of odd and causes by their
+simulation/finished_series.py), and `$TIDEMARK_BENCH_KINDS`, a pattern, the kinds of odd and causes by their
 names. These parts run only when they are named: shares, false changes at smaller shares; unpromised, those of
 kinds beyond the promise; causes, what moves most series of a box in histories that are judged
 (simulation/boxes/shared_causes.py); choose, which chooses the numbers of the search anew
@@ -26,19 +26,6 @@ import numpy as np
 
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.parts import chosen_parts
-from benchmarks.rivals import window_means
-from benchmarks.rivals.figures import RIVALS, RivalScore, Series, finished_series, rivals_found
-from benchmarks.rivals.finished_series import finished_figures
-from benchmarks.rivals.scores import (
-    Delay,
-    Reports,
-    Score,
-    delay_of,
-    false_share,
-    finished_score,
-    nightly_score,
-)
-from benchmarks.rivals.tools import provide_rivals, rows_of
 from benchmarks.simulation.boxes.shared_causes import cause_figures
 from benchmarks.simulation.detection_series import (
     KINDS,
@@ -47,9 +34,11 @@ from benchmarks.simulation.detection_series import (
     UNPROMISED,
     Array,
     Kind,
+    Stepped,
     one_step,
     several_steps,
 )
+from benchmarks.simulation.finished_series import finished_figures
 from benchmarks.simulation.many_series import (
     BOX_SERIES,
     confirmed_share,
@@ -58,8 +47,15 @@ from benchmarks.simulation.many_series import (
     sizes,
 )
 from benchmarks.simulation.odd_noise import BOX, NOT_TUNED_ON, SHARED, TUNED_ON
+from benchmarks.simulation.scores import (
+    Delay,
+    Reports,
+    delay_of,
+    false_share,
+    finished_score,
+    nightly_score,
+)
 from benchmarks.tuning.parameter_search import JUDGED_SHARE, SIZES, choose_figures
-from build.home import locate
 from history.stats.change_points import (
     FALSE_SHARE,
     ChangePoint,
@@ -70,14 +66,13 @@ from history.stats.change_points import (
 )
 from history.stats.change_points.parameters import SEEDS
 
-PARTS = ("own", "rivals", "odd", "scale", "speed", "finished")
+PARTS = ("own", "odd", "scale", "speed", "finished")
 
 QUIET_SERIES = 5_000
 """Series without a step per kind: the standard error of a rate of 2 % is 0.2 %."""
 
 STEPPED_SERIES = 2_000
 SEVERAL_SERIES = 500
-LARGEST_RIVAL_SERIES = 150
 
 MAX_FALSE = 2.0
 RUN_LENGTH = 50 * NIGHTS
@@ -119,6 +114,14 @@ TAKEN = 500
 
 
 @dataclass(frozen=True)
+class Series:
+    """The series of one kind that have steps."""
+
+    one_step: Mapping[float, Stepped]
+    several: Stepped
+
+
+@dataclass(frozen=True)
 class Own:
     """Tidemark's results for one kind; delays by size, and reports for series with several steps."""
 
@@ -143,17 +146,12 @@ def main() -> int:
         "causes": lambda: cause_figures(os.environ.get("TIDEMARK_BENCH_KINDS", "")),
     }
     figures = [figure for part, shown in alone.items() if part in parts for figure in shown()]
-    if {"own", "rivals"} & set(parts):
-        series: dict[str, Series] = {}
-        own = {}
+    if "own" in parts:
         for seed, (name, kind) in enumerate((KINDS | OTHER_KINDS).items()):
             print(f"{name}: {QUIET_SERIES} quiet series-years", flush=True)
             quiet = kind(np.random.default_rng((seed, 0)), (QUIET_SERIES, NIGHTS))
-            series[name] = _series(kind, seed, quiet)
-            own[name] = own_found(quiet, series[name])
-            figures += own_figures(name, own[name], series[name], promised=name in KINDS)
-        if "rivals" in parts:
-            figures += _rival_figures(own, {name: series[name] for name in KINDS})
+            series = _series(kind, seed)
+            figures += own_figures(name, own_found(quiet, series), series, promised=name in KINDS)
     return report(figures)
 
 
@@ -162,15 +160,13 @@ def bound(size: float) -> float:
     return 2 * math.log(RUN_LENGTH) / size**2
 
 
-def _series(kind: Kind, seed: int, quiet: Array) -> Series:
+def _series(kind: Kind, seed: int) -> Series:
     steps = {size: one_step(kind, (seed, 1, round(100 * size)), STEPPED_SERIES, size) for size in SIZES}
-    return Series(
-        rows_of(quiet[:LARGEST_RIVAL_SERIES]), steps, several_steps(kind, (seed, 2), SEVERAL_SERIES)
-    )
+    return Series(steps, several_steps(kind, (seed, 2), SEVERAL_SERIES))
 
 
 def own_found(quiet: Array, series: Series) -> Own:
-    """Return the results of find_changes and of the nightly watch for the series that the rivals get."""
+    """Return the results of find_changes and of the nightly watch for the series of one kind."""
     several = series.several.values
     return Own(
         false_share(_finished(quiet)),
@@ -260,22 +256,10 @@ def scale_figures() -> Iterator[Figure]:
         yield Figure(f"{name}: suspects of a quiet night of a box", a_night, "", note=note)
         quiet = kind(np.random.default_rng((SEEDS["scale"], seed, 1)), (SHARES_SERIES, NIGHTS))
         raised = float(np.mean([bool(changes) for changes in watch_many(quiet, 0.5 / TEAM)]))
-        yield from _rival_at_scale(name, kind, seed, quiet, note)
         issues = a_night * TEAM / BOX_SERIES * NIGHTS * wrong + raised * TEAM
         note = f"{wrong:.2g} of sessions, {raised * TEAM:.2g} by nights alone; {note}".rstrip("; ")
         most = MAX_FALSE_ISSUES if name in KINDS else None
         yield Figure(f"{name}: false issues a year of {TEAM}", issues, "", at_most=most, note=note)
-
-
-def _rival_at_scale(name: str, kind: Kind, seed: int, quiet: Array, note: str) -> Iterator[Figure]:
-    """Yield how late and how often a simple method raises a series of a team, without a confirmation."""
-    for size in SCALE_LIMITS:
-        nights = window_means.delays(
-            kind, (SEEDS["scale"], seed, round(100 * size)), SCALE_SERIES, size, 0.5 / TEAM
-        )
-        yield Figure(f"{name}: {size:g} sigma, window means", float(nights.mean()), "nights", note=note)
-    false = float(np.mean(window_means.alerts(quiet, 0.5 / TEAM).any(axis=1)))
-    yield Figure(f"{name}: false alerts a year of {TEAM}, window means", false * TEAM, "", note=note)
 
 
 def share_figures() -> Iterator[Figure]:
@@ -293,75 +277,6 @@ def unpromised_figures() -> Iterator[Figure]:
         quiet = kind(np.random.default_rng((SEEDS["unpromised"], seed)), (QUIET_SERIES, NIGHTS))
         yield Figure(f"{name}: false, nightly", false_share(_nightly(quiet)), "% of years")
         yield Figure(f"{name}: false, finished", false_share(_finished(quiet)), "% of years")
-
-
-def _rival_figures(own: Mapping[str, Own], series: Mapping[str, Series]) -> Iterator[Figure]:
-    print("rivals", flush=True)
-    found = rivals_found(provide_rivals(locate()), series)
-    for (rival, kind), figures in found.items():
-        yield from _shown(f"{kind}: {rival}", figures)
-    for kind in series:
-        yield from _delay_comparison(kind, own[kind], found)
-        yield _f1_comparison(kind, "finished", own[kind].finished, finished_score, series[kind], found)
-        yield _f1_comparison(kind, "nightly", own[kind].nightly, nightly_score, series[kind], found)
-
-
-def _shown(name: str, found: RivalScore) -> Iterator[Figure]:
-    if found.false_finished is None:
-        yield Figure(f"{name}, finished", math.nan, "", note="no parameter keeps the false rate")
-    else:
-        yield Figure(f"{name}, false, finished", found.false_finished, "% of years")
-    if found.finished is not None:
-        yield Figure(f"{name}, F1, finished", found.finished.f1, "")
-    if found.nightly is None or found.delays is None:
-        yield Figure(f"{name}, nightly", math.nan, "", note="no parameter keeps the false rate")
-        return
-    if found.false_nightly is not None:
-        yield Figure(f"{name}, false, nightly", found.false_nightly, "% of years")
-    yield Figure(f"{name}, F1, nightly", found.nightly.f1, "")
-    for size, delay in found.delays.items():
-        note = f"median {delay.median:g}, {delay.timely:.1f} % in time, {delay.series} series"
-        yield Figure(f"{name}, delay of {size:g} sigma", delay.mean, "nights", note=note)
-
-
-def _delay_comparison(kind: str, own: Own, found: Mapping[tuple[str, str], RivalScore]) -> Iterator[Figure]:
-    """Yield our delays, with the best rival tuned to the same false rate as the target."""
-    for size, delay in own.delays.items():
-        others = {
-            rival.name: delays[size].mean
-            for rival in RIVALS
-            if rival.tuned and (delays := found[rival.name, kind].delays)
-        }
-        best = min(others, key=lambda name: others[name], default=None)
-        yield Figure(
-            f"{kind}: delay of {size:g} sigma, against rivals",
-            delay.mean,
-            "nights",
-            at_most=others[best] if best else None,
-            note=best or "no rival keeps the false rate",
-        )
-
-
-def _f1_comparison(
-    kind: str,
-    look: str,
-    reports: Reports,
-    score: Callable[[list[list[int]], Reports], Score],
-    series: Series,
-    found: Mapping[tuple[str, str], RivalScore],
-) -> Figure:
-    """Return how much our F1 exceeds that of the closest rival, on the same series as each rival."""
-    ahead = {}
-    for rival in RIVALS:
-        found_by = found[rival.name, kind]
-        theirs = found_by.finished if look == "finished" else found_by.nightly
-        if theirs is not None:
-            asked = finished_series(rival) if look == "finished" else rival.stepped
-            ahead[rival.name] = score(series.several.steps[:asked], reports[:asked]).f1 - theirs.f1
-    closest = min(ahead, key=lambda name: ahead[name])
-    return Figure(
-        f"{kind}: F1, {look}, above rivals", ahead[closest], "", at_least=0.0, note=f"closest: {closest}"
-    )
 
 
 def speed_figures() -> Iterator[Figure]:

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from benchmarks.output.figures import Figure
-from benchmarks.rivals.finished_series import DRIFTS, LARGE_SIZE, SIZE
-from benchmarks.rivals.scores import Reports, delay_of, false_share, finished_score
 from benchmarks.simulation.detection_series import (
     KINDS,
     NIGHTS,
@@ -27,7 +25,9 @@ from benchmarks.simulation.detection_series import (
     several_steps,
     step_in_the_middle,
 )
+from benchmarks.simulation.finished_series import DRIFTS, LARGE_SIZE, SIZE
 from benchmarks.simulation.odd_noise import TUNED_ON
+from benchmarks.simulation.scores import Reports, delay_of, false_share, finished_score
 from history.stats.change_points import FALSE_SHARE, find_changes_many, watch_many
 from history.stats.change_points.parameters import (
     PARTITION,

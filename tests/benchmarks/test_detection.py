@@ -1,20 +1,12 @@
-"""Generated series are what they say, scores count as documented, and rivals are asked every night."""
+"""Generated series are what they say, and scores count as documented."""
 
-import importlib.util
 import math
-import sys
 from itertools import pairwise
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from benchmarks import detection
-from benchmarks.rivals import figures, tools
-from benchmarks.rivals.scores import Score, delay_of, false_share, finished_score, nightly_score
-from benchmarks.rivals.tools import RivalJob, RivalsError, answers, rows_of
-from benchmarks.rivals.window_means import alerts
 from benchmarks.simulation.detection_series import (
     CENSORED,
     FIRST_STEP,
@@ -30,19 +22,9 @@ from benchmarks.simulation.detection_series import (
     outliers_and_gaps,
     several_steps,
 )
+from benchmarks.simulation.scores import Score, delay_of, false_share, finished_score, nightly_score
 
 SHAPE = (400, NIGHTS)
-
-
-@pytest.fixture
-def rivals() -> ModuleType:
-    """The rivals' program, without the rivals."""
-    spec = importlib.util.spec_from_file_location("rivals_program", tools.PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "t3", "AR(1)", "Laplace", "AR(1) of 0.6"])
@@ -109,77 +91,3 @@ def test_delays_count_the_first_night_as_one_and_leave_early_alarms_out() -> Non
 
 def test_the_bound_is_that_of_the_issue() -> None:
     assert [round(detection.bound(size), 1) for size in (1.5, 2, 3)] == [8.7, 4.9, 2.2]
-
-
-def test_nightly_looks_report_each_change_once(rivals: ModuleType) -> None:
-    asked: list[int] = []
-
-    def find(values: list[float], parameter: float) -> list[int]:
-        asked.append(len(values))
-        return [i for i, value in enumerate(values) if value > parameter]
-
-    series: list[float | None] = [0.0] * 40
-    series[20] = series[25] = series[35] = 1.0
-    series[30] = None
-    assert list(rivals.nightly(find, series, 0.5, 15)) == [(20, 20), (35, 35)]
-    assert asked.count(30) == 1  # nobody looks after a night without a value
-    assert list(rivals.nightly(find, series, 0.5, 21)) == [(35, 35)]  # 20 was known
-
-
-def test_positions_count_gaps(rivals: ModuleType) -> None:
-    series: list[float | None] = [None] * 3 + [0.0] * 9 + [None, 1.0]
-    assert rivals.positions(lambda values, _: [len(values) - 1], series, 0.0) == [13]
-    assert rivals.positions(lambda values, _: [0], series[:9], 0.0) == []
-
-
-def test_answers_come_in_the_order_of_the_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import json, sys\nprint(json.dumps([[[[job['parameter'], 0]]] for job in json.load(sys.stdin)]))\n",
-        encoding="utf-8",
-    )
-    monkeypatch.setattr(tools, "PROGRAM", program)
-    jobs = [RivalJob("otava", number, rows_of(np.array([[1.0, np.nan]]))) for number in range(5)]
-    assert jobs[0].series == [[1.0, None]]
-    assert answers(Path(sys.executable), jobs) == [[[(number, 0)]] for number in range(5)]
-    program.write_text("raise SystemExit('no such tool')", encoding="utf-8")
-    with pytest.raises(RivalsError, match="program failed"):
-        answers(Path(sys.executable), jobs)
-
-
-def test_the_rivals_import_nothing_that_lies_beside_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such as our `bisect`, in place of the standard library's."""
-    program = tmp_path / "program.py"
-    program.write_text("import beside\n", encoding="utf-8")
-    (tmp_path / "beside.py").write_text("raise SystemExit('ours')", encoding="utf-8")
-    monkeypatch.setattr(tools, "PROGRAM", program)
-    with pytest.raises(RivalsError, match="No module named 'beside'"):
-        answers(Path(sys.executable), [RivalJob("potts", 1.0, [])])
-
-
-def test_every_rival_has_a_parameter_for_every_kind(rivals: ModuleType) -> None:
-    for rival in figures.RIVALS:
-        assert rival.tool in rivals.TOOLS
-        assert rival.finished.keys() == rival.nightly.keys() == KINDS.keys()
-
-
-def test_the_requirements_are_locked_and_name_no_index() -> None:
-    text = tools.REQUIREMENTS.read_text(encoding="utf-8")
-    assert "apache-otava==" in text
-    assert "--hash=sha256:" in text
-    assert "://" not in text
-    assert "index-url" not in text
-
-
-def test_window_means_keep_their_share_in_gaussian_noise_alone_and_see_steps() -> None:
-    rng = np.random.default_rng(4)
-    quiet, correlated = gaussian(rng, (2000, NIGHTS)), autocorrelated(rng, (500, NIGHTS))
-    assert np.mean(alerts(quiet, 0.0125).any(axis=1)) < 0.02
-    assert np.mean(alerts(correlated, 0.0125).any(axis=1)) > 0.1
-    quiet[:, 200:] += 3 * SIGMA
-    quiet[:, 210] = np.nan
-    found = alerts(quiet, 0.0125)
-    assert np.median(found[:, 200:].argmax(axis=1)) in (2, 3, 4)
-    assert not found[:, 210].any()

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 
 from benchmarks.output.figures import Figure
-from benchmarks.rivals.scores import Reports, false_share, finished_score
 from benchmarks.simulation.detection_series import (
     KINDS,
     NIGHTS,
@@ -21,6 +20,7 @@ from benchmarks.simulation.detection_series import (
     levelling_off,
     step_in_the_middle,
 )
+from benchmarks.simulation.scores import Reports, false_share, finished_score
 from history.stats.change_points import find_changes_many
 
 LENGTHS = (100, 125, 150)
