@@ -19,7 +19,6 @@ BENCHES = (
     "io",
     "kinds",
     "overhead",
-    "own",
     "robustness",
     "service",
     "site",
