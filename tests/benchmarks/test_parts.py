@@ -10,7 +10,6 @@ from build.errors import TidemarkError
 from runners.commands import bench
 
 BENCHES = (
-    "analytics",
     "applications",
     "bisect",
     "detection",
