@@ -84,7 +84,7 @@ def _measured_figures(parts: Sequence[str]) -> list[Figure]:
             server.reset()
             step, figures = suite.select((STEP,))[0], list[Figure]()
             if "sysbench" in parts:
-                figures += alternate(server, generator, step, notes)
+                figures += _alternate(server, generator, step, notes)
             if "waits" in parts:
                 figures += sample_figures(server, generator, step, notes)
             return figures
@@ -92,17 +92,13 @@ def _measured_figures(parts: Sequence[str]) -> list[Figure]:
             server.destroy()
 
 
-def alternate(
+def _alternate(
     server: PostgresServer,
     generator: Sysbench,
     step: Step,
     shown: Progress,
-    seconds: float = SLICE_SECONDS,
 ) -> list[Figure]:
-    """Return the throughput of a step through Tidemark over that by hand, and Tidemark's own CPU time.
-
-    `seconds` is the length of a slice; many clients need longer ones, in which they all get their turn.
-    """
+    """Return the throughput of a step through Tidemark over that by hand, and Tidemark's own CPU time."""
     interval: Interval | None = None
     by_hand: list[float] = []
     through: list[float] = []
@@ -111,11 +107,11 @@ def alternate(
         # A B B A: the order is reversed in every other pair.
         for ours in (True, False) if pair % 2 else (False, True):
             if ours:
-                qps, share = _through_tidemark(server, generator, step, seconds)
+                qps, share = _through_tidemark(server, generator, step)
                 through.append(qps)
                 shares.append(share)
             else:
-                by_hand.append(_by_hand(server, generator, step, seconds))
+                by_hand.append(_by_hand(server, generator, step))
         if len(through) >= MIN_PAIRS:
             interval = ratio_interval(by_hand, through, CONFIDENCE)
             assert interval is not None  # there are enough pairs, and every slice has queries
@@ -132,12 +128,10 @@ def alternate(
     ]
 
 
-def _through_tidemark(
-    server: PostgresServer, generator: Sysbench, step: Step, seconds: float
-) -> tuple[float, float]:
+def _through_tidemark(server: PostgresServer, generator: Sysbench, step: Step) -> tuple[float, float]:
     """Return QPS, and Tidemark's own CPU time as a share of the step, including its progress bar."""
     # The slice of one server in a session, with the same ids as the command by hand.
-    slice_ = Share(Schedule(seconds, (0,), gap_share=0.0), round=0)
+    slice_ = Share(Schedule(SLICE_SECONDS, (0,), gap_share=0.0), round=0)
     with Bars() as bars, bars.task("measuring", 1):
         own = psutil.Process().cpu_times()
         started = time.monotonic()
@@ -147,9 +141,9 @@ def _through_tidemark(
     return measured.values[QPS], (now.user + now.system - own.user - own.system) / elapsed
 
 
-def _by_hand(server: PostgresServer, generator: Sysbench, step: Step, seconds: float) -> float:
+def _by_hand(server: PostgresServer, generator: Sysbench, step: Step) -> float:
     """Return the QPS of the same command without Tidemark, with its output in a file."""
-    command = [*generator.arguments(server.address, step, WorkLimit(seconds, None)), "run"]
+    command = [*generator.arguments(server.address, step, WorkLimit(SLICE_SECONDS, None)), "run"]
     with tempfile.TemporaryFile() as output:
         variables = environment.measured(generator.environment)
         subprocess.run(command, stdout=output, env=variables, check=True)

@@ -21,7 +21,6 @@ BENCHES = (
     "robustness",
     "service",
     "site",
-    "sweep",
     "verdicts",
 )
 CONFIGURATION = Path("docs/configuration.md").resolve()
