@@ -6,8 +6,8 @@ process is measured as well. Everything runs on one core: Tidemark's work there 
 step, and the scheduler cannot affect it by placing client and server, which on a virtual machine can change
 throughput by a factor of two.
 
-`$TIDEMARK_BENCH_PARTS=waits` measures what the samples of waits cost; `lengths` shows, without
-targets, how rounds vary by the length of slices, to choose it.
+`$TIDEMARK_BENCH_PARTS=waits` measures what the samples of waits cost, `profiles` what those of perf do;
+`lengths` shows, without targets, how rounds vary by the length of slices, to choose it.
 """
 
 import os
@@ -21,8 +21,8 @@ import psutil
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.intervals import ratio_interval
 from benchmarks.output.parts import chosen_parts
+from benchmarks.real_builds.samples import profile_figures, sample_figures
 from benchmarks.real_builds.slice_lengths import length_figures
-from benchmarks.real_builds.wait_samples import sample_figures
 from build.home import locate
 from build.make import provide
 from build.programs import environment
@@ -60,9 +60,9 @@ MAX_CPU_PERCENT = 1.0
 
 def main() -> int:
     """Print the figures of the chosen parts; return 0 if all targets are met, else 1."""
-    words = chosen_parts("overhead", ("sysbench",), ("waits", "lengths"))
+    words = chosen_parts("overhead", ("sysbench",), ("waits", "profiles", "lengths"))
     of_lengths = list(length_figures()) if "lengths" in words else []
-    measured = [part for part in ("sysbench", "waits") if part in words]
+    measured = [part for part in ("sysbench", "waits", "profiles") if part in words]
     return report([*of_lengths, *(_measured_figures(measured) if measured else [])])
 
 
@@ -87,6 +87,8 @@ def _measured_figures(parts: Sequence[str]) -> list[Figure]:
                 figures += _alternate(server, generator, step, notes)
             if "waits" in parts:
                 figures += sample_figures(server, generator, step, notes)
+            if "profiles" in parts:
+                figures += profile_figures(server, generator, step, notes)
             return figures
         finally:
             server.destroy()

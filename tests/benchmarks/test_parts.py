@@ -13,7 +13,6 @@ BENCHES = (
     "applications",
     "bisect",
     "detection",
-    "exact",
     "fleet",
     "io",
     "kinds",

@@ -1,4 +1,4 @@
-"""What it costs to ask servers while a load runs: throughput in pairs, and the CPU time of a question."""
+"""What it costs to look at servers while a load runs: throughput in pairs, and the CPU time of a question."""
 
 import threading
 import time
@@ -18,6 +18,8 @@ from suites.generators.load import Generator, Share
 from suites.keys.step import Step
 from suites.metric import QPS
 from suites.postgres.server import PostgresServer
+from suites.profiling.perf import find_perf
+from suites.profiling.profiler import Profiling
 from suites.server import MAX_STATES_PER_SECOND
 from suites.slices import Schedule
 from suites.turns.run import run_slices
@@ -36,22 +38,20 @@ MAX_ACTIVITIES_PERCENT = 0.1
 
 SAMPLED_SECONDS = 20.0
 
+PROFILED_PAIRS = 20
+MIN_PROFILED_RATIO = 0.9
+"""Of throughput while perf samples. Sampled slices count with `--perf-during` alone: this is no bias."""
+
 
 def sample_figures(
     server: PostgresServer, generator: Generator, step: Step, shown: Progress
 ) -> Iterator[Figure]:
     """Yield the ratio of throughput with samples of waits to that without, and the CPU time of questions."""
-    rates: dict[bool, list[float]] = {False: [], True: []}
-    for pair in range(PAIRS):
-        # A B B A: the order is reversed in every other pair.
-        for sampled in (True, False) if pair % 2 else (False, True):
-            rates[sampled].append(_measured(server, generator, step, SLICE_SECONDS, sampled))
-        if pair % 10 == 9:
-            shown.note(f"{pair + 1} of {PAIRS} pairs with and without samples")
-    interval = ratio_interval(rates[False], rates[True], CONFIDENCE)
-    assert interval is not None  # there are enough pairs, and every slice has queries
-    note = f"{PAIRS} pairs, {100 * CONFIDENCE:.0f} % interval {interval.low:.4f} to {interval.high:.4f}"
-    yield Figure("QPS with samples of waits / without", interval.estimate, "", at_least=MIN_RATIO, note=note)
+
+    def measured(sampled: bool) -> float:
+        return _measured(server, generator, step, SLICE_SECONDS, waits=sampled)
+
+    yield _in_pairs("samples of waits", measured, PAIRS, MIN_RATIO, shown)
     for what, opened, per_second, most in (
         ("samples of waits", _states, MAX_STATES_PER_SECOND, MAX_PERCENT),
         ("questions about activities", _activities, ACTIVITIES_PER_SECOND, MAX_ACTIVITIES_PERCENT),
@@ -60,6 +60,35 @@ def sample_figures(
         note = f"{own:.0f} µs of Tidemark, {servers:.0f} µs of the server, {per_second:g} a second"
         share = (own + servers) * per_second / 1e4 / (psutil.cpu_count() or 1)
         yield Figure(f"CPU of {what}", share, "% of the machine", at_most=most, note=note)
+
+
+def profile_figures(
+    server: PostgresServer, generator: Generator, step: Step, shown: Progress
+) -> Iterator[Figure]:
+    """Yield the ratio of throughput with perf's samples to that without."""
+    profiling = Profiling(find_perf(), SLICE_SECONDS, SLICE_SECONDS, during=True)
+
+    def measured(sampled: bool) -> float:
+        return _measured(server, generator, step, SLICE_SECONDS, profiling=profiling if sampled else None)
+
+    yield _in_pairs("samples of perf", measured, PROFILED_PAIRS, MIN_PROFILED_RATIO, shown)
+
+
+def _in_pairs(
+    what: str, measured: Callable[[bool], float], pairs: int, least: float, shown: Progress
+) -> Figure:
+    """Return the ratio of throughput with samples to that without, in slices that take turns."""
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    for pair in range(pairs):
+        # A B B A: the order is reversed in every other pair.
+        for sampled in (True, False) if pair % 2 else (False, True):
+            rates[sampled].append(measured(sampled))
+        if pair % 10 == 9:
+            shown.note(f"{pair + 1} of {pairs} pairs with and without {what}")
+    interval = ratio_interval(rates[False], rates[True], CONFIDENCE)
+    assert interval is not None  # there are enough pairs, and every slice has queries
+    note = f"{pairs} pairs, {100 * CONFIDENCE:.0f} % interval {interval.low:.4f} to {interval.high:.4f}"
+    return Figure(f"QPS with {what} / without", interval.estimate, "", at_least=least, note=note)
 
 
 @contextmanager
@@ -77,10 +106,16 @@ def _activities(server: PostgresServer) -> Iterator[Callable[[], object]]:
 
 
 def _measured(
-    server: PostgresServer, generator: Generator, step: Step, seconds: float, sampled: bool
+    server: PostgresServer,
+    generator: Generator,
+    step: Step,
+    seconds: float,
+    *,
+    waits: bool = False,
+    profiling: Profiling | None = None,
 ) -> float:
     share = Share(Schedule(seconds, (0,), gap_share=0.0), round=0)
-    (measured,) = run_slices([server], generator, step, share, 0, waits=sampled)
+    (measured,) = run_slices([server], generator, step, share, 0, waits=waits, profiling=profiling)
     return measured.values[QPS]
 
 
@@ -109,7 +144,7 @@ def _cost_of_question(
         thread = threading.Thread(target=sample)
         thread.start()
         try:
-            _measured(server, generator, step, SAMPLED_SECONDS, sampled=False)
+            _measured(server, generator, step, SAMPLED_SECONDS)
         finally:
             ended.set()
             thread.join()

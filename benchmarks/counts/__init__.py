@@ -1,1 +1,0 @@
-"""Exact counts: sessions of real builds, passes that were recorded, and simulated levels."""
