@@ -1,4 +1,4 @@
-"""The parts of every benchmark: a word that is no part is refused, and the parts are in the documentation."""
+"""The parts of every benchmark, which are in the documentation, and the figures that it prints."""
 
 import re
 from importlib import import_module
@@ -6,15 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.output.figures import Figure, report
+from benchmarks.surroundings.recorded_sessions import record_sessions
 from build.errors import TidemarkError
+from build.version import parse_version
+from history.store.records import FailureCause, VersionFailure
 from runners.commands import bench
+from runners.console import Lines
+from runners.measuring.session import SessionOutcome
 
 BENCHES = (
     "applications",
     "bisect",
     "detection",
     "fleet",
-    "io",
     "kinds",
     "overhead",
     "robustness",
@@ -44,3 +49,16 @@ def test_a_word_that_is_no_part_is_refused(
 def test_all_that_have_parts_are_tried() -> None:
     having = {name for name in bench.names() if "chosen_parts(" in bench.files()[name].read_text()}
     assert having == set(BENCHES)
+
+
+def test_a_figure_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    note = "it does not start\n  where: server.log\n  to do: look there"
+    assert report([Figure("failures", 1, "", at_most=0, note=note)]) == 1
+    assert capsys.readouterr().out.endswith("MISSED  it does not start where: server.log to do: look there\n")
+
+
+def test_a_session_without_a_build_is_a_missed_figure() -> None:
+    why = VersionFailure(FailureCause.VERSION, "it does not compile")
+    outcome = SessionOutcome(not_built={parse_version("postgres@18.6"): why})
+    (figure,) = record_sessions("equal", 1, lambda: 0, lambda: outcome, Lines())
+    assert (figure.met, figure.note) == (False, "it does not compile")

@@ -1,18 +1,32 @@
 """The page of declared memory and disk, and the history of its sessions."""
 
+import random
 from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.io.recorded_blocks import SIDES, drawn_figures, finished_sessions, recorded_steps
-from benchmarks.io.throttled import CONDITIONS, CONTENDER, DISK, Steadiness, steadiness
 from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
 from history.open import open_reader
 from history.store.reader import Reader
+from tests.docs.recorded_blocks import (
+    BLOCKS,
+    CONTENDER,
+    DRAWN,
+    SIDES,
+    Block,
+    RecordedStep,
+    Steadiness,
+    drawn_verdicts,
+    finished_sessions,
+    recorded_steps,
+    steadiness,
+)
 from tests.docs.result_tables import RESULTS, ratio_text, tables
 
 PAGE = "io"
+CONDITIONS = (("500iops", "quiet"), ("the whole disk", "quiet"), ("500iops", "busy"))
+"""The disk and the machine of each session that compares two versions."""
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +56,9 @@ def row_of(found: Steadiness) -> dict[str, str]:
 
 def test_noise_with_and_without_a_declared_disk(kept: Reader) -> None:
     found = []
-    for conditions, session in zip(CONDITIONS, sessions(kept, equal=False), strict=True):
+    for (disk, machine), session in zip(CONDITIONS, sessions(kept, equal=False), strict=True):
         (step,) = steadiness(kept, *session).values()
-        disk = str(DISK) if conditions.disk else "the whole disk"
-        found.append({"disk": disk, "machine": "busy" if conditions.is_busy else "quiet"} | row_of(step))
+        found.append({"disk": disk, "machine": machine} | row_of(step))
     assert list(tables(PAGE, "disk")) == found
 
 
@@ -63,7 +76,19 @@ def test_sessions_drawn_from_equal_builds_have_no_verdict(kept: Reader) -> None:
     recorded = [
         step for session, _ in sessions(kept, equal=True) for step in recorded_steps(kept, session, SIDES)
     ]
-    blocks, verdicts = drawn_figures(recorded)
+    blocks = sum(len(step.blocks) for step in recorded)
     text = (RESULTS / f"{PAGE}.md").read_text(encoding="utf-8")
-    assert f"{verdicts.note.removeprefix('of ')} sessions drawn from their {blocks.value:.0f} blocks" in text
-    assert verdicts.value == 0
+    assert f"{DRAWN} sessions drawn from their {blocks} blocks" in text
+    assert drawn_verdicts(recorded) == []
+
+
+@pytest.mark.parametrize(("factor", "found"), [(1.0, range(1)), (1.2, range(DRAWN, DRAWN + 1))])
+def test_every_verdict_on_drawn_blocks_is_counted(factor: float, found: range) -> None:
+    noise = random.Random(7)
+    blocks = [
+        Block([side * noise.lognormvariate(0, 0.02) for side in (1000, 1000 * factor)], [False, False])
+        for _ in range(BLOCKS)
+    ]
+    blocks[4] = Block([1000, 100], [False, True])
+    recorded = [RecordedStep(step, blocks) for step in ("update-index", "insert")]
+    assert len(drawn_verdicts(recorded)) in found

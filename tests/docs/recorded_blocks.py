@@ -1,43 +1,36 @@
-"""Sessions of profile io with one build on both sides, and sessions that are drawn from their blocks.
+"""Recorded sessions of profile io: the noise of their blocks, and sessions that are drawn from them.
 
 A drawn session takes consecutive blocks of a recorded step, so that neighbours resemble each other as they do
 in a session, from a random one on, behind whose last one the first follows; its sides are swapped at random.
 """
 
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import select
 
-from benchmarks.output.figures import Figure
-from benchmarks.surroundings.recorded_sessions import record_sessions
-from build.home import Home
-from build.make import provide
 from build.version import Version, parse_version
-from history.comparison.options import CONFIDENCE, THRESHOLD
+from history.comparison.compare import compare
+from history.comparison.options import CONFIDENCE, THRESHOLD, CompareOptions
 from history.comparison.verdict import Verdict
 from history.errors import stored_options
-from history.open import open_store
 from history.series.variants import TWIN
+from history.stats.estimators import mean, variance
 from history.stats.repeated_intervals import Design
 from history.store.reader import Reader
 from history.store.records import Run, RunStatus, SessionStatus
 from history.store.schema import sessions
 from history.store.session_reads import bursts_of
-from runners.console import Lines
-from runners.measuring.request import Request
 from runners.measuring.sequential_verdicts import SequentialVerdicts
-from runners.measuring.session import run_session
-from suites.definition import load_suite
 from suites.metric_names import PRIMARY
 
-BASE = parse_version("postgres@17.11")
+BASE, CONTENDER = parse_version("postgres@17.11"), parse_version("postgres@18.6")
 SIDES = (BASE, replace(BASE, variant=TWIN))
-SUITE, PROFILE, STEPS = "write-heavy", "io", ("update-index", "insert")
 
-SESSIONS, BLOCKS = 3, 30
-"""The recorded sessions, and the blocks of each of their steps."""
+BLOCKS = 30
+"""The recorded blocks of each step."""
 
 DRAWN, LEAST, SEED = 40, 5, 20261126
 """The drawn sessions; their blocks before the first look, as the profile has them."""
@@ -62,29 +55,18 @@ class RecordedStep:
     blocks: Sequence[Block]
 
 
-def equal_figures(home: Home) -> Iterator[Figure]:
-    """Record sessions until there are enough, going on where another call ended; then draw from them."""
-    history = home.path / "io" / "equal" / "history.db"
-    history.parent.mkdir(parents=True, exist_ok=True)
-    suite, shown = load_suite(SUITE), Lines()
-    request = Request(SIDES, suite, PROFILE, suite.select(STEPS), LEAST, blocks=BLOCKS, resume=True)
-    build = provide(BASE, home, shown)
-    given = {side: replace(build, version=side) for side in SIDES}
-    with open_store(history) as store:
-        failed = record_sessions(
-            "equal builds",
-            SESSIONS,
-            lambda: len(finished_sessions(store)),
-            lambda: run_session(request, home, store, shown, given),
-            shown,
-        )
-        if failed:
-            yield from failed
-            return
-        found = [
-            step for session, _ in finished_sessions(store) for step in recorded_steps(store, session, SIDES)
-        ]
-    yield from drawn_figures(found)
+@dataclass(frozen=True)
+class Steadiness:
+    """What the blocks of one step of one session show."""
+
+    ratio: float
+    """Of the contender's throughput to the base's, as a comparison has it."""
+    base: float
+    """The base's mean throughput."""
+    base_noise: float
+    """The standard deviation of the logarithm of the base's throughput, from block to block."""
+    pair_noise: float
+    """That of the ratio of both versions in a block."""
 
 
 def finished_sessions(history: Reader) -> list[tuple[int, str]]:
@@ -122,22 +104,33 @@ def recorded_steps(history: Reader, session: int, sides: Sequence[Version]) -> l
     return steps
 
 
-def drawn_figures(recorded: Sequence[RecordedStep]) -> Iterator[Figure]:
-    """Yield how many of the drawn sessions have a verdict, each of all of which is false."""
+def steadiness(store: Reader, session: int, uid: str) -> dict[str, Steadiness]:
+    """Return what the blocks of a session show, by step."""
+    (contender,) = compare(store, BASE, (CONTENDER,), CompareOptions(session=uid)).contenders
+    ratios = {step.step: step.judged.value for step in contender.steps}
+    found: dict[str, Steadiness] = {}
+    for step in recorded_steps(store, session, (BASE, CONTENDER)):
+        logarithms = [[math.log(rate) for rate in block.rates] for block in step.blocks]
+        found[step.name] = Steadiness(
+            ratio=ratios[step.name] or 0.0,
+            base=mean([block.rates[0] for block in step.blocks]),
+            base_noise=math.sqrt(variance([base for base, _ in logarithms])),
+            pair_noise=math.sqrt(variance([changed - base for base, changed in logarithms])),
+        )
+    return found
+
+
+def drawn_verdicts(recorded: Sequence[RecordedStep]) -> list[str]:
+    """Draw sessions, and return the steps with a verdict, each of which is false: one of a session."""
     draw = random.Random(SEED)
     names = sorted({step.name for step in recorded})
     false: list[str] = []
     for _ in range(DRAWN):
         chosen = [draw.choice([step for step in recorded if step.name == name]) for name in names]
         told = _verdicts([_drawn(step, draw) for step in chosen])
-        false += [f"{step} {verdict}" for step, verdict in told if verdict in _CHANGED][:1]
-    blocks = sum(len(step.blocks) for step in recorded)
-    yield Figure("equal builds: recorded blocks", blocks, "", at_least=SESSIONS * BLOCKS * len(STEPS) * 0.9)
-    note = f"of {DRAWN}{'; ' if false else ''}{', '.join(false)}"
-    yield Figure("equal builds: drawn sessions with a verdict", len(false), "", at_most=0, note=note)
-
-
-_CHANGED = (Verdict.REGRESSION, Verdict.IMPROVEMENT)
+        changed = (Verdict.REGRESSION, Verdict.IMPROVEMENT)
+        false += [f"{step} {verdict}" for step, verdict in told if verdict in changed][:1]
+    return false
 
 
 def _drawn(step: RecordedStep, draw: random.Random) -> RecordedStep:
