@@ -16,7 +16,6 @@ from runners.console import Lines
 from runners.measuring.session import SessionOutcome
 
 BENCHES = (
-    "applications",
     "bisect",
     "detection",
     "fleet",

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.real_builds.planted_faults import faults_of, unseen
 from build.build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
@@ -22,6 +21,7 @@ from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes
 from suites.slices import Schedule
 from tests.new_servers.data_directories import create
+from tests.suites.applications.planted_faults import faults_of, unseen
 
 BUILDS = {"postgres": "postgres_18", "mysql": "mysql_9", "mariadb": "mariadb_11"}
 SUITES = {"payments": "payments-keep", "shop": "new-customer"}

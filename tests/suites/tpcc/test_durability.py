@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.real_builds.killed_servers import KilledServer, WitnessedSuite
 from build.build import Build
 from suites.checking.queries import connected
 from suites.engines import make_server
@@ -13,6 +12,7 @@ from suites.generators.sysbench import Sysbench
 from suites.keys.durability import Durability
 from suites.sizing import Hardware, Sizes, sizes
 from tests.new_servers.data_directories import create
+from tests.suites.tpcc.killed_servers import KilledServer, WitnessedSuite
 from tests.suites.tpcc.smaller import smaller
 
 pytestmark = pytest.mark.server

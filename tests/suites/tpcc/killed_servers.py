@@ -1,6 +1,5 @@
 """Servers that are killed while clients commit: what the clients saw committed must be there afterwards."""
 
-import random
 import subprocess
 import time
 from collections import Counter
@@ -38,18 +37,15 @@ end
 """
 """Notes every transaction that a client has seen committed, before the client begins another one."""
 
-COUNTED: Mapping[str, Mapping[str, str]] = {
-    "tpcc": {
-        "new-order": "SELECT SUM(d_next_o_id) FROM district",
-        "payment": "SELECT SUM(c_payment_cnt) FROM customer",
-        "delivery": "SELECT SUM(c_delivery_cnt) / 10 FROM customer",
-    },
-    "payments": {"payment": "SELECT COUNT(*) FROM transfers"},
+COUNTED: Mapping[str, str] = {
+    "new-order": "SELECT SUM(d_next_o_id) FROM district",
+    "payment": "SELECT SUM(c_payment_cnt) FROM customer",
+    "delivery": "SELECT SUM(c_delivery_cnt) / 10 FROM customer",
 }
-"""By suite and kind, SQL whose number grows by one with each transaction of the kind."""
+"""By kind, SQL whose number grows by one with each transaction of the kind."""
 
-STEPS = {"tpcc": "mix", "payments": "payments-keep"}
-"""The step of each suite that is run; it deletes nothing that COUNTED counts."""
+STEP = "mix"
+"""The step that is run; it deletes nothing that COUNTED counts."""
 
 
 class WitnessedSuite:
@@ -110,11 +106,11 @@ class KilledServer:
         """`room` is that of the suite's copy."""
         self.server, self._witnessed, self._room = server, witnessed, room
         suite = witnessed.suite
-        (self._step,) = suite.select((STEPS[suite.name],), profile, (CLIENTS,))
+        (self._step,) = suite.select((STEP,), profile, (CLIENTS,))
         self._checks = DataChecks(suite.checks, profile, room.data.rows_by_table)
 
-    def kill_once(self, after: int, pause: float = 0.0) -> tuple[int, list[str]]:
-        """Kill the server `pause` seconds after clients saw `after` transactions; start it again.
+    def kill_once(self, after: int) -> tuple[int, list[str]]:
+        """Kill the server once clients saw `after` transactions; start it again.
 
         Return how many transactions were seen committed, and what is wrong, in words: each that is missing,
         each that nobody sent, and what the checks of the data found.
@@ -125,7 +121,6 @@ class KilledServer:
             deadline = time.monotonic() + PATIENCE_SECONDS
             while self._witnessed.seen().total() < after and time.monotonic() < deadline:
                 time.sleep(0.02)
-            time.sleep(pause)
             kill(self.server)
         seen = self._witnessed.seen()
         wrong = [] if seen.total() >= after else [f"only {seen.total()} transactions in {PATIENCE_SECONDS} s"]
@@ -142,19 +137,10 @@ class KilledServer:
             wrong.append(error.what)
         return seen.total(), wrong
 
-    def kill_often(self, times: int, seed: int) -> tuple[int, list[str]]:
-        """Kill the server at random moments; return the sums of `kill_once`."""
-        moments, total, wrong = random.Random(seed), 0, list[str]()
-        for number in range(times):
-            seen, found = self.kill_once(moments.randrange(20, 400), moments.uniform(0.0, 0.05))
-            total += seen
-            wrong += [f"kill {number + 1}: {fault}" for fault in found]
-        return total, wrong
-
     def _counts(self) -> dict[str, int]:
         counts = {}
         with connected(self.server.address) as connection, closing(connection.cursor()) as cursor:
-            for kind, query in COUNTED[self._witnessed.suite.name].items():
+            for kind, query in COUNTED.items():
                 cursor.execute(query)
                 ((counts[kind],),) = cursor.fetchall()
         return {kind: int(count) for kind, count in counts.items()}
