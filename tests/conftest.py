@@ -83,11 +83,15 @@ SERVERS_SHARE = 0.8
 """The part of the run by whose end all modules with real servers have begun."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spread modules with real servers, which wait half of their time, among those that only compute.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave deep tests out unless they are asked for, and spread modules with real servers.
 
-    None of them begins last, when the other workers would have nothing left to do.
+    Servers wait half of their time, so they belong among tests that only compute. None of them begins last,
+    when the other workers would have nothing left to do.
     """
+    if "deep" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("deep")])
+        items[:] = [item for item in items if not item.get_closest_marker("deep")]
     modules = dict.fromkeys(item.path for item in items)
     with_servers = {item.path for item in items if item.get_closest_marker("server")}
     places: dict[Path, float] = {}

@@ -21,7 +21,6 @@ BENCHES = (
     "fleet",
     "kinds",
     "overhead",
-    "robustness",
     "service",
     "site",
     "verdicts",

@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks.fuzzing.program_outputs import binary_log_files
 from suites.innodb.log_volume import event_types
 from suites.metric_names import WAL_IMAGES, WAL_RECORDS
 from suites.postgres.log_volume import RecordType, record_types, volume
+from tests.robustness.fuzzing.program_outputs import binary_log_files
 from tests.suites.golden import GOLDEN
 
 WALDUMP = (GOLDEN / "waldump-18.txt").read_text()

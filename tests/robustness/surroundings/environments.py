@@ -1,6 +1,6 @@
 """Environments in which people, timers and workflows start the program."""
 
-from benchmarks.surroundings.answers import Expected, Surroundings
+from tests.robustness.surroundings.answers import Expected, Surroundings
 
 SAME, ANSWER, REFUSAL, SILENCE = Expected.SAME, Expected.ANSWER, Expected.REFUSAL, Expected.SILENCE
 

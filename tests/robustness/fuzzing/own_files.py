@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.fuzzing.campaign import FuzzTarget, Number, Parse
 from build.cache import failures, manifest, store
 from build.cache.manifest import ArchiveError
 from build.home import ROOT, Home
@@ -23,6 +22,7 @@ from suites.generators.queries.answers import AnswerError, answers_of
 from suites.keys.sql_statements import statements_in
 from suites.sizing import Hardware, sizes
 from suites.slices import slices_in
+from tests.robustness.fuzzing.campaign import FuzzTarget, Number, Parse
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import Connection, text
 
-from benchmarks.fuzzing.campaign import FuzzTarget, Number, Parse
 from benchmarks.simulation.years import HistoryScale, write
 from build.home import ROOT
 from history.errors import HistoryError
@@ -32,6 +31,7 @@ from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.plausibility import impossible
 from history.transfer.row_source import TransferError
 from suites.metric_names import PRIMARY
+from tests.robustness.fuzzing.campaign import FuzzTarget, Number, Parse
 
 FACTS = ROOT / "tests/golden/facts/postgres-sysbench-40threads-2025-11"
 

@@ -1,16 +1,16 @@
-"""The trials in odd surroundings: every kind of fault is seen, and `compare` has none in any environment."""
+"""The trials in odd surroundings: every kind of fault is seen, and commands have none in any environment."""
 
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from benchmarks.surroundings.answers import CommandAnswer, Expected, content, faults
-from benchmarks.surroundings.commands import COMMANDS, READING
-from benchmarks.surroundings.environments import ENVIRONMENTS
-from benchmarks.surroundings.trials import commands_in
-from benchmarks.surroundings.upgrades import recorded_histories, write
 from runners.cli import parser
+from tests.robustness.surroundings.answers import CommandAnswer, Expected, content, faults
+from tests.robustness.surroundings.commands import COMMANDS, READING
+from tests.robustness.surroundings.environments import ENVIRONMENTS
+from tests.robustness.surroundings.trials import commands_in
+from tests.robustness.surroundings.upgrades import recorded_histories, upgraded, write
 
 PLAIN = CommandAnswer(0, b"a table\n", b"")
 
@@ -55,13 +55,26 @@ def test_the_commands_are_ours() -> None:
 
 def test_compare_answers_in_all_environments() -> None:
     history = partial(write, recorded_histories()[-1])
-    outcome = commands_in("environments", ENVIRONMENTS, READING[:1], history)
+    outcome = commands_in(ENVIRONMENTS, READING[:1], history)
     assert outcome.faults == []
     assert outcome.tried + len(outcome.skipped) == len(ENVIRONMENTS)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+def test_all_commands_answer_in_all_environments() -> None:
+    history = partial(write, recorded_histories()[-1])
+    assert commands_in(ENVIRONMENTS, COMMANDS, history).faults == []
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("text", recorded_histories(), ids=lambda path: path.stem)
+def test_a_history_of_any_schema_is_read_and_written(text: Path) -> None:
+    assert list(upgraded(text)) == []
 
 
 def test_no_command_fails_in_a_folder_that_is_gone() -> None:
     history = partial(write, recorded_histories()[-1])
     gone = [environment for environment in ENVIRONMENTS if environment.name == "current folder deleted"]
-    outcome = commands_in("environments", gone, READING, history)
+    outcome = commands_in(gone, READING, history)
     assert (outcome.tried, outcome.faults) == (len(READING), [])

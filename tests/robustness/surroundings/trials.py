@@ -3,10 +3,11 @@
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from benchmarks.surroundings.answers import (
+from build.host import cores
+from tests.robustness.surroundings.answers import (
     CommandAnswer,
     Surroundings,
     answer,
@@ -15,21 +16,33 @@ from benchmarks.surroundings.answers import (
     folder_of_its_own,
     repeated,
 )
-from benchmarks.surroundings.commands import TriedCommand
-from benchmarks.surroundings.outcome import Outcome
-from build.host import cores
+from tests.robustness.surroundings.commands import TriedCommand
 
 PLAIN = Surroundings("plain", 'exec "$@"')
 
 
+@dataclass
+class Outcome:
+    """Trials, and what was wrong with them."""
+
+    tried: int = 0
+    faults: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Surroundings -> why they were not tried."""
+
+    def add(self, faults: Iterable[str]) -> None:
+        """Add a trial with its faults."""
+        self.tried += 1
+        self.faults += faults
+
+
 def commands_in(
-    kind: str,
     surroundings: Iterable[Surroundings],
     commands: Sequence[TriedCommand],
     history: Callable[[Path], object],
 ) -> Outcome:
     """Run every command in all surroundings, each on a history of its own that `history` writes to a path."""
-    outcome = Outcome(kind)
+    outcome = Outcome()
     with folder_of_its_own() as folder:
         home = folder / "home"
         history(home / "history.db")

@@ -20,8 +20,11 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
+import pytest
+
 from build.home import ROOT, Home
 
+KILLS, SEED = 20, 20261122
 STEPS = ("update-index", "insert")
 ROUNDS = 3
 SECONDS = 1
@@ -49,12 +52,20 @@ class KilledSessions:
 
     versions: tuple[str, ...]
     kills: int = 0
-    finished: int = 0
-    """Sessions that were gone on with to their end."""
-
     faults: list[str] = field(default_factory=list)
-    moments: list[float] = field(default_factory=list)
-    """Seconds after the start at which a process was killed."""
+
+
+@pytest.mark.deep
+@pytest.mark.server
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("builds", [("postgres_17", "postgres_18"), ("mysql_9",)], ids="-".join)
+def test_killed_sessions_lose_nothing(
+    builds: tuple[str, ...], shared_home: Home, request: pytest.FixtureRequest
+) -> None:
+    versions = [str(request.getfixturevalue(build).version) for build in builds]
+    done = kill_sessions(shared_home, versions, KILLS, SEED)
+    assert done.faults == []
+    assert done.kills == KILLS
 
 
 def kill_sessions(home: Home, versions: Sequence[str], kills: int, seed: int) -> KilledSessions:
@@ -67,10 +78,6 @@ def kill_sessions(home: Home, versions: Sequence[str], kills: int, seed: int) ->
     while done.kills < kills and not done.faults:
         with _home_of_its_own(home) as folder:
             _one_session(folder, done, draw, kills)
-        print(
-            f"{' '.join(versions)}: {done.kills} of {kills} kills, {done.finished} sessions finished",
-            flush=True,
-        )
     return done
 
 
@@ -85,7 +92,6 @@ def _one_session(folder: Path, done: KilledSessions, draw: random.Random, kills:
         if ended is not None or done.faults:
             break
         done.kills += 1
-        done.moments.append(after)
     if done.faults:
         return
     code = _watched(folder, done.versions, seen, PATIENCE_SECONDS)
@@ -97,7 +103,6 @@ def _one_session(folder: Path, done: KilledSessions, draw: random.Random, kills:
         )
         return
     done.faults += _faults_at_the_end(folder, done.versions)
-    done.finished += 1
 
 
 def _watched(folder: Path, versions: Sequence[str], seen: dict[object, Row], most: float) -> int | None:

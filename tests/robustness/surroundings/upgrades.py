@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from benchmarks.surroundings.answers import (
+from build.errors import TidemarkError
+from build.home import ROOT
+from tests.robustness.surroundings.answers import (
     CommandAnswer,
     Expected,
     answer,
@@ -14,11 +16,8 @@ from benchmarks.surroundings.answers import (
     folder_of_its_own,
     repeated,
 )
-from benchmarks.surroundings.commands import READING
-from benchmarks.surroundings.outcome import Outcome
-from benchmarks.surroundings.trials import PLAIN
-from build.errors import TidemarkError
-from build.home import ROOT
+from tests.robustness.surroundings.commands import READING
+from tests.robustness.surroundings.trials import PLAIN
 
 RELEASED = ROOT / "tests/history/released"
 """Histories as SQL, each recorded by the code of its time, named by its schema and its commit."""
@@ -41,18 +40,15 @@ def recorded_histories() -> list[Path]:
     return recorded
 
 
-def upgraded() -> Outcome:
-    """Read each history without changing it, then write to it; nothing of it is lost."""
-    outcome = Outcome("upgrades")
-    for text in recorded_histories():
-        with folder_of_its_own() as folder:
-            other = folder / "other.db"
-            write(text, other)
-            for words in (*(command.words for command in READING), *WRITING):
-                chosen = tuple(word.format(other=other) for word in words)
-                found = _faults(text, chosen, folder / "home", reads=words not in WRITING)
-                outcome.add([f"{text.name}: {fault}\n  {repeated(chosen, PLAIN)}" for fault in found])
-    return outcome
+def upgraded(text: Path) -> Iterator[str]:
+    """Read a history without changing it, then write to it; yield what is wrong, such as what is lost."""
+    with folder_of_its_own() as folder:
+        other = folder / "other.db"
+        write(text, other)
+        for words in (*(command.words for command in READING), *WRITING):
+            chosen = tuple(word.format(other=other) for word in words)
+            found = _faults(text, chosen, folder / "home", reads=words not in WRITING)
+            yield from (f"{fault}\n  {repeated(chosen, PLAIN)}" for fault in found)
 
 
 def write(text: Path, path: Path) -> None:

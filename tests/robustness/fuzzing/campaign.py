@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from benchmarks.fuzzing.mutation import input_of
+from tests.robustness.fuzzing.mutation import input_of
 
 MAX_SECONDS = 2.0
 """CPU time that one input may take: a neighbour on the machine does not count."""

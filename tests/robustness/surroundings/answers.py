@@ -8,7 +8,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -157,8 +156,3 @@ def folder_of_its_own() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def say(text: str) -> None:
-    """Print a line of progress at once."""
-    print(text, file=sys.stdout, flush=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from benchmarks.fuzzing.campaign import FuzzTarget, Number, Parse
 from build.home import ROOT
 from build.programs.control_groups import cpu_quota, memory_limit
 from runners.fitness.cron import jobs
@@ -27,6 +26,7 @@ from suites.postgres.log_volume import record_types, volume
 from suites.profiling.folding import fold, parsed_samples
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import StepProfile
+from tests.robustness.fuzzing.campaign import FuzzTarget, Number, Parse
 
 CAPTURES = ROOT / "tests/golden/suites"
 

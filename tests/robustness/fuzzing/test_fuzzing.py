@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import pytest
 
-from benchmarks.fuzzing import campaign
-from benchmarks.fuzzing.campaign import FuzzTarget, Number, Parse, first_surprise
-from benchmarks.fuzzing.mutation import LONGEST, input_of
-from benchmarks.fuzzing.targets import TARGETS
+from tests.robustness.fuzzing import campaign
+from tests.robustness.fuzzing.campaign import FuzzTarget, Number, Parse, first_surprise
+from tests.robustness.fuzzing.mutation import LONGEST, input_of
+from tests.robustness.fuzzing.targets import TARGETS
 
 DEFAULT_INPUTS = 20_000
 """For each parser: all of them together take less than two minutes on two cores."""
 
-INPUTS = int(os.environ.get("TIDEMARK_BENCH_INPUTS", DEFAULT_INPUTS))
+INPUTS = int(os.environ.get("TIDEMARK_FUZZ_INPUTS", DEFAULT_INPUTS))
 
 
 @pytest.mark.parametrize("name", TARGETS)
