@@ -21,7 +21,6 @@ BENCHES = (
     "fleet",
     "kinds",
     "overhead",
-    "service",
     "site",
     "verdicts",
 )

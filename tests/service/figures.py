@@ -1,47 +1,24 @@
-"""A year of the nightly service, simulated with all of its code: `./tidemark bench service`.
+"""What a simulated year of the nightly service did wrong, as figures with targets.
 
-Three boxes with one history measure a branch of 400 commits. Nights fail, a disk fills up, clocks jump, boxes
-are lost, the tracker, a chat and the git source are away, another version of Tidemark comes, and commits get
-slower, are fixed, and get slower again (planted.py). What was told to whom and when is printed, and held
-against what should have been. `$TIDEMARK_BENCH_PARTS` selects parts: year, and only when named quiet, a year
-in which nothing happens, and weeks, two weeks that take less than a minute.
+Three boxes with one history measure a branch of 400 commits with all of the service's code. Nights fail, a
+disk fills up, clocks jump, boxes are lost, the tracker, a chat and the git source are away, another version
+of Tidemark comes, and commits get slower, are fixed, and get slower again (planted.py). What was told to whom
+and when is held against what should have been.
 """
 
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from pathlib import Path
 
-from benchmarks.output.figures import Figure, report
-from benchmarks.output.parts import chosen_parts
-from benchmarks.service.expected import expected_lines, lateness, told_twice, uninvited, unplanned
-from benchmarks.service.plan_text import LIMIT_GB, LOGS_DAYS
-from benchmarks.service.planted import QUIET, TWO_WEEKS, YEAR, PlantedRegression, PlantedYear, midnight
-from benchmarks.service.receivers import DIGEST, ROUTES
-from benchmarks.service.simulated_year import ServiceYear
-
-PARTS, ON_REQUEST = ("year",), ("quiet", "weeks")
-YEARS = {"year": YEAR, "quiet": QUIET, "weeks": TWO_WEEKS}
+from benchmarks.output.figures import Figure
+from tests.service.expected import expected_lines, lateness, told_twice, uninvited, unplanned
+from tests.service.plan_text import LIMIT_GB, LOGS_DAYS
+from tests.service.planted import PlantedRegression, midnight
+from tests.service.receivers import DIGEST, ROUTES
+from tests.service.simulated_year import ServiceYear
 
 WEEK = timedelta(days=7)
 ALLOWED_FALSE = 1
 """The false changes of a year (docs/changes.md): 0.5 of nights, 0.11 of confirmations of each box."""
-
-
-def main() -> int:
-    """Print what was told, and the figures of each part; return 0 if all targets are met, else 1."""
-    return max([_simulated(YEARS[part]) for part in chosen_parts("service", PARTS, ON_REQUEST)])
-
-
-def _simulated(year: PlantedYear) -> int:
-    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
-        began = time.monotonic()
-        service = ServiceYear(Path(folder), year)
-        service.run()
-        minutes = (time.monotonic() - began) / 60
-        print("\n".join(map(str, service.receivers.told)), flush=True)
-        return report([*service_figures(service), Figure("simulated in", minutes, "minutes")])
 
 
 def service_figures(service: ServiceYear) -> Iterator[Figure]:

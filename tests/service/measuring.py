@@ -10,9 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from benchmarks.service.clock import SimulatedClock
-from benchmarks.service.commits import CommitYear
-from benchmarks.service.planted import Incident
 from build.build import Build
 from build.cache import store as build_store
 from build.cache.pruning import mark_used
@@ -34,6 +31,9 @@ from runners.measuring.session_description import describe_session
 from suites.measurement import Measurement
 from suites.metric_names import PRIMARY
 from suites.sizing import Hardware, sizes
+from tests.service.clock import SimulatedClock
+from tests.service.commits import CommitYear
+from tests.service.planted import Incident
 
 BUILD_BYTES = 20_000
 LOG_BYTES = 2_000

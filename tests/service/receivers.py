@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from benchmarks.service.clock import SimulatedClock
 from runners.alerting.notices.apprise_urls import RouteError
 from runners.alerting.notices.routes import Route
+from tests.service.clock import SimulatedClock
 
 ROUTES = (
     Route(name="team"),

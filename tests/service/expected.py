@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from benchmarks.service.commits import BRANCH, CommitYear
-from benchmarks.service.planted import (
+from runners.alerting.notices.routes import Route
+from tests.service.commits import BRANCH, CommitYear
+from tests.service.planted import (
     MORNING,
     Incident,
     PlantedIncident,
@@ -14,8 +15,7 @@ from benchmarks.service.planted import (
     PlantedYear,
     midnight,
 )
-from benchmarks.service.receivers import AWAY_ROUTE, ROUTES, ToldLine
-from runners.alerting.notices.routes import Route
+from tests.service.receivers import AWAY_ROUTE, ROUTES, ToldLine
 
 
 @dataclass(frozen=True)

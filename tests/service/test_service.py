@@ -1,4 +1,4 @@
-"""The year of `bench service`: what it would find wrong in messages, and a few weeks of it."""
+"""A simulated year of the nightly service: what it would find wrong in messages, two weeks, and all of it."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.service import service_figures, versions
-from benchmarks.service.clock import SimulatedClock, simulated_time
-from benchmarks.service.expected import ExpectedLine, lateness, told_twice, uninvited
-from benchmarks.service.planted import DAYS, TWO_WEEKS, YEAR, midnight, tip_on
-from benchmarks.service.receivers import ToldLine
-from benchmarks.service.simulated_year import ServiceYear
 from history import timestamps
 from history.store.schema_status import newest
+from tests.service import versions
+from tests.service.clock import SimulatedClock, simulated_time
+from tests.service.expected import ExpectedLine, lateness, told_twice, uninvited
+from tests.service.figures import service_figures
+from tests.service.planted import DAYS, QUIET, TWO_WEEKS, YEAR, PlantedYear, midnight, tip_on
+from tests.service.receivers import ToldLine
+from tests.service.simulated_year import ServiceYear
 
 OLD, NEW = "0123456789ab", "ba9876543210"
 CHANGE = f"postgres@master, write-heavy on db1: insert 4.0 % slower (-5.0 to -3.0 %); between {OLD} and {NEW}"
@@ -101,9 +102,17 @@ def test_the_next_version_has_one_migration_more(tmp_path: Path) -> None:
     assert newest() == number
 
 
-def test_two_weeks_of_a_service(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "year",
+    [
+        pytest.param(TWO_WEEKS, id="two weeks"),
+        pytest.param(YEAR, id="a year", marks=[pytest.mark.deep, pytest.mark.timeout(3 * 3600)]),
+        pytest.param(QUIET, id="a quiet year", marks=[pytest.mark.deep, pytest.mark.timeout(3 * 3600)]),
+    ],
+)
+def test_a_service_tells_all_that_matters_once(year: PlantedYear, tmp_path: Path) -> None:
     environment = dict(os.environ)
-    service = ServiceYear(tmp_path, TWO_WEEKS)
+    service = ServiceYear(tmp_path, year)
     service.run()
     assert dict(os.environ) == environment
     missed = [figure for figure in service_figures(service) if not figure.met]

@@ -15,15 +15,6 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from benchmarks.service import versions
-from benchmarks.service.clock import SimulatedClock, replaced, simulated_time
-from benchmarks.service.commits import CommitYear
-from benchmarks.service.measuring import MadeUpSessions, folder_bytes
-from benchmarks.service.plan_text import plan_text
-from benchmarks.service.planted import BOXES, Incident, PlantedYear, midnight
-from benchmarks.service.receivers import ROUTES, Receivers, url_of
-from benchmarks.service.recorded_tracker import RecordedTracker
-from benchmarks.service.simulated_box import SimulatedBox
 from build.home import Home
 from build.progress import Progress, Silent
 from history.open import open_reader
@@ -36,6 +27,15 @@ from runners.measuring import session_description
 from runners.nightly import night as night_module
 from runners.nightly.plan import Plan
 from runners.watching import watch_box as watch_module
+from tests.service import versions
+from tests.service.clock import SimulatedClock, replaced, simulated_time
+from tests.service.commits import CommitYear
+from tests.service.measuring import MadeUpSessions, folder_bytes
+from tests.service.plan_text import plan_text
+from tests.service.planted import BOXES, Incident, PlantedYear, midnight
+from tests.service.receivers import ROUTES, Receivers, url_of
+from tests.service.recorded_tracker import RecordedTracker
+from tests.service.simulated_box import SimulatedBox
 
 FIRST_NIGHT = timedelta(hours=1)
 """After midnight; the boxes follow each other by an hour."""

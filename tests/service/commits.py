@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.service.planted import Incident, PlantedYear, midnight, tip_on
+from tests.service.planted import Incident, PlantedYear, midnight, tip_on
 
 BRANCH = "postgres@master"
 HASH = 12

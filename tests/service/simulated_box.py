@@ -7,9 +7,6 @@ from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.service import versions
-from benchmarks.service.clock import SimulatedClock
-from benchmarks.service.measuring import MadeUpSessions
 from build.errors import TidemarkError
 from build.home import Home
 from history.store.schema_status import MIGRATIONS
@@ -17,6 +14,9 @@ from runners.cli import parser
 from runners.commands import nightly
 from runners.nightly.plan import load_plan
 from runners.watching.watch_box import watch_box
+from tests.service import versions
+from tests.service.clock import SimulatedClock
+from tests.service.measuring import MadeUpSessions
 
 DISK_BYTES = 100 * 10**9
 FREE_BYTES, FULL_BYTES = 50 * 10**9, 300 * 10**6

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.service.measuring import BUILD_BYTES
-from benchmarks.service.planted import OWNED, OWNER, STEPS, PlantedYear, midnight
-from benchmarks.service.receivers import ROUTES
-from benchmarks.service.recorded_tracker import ADDRESS, REPOSITORY
+from tests.service.measuring import BUILD_BYTES
+from tests.service.planted import OWNED, OWNER, STEPS, PlantedYear, midnight
+from tests.service.receivers import ROUTES
+from tests.service.recorded_tracker import ADDRESS, REPOSITORY
 
 BUILDS = 40
 """The builds for which the plan leaves room."""
