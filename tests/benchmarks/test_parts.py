@@ -18,10 +18,9 @@ from runners.measuring.session import SessionOutcome
 BENCHES = (
     "bisect",
     "detection",
-    "fleet",
     "kinds",
     "overhead",
-    "site",
+    "scale",
     "verdicts",
 )
 CONFIGURATION = Path("docs/configuration.md").resolve()

@@ -60,7 +60,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "two variants",
         ),
         (["run", "--patch", "mine=/nowhere/fix.patch", f"{KNOWN}#mine"], "/nowhere/fix.patch"),
-        (["bench", "nonsense"], "the benchmarks are: "),
+        (["bench", "nonsense"], "the benchmarks are: bisect, detection, kinds, overhead, scale, verdicts"),
         (["build", "export", "somewhere"], "build export FOLDER VERSION..."),
         (["build", "import"], "build import FILE..."),
         (["build", "oracle@19"], "unknown engine 'oracle'"),

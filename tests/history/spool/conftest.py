@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fleets.history_server import HistoryServer
-from benchmarks.fleets.proxy import Proxy
+from benchmarks.scale.history_server import HistoryServer
 from build.build import Build
 from build.home import Home
+from tests.history.spool.proxy import Proxy
 
 
 @pytest.fixture

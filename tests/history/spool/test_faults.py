@@ -12,9 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from benchmarks.fleets.history_server import HistoryServer
-from benchmarks.fleets.proxy import Network, Proxy
-from benchmarks.fleets.sessions import (
+from benchmarks.scale.history_server import HistoryServer
+from benchmarks.scale.sessions import (
     STEPS,
     VERSIONS,
     RecordedRound,
@@ -34,6 +33,7 @@ from suites.postgres.configuration import NAME
 from suites.server import ServerError
 from tests.history.conftest import rows
 from tests.history.handmade import a_build
+from tests.history.spool.proxy import Network, Proxy
 
 pytestmark = pytest.mark.server
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import compare as program
-from benchmarks.fleets.history_server import HistoryServer
+from benchmarks.scale.history_server import HistoryServer
 from build.home import Home
 from history.backups.backup import back_up
 from history.changes.detector import judge

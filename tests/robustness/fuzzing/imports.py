@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import Connection, text
 
-from benchmarks.simulation.years import HistoryScale, write
+from benchmarks.scale.years import HistoryScale, write
 from build.home import ROOT
 from history.errors import HistoryError
 from history.open import open_store

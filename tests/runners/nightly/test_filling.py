@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.simulation.backfill_years import SimulatedYear
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.store.records import Environment
@@ -23,6 +22,7 @@ from runners.nightly.past.filling import (
     next_date,
 )
 from runners.nightly.past.past_commits import in_order, measurable
+from tests.runners.nightly.backfill_years import SimulatedYear
 
 BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
 WEEKS = Dates(BEGIN, timedelta(days=7))
@@ -151,6 +151,14 @@ def test_a_year_with_three_steps_is_found_and_a_quiet_one_is_left_alone() -> Non
     assert found.false == 0
     assert found.sessions <= 1.3 * found.needed
     assert len(measured_at(quiet.state)) >= 53
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(20))
+def test_all_years_with_three_steps_are_found(seed: int) -> None:
+    year = SimulatedYear(seed).backfill()
+    assert (year.found, year.false) == (3, 0)
+    assert year.sessions <= 1.3 * year.needed
 
 
 def test_a_night_fills_its_date() -> None:

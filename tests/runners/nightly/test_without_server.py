@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fleets.history_server import HistoryServer
+from benchmarks.scale.history_server import HistoryServer
 from build.build import Build
 from history.open import open_store
 from history.spool import spooled_store

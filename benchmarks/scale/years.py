@@ -1,4 +1,4 @@
-"""A history of many nights for `bench history`, written directly to a SQLite file.
+"""A history of many nights, written directly to a SQLite file.
 
 Nights are written in chronological order, with all series of a box at a time, so that size and fragmentation
 of the file are realistic. Only the last nights have rounds; those of earlier nights are pruned.

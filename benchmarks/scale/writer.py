@@ -1,6 +1,6 @@
 """A box of a made-up fleet: records rounds of sessions as fast as it can, and logs each.
 
-python -m benchmarks.fleets.writer URL HOME BOX SECONDS LOG [eager]
+python -m benchmarks.scale.writer URL HOME BOX SECONDS LOG [eager]
 
 The log has a line `+ UID STEP ROUND QPS` before a round is recorded, and one with `=` once it is. With
 `eager`, a history that is away is tried again after a fraction of a second. At its end it prints when it
@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.fleets.sessions import STEPS, round_of, session_start
+from benchmarks.scale.sessions import STEPS, round_of, session_start
 from build.home import Home
 from history.spool import spooled_store
 from history.spool.opening import open_recorded

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from benchmarks.fleets.sessions import VERSIONS, RecordedRound, differences
-from benchmarks.fleets.stand import WriterBox, new_server
 from benchmarks.output.figures import Figure
+from benchmarks.scale.sessions import VERSIONS, RecordedRound, differences
+from benchmarks.scale.stand import WriterBox, new_server
 from build.progress import Silent
 from build.version import parse_version
 from history.backups.backup import back_up
@@ -23,10 +23,11 @@ BOXES = 20
 PAUSE_SECONDS = 10.0
 """Between two looks of the one beside them."""
 
+RECORDING_SECONDS = 600.0
 MEDIAN_SECONDS, WORST_SECONDS, ROUNDS_PER_SECOND = 0.05, 1.0, 100.0
 
 
-def writing_figures(seconds: float) -> Iterator[Figure]:
+def writing_figures(seconds: float = RECORDING_SECONDS) -> Iterator[Figure]:
     """Yield how fast rounds are recorded for so many seconds, and whether all arrived."""
     with new_server() as (server, folder):
         boxes = [WriterBox(folder, number, server.url) for number in range(BOXES)]

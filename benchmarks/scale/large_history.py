@@ -1,17 +1,16 @@
-"""Size and speed of a history of ten years of nights: `./tidemark bench history`."""
+"""Size and speed of a history of ten years of nights."""
 
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from benchmarks.output.figures import Figure, report
-from benchmarks.simulation.years import METRICS, HistoryScale, write
-from build.home import ROOT, locate
+from benchmarks.output.figures import Figure
+from benchmarks.scale.years import METRICS, HistoryScale, write
+from build.home import ROOT
 from history.changes.detector import judge
 from history.open import open_store
 from history.series.series import SeriesKey, read_series
@@ -24,29 +23,21 @@ SEED = 20261121
 REPEATS = 7
 
 
-def main() -> int:
-    """Write the history, measure queries of it, and return 0 if all targets are met, else 1."""
-    home = locate()
-    home.scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home.scratch) as folder:
-        path = Path(folder) / "history.db"
-        print(f"writing {SCALE.values:,} values, seed {SEED}", file=sys.stderr)
-        write(path, SCALE, SEED)
-        return report(figures(path, SCALE))
-
-
-def figures(path: Path, scale: HistoryScale) -> list[Figure]:
-    """Return all figures with their targets for the history at `path`, which has this scale."""
+def history_figures(folder: Path, scale: HistoryScale = SCALE) -> list[Figure]:
+    """Write a history of this scale; return its size, and the times of queries of it, with their targets."""
+    path = folder / "history.db"
+    print(f"writing {scale.values:,} values, seed {SEED}", file=sys.stderr)
+    write(path, scale, SEED)
     size = path.stat().st_size / scale.values
     with open_store(path) as store:
-        taken_once = taken(lambda: _one_series(store.database, scale))
+        taken_once = _taken(lambda: _one_series(store.database, scale))
         started = time.perf_counter()
         outcome = judge(store.database)
         judged = time.perf_counter() - started
         # Measured again, because another load on the host may slow down a core for a second or so.
-        taken_once += taken(lambda: _one_series(store.database, scale))
+        taken_once += _taken(lambda: _one_series(store.database, scale))
     used: list[float] = []
-    compared = taken(lambda: used.append(compare_program(path, scale)))
+    compared = _taken(lambda: used.append(_compare_program(path, scale)))
     contenders = scale.boxes * (scale.branches - 1) * scale.steps * len(METRICS)
     return [
         Figure("values", scale.values, ""),
@@ -75,7 +66,7 @@ def figures(path: Path, scale: HistoryScale) -> list[Figure]:
     ]
 
 
-def taken(act: Callable[[], object]) -> list[float]:
+def _taken(act: Callable[[], object]) -> list[float]:
     """Return the seconds of several runs. The shortest is the least disturbed by other loads on the host."""
     seconds = []
     for _ in range(REPEATS):
@@ -93,7 +84,7 @@ def _one_series(database: Database, scale: HistoryScale) -> None:
     assert len(found) == scale.nights
 
 
-def compare_program(history: Path | str, scale: HistoryScale) -> float:
+def _compare_program(history: Path, scale: HistoryScale) -> float:
     """Run compare.py for two versions; return the CPU time of all its processes in seconds."""
     base, *_, contender = scale.versions()
     command = [str(ROOT / "compare.py"), base, contender, "--history", str(history)]

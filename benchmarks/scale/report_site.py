@@ -1,9 +1,8 @@
-"""Time, memory and size of the report site, and how fast a browser shows it: `./tidemark bench site`.
+"""Time, memory and size of the report site, and how fast a browser shows it.
 
 The large history has 2,000 sessions, as many as a nightly service writes in years on two boxes; those of the
 last nights have rounds, as after `history prune`. Pages are loaded from disk by Debian's Chromium, beside an
-empty page in the same run. `$TIDEMARK_BENCH_PARTS` selects parts: `written` (the large history) and `loaded`
-(pages in the browser).
+empty page in the same run.
 """
 
 import gzip
@@ -11,18 +10,16 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.output.figures import Figure, report
-from benchmarks.output.parts import chosen_parts
-from benchmarks.simulation.years import FIRST_NIGHT, HistoryScale, add_night, write
-from build.home import ROOT, locate
+from benchmarks.output.figures import Figure
+from benchmarks.scale.years import FIRST_NIGHT, HistoryScale, add_night, write
+from build.home import ROOT
 from history.changes import repository
 from history.changes.level_shift import Direction, Shift, ShiftOutcome
 from history.open import open_store
@@ -53,16 +50,7 @@ print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_m
 """
 
 
-def main() -> int:
-    """Write the histories and their sites, measure, and return 0 if all targets are met, else 1."""
-    parts = chosen_parts("site", PARTS)
-    home = locate()
-    home.scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home.scratch) as name:
-        return report([figure for part in parts for figure in PARTS[part](Path(name))])
-
-
-def plant_change(path: Path) -> str:
+def _plant_change(path: Path) -> str:
     """Insert a change of throughput on all boxes, 100 nights before the last one; return its fingerprint."""
     with open_store(path) as store:
         with store.database.reading() as connection:
@@ -96,7 +84,7 @@ def _write(history: Path, site: Path) -> tuple[float, float, int]:
     return float(seconds), float(memory), int(changed)
 
 
-def written_figures(folder: Path) -> list[Figure]:
+def site_figures(folder: Path) -> list[Figure]:
     """Return time, memory and size of the site of the large history, and of its renewal."""
     print(f"writing {SCALE.values:,} values, seed {SEED}", file=sys.stderr)
     write(folder / "large.db", SCALE, SEED)
@@ -132,7 +120,7 @@ def _weights(site: Path) -> list[Figure]:
     return figures
 
 
-def loaded_figures(folder: Path) -> list[Figure]:
+def page_figures(folder: Path) -> list[Figure]:
     """Return how much longer than an empty page Chromium takes to show pages from disk."""
     program = shutil.which("chromium")
     if program is None:
@@ -143,7 +131,7 @@ def loaded_figures(folder: Path) -> list[Figure]:
     print("writing the histories of ten boxes and of thirty versions, and their sites", file=sys.stderr)
     write(folder / "boxes.db", TEN_BOXES, SEED)
     write(folder / "ladder.db", LADDER, SEED)
-    fingerprint = plant_change(folder / "boxes.db")
+    fingerprint = _plant_change(folder / "boxes.db")
     for name in ("boxes", "ladder"):
         _write(folder / f"{name}.db", folder / name)
     (folder / "empty.html").write_text("<!doctype html><title>empty</title><p>empty")
@@ -189,14 +177,3 @@ def _beside(browser: Any, empty: Path, address: str, ready: str) -> float:
     times = [[timed() for timed in loads] for _ in range(LOADS)]
     page.close()
     return median(both[1] for both in times) - median(both[0] for both in times)
-
-
-PARTS: Mapping[str, Callable[[Path], list[Figure]]] = {
-    "written": written_figures,
-    "loaded": loaded_figures,
-}
-"""Part -> function that returns its figures, which works in a folder of its own."""
-
-
-if __name__ == "__main__":
-    sys.exit(main())

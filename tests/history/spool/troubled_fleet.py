@@ -4,40 +4,21 @@ import contextlib
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.fleets.history_server import HistoryServer
-from benchmarks.fleets.proxy import Network, Proxy
-from benchmarks.fleets.sessions import RecordedRound, differences
-from benchmarks.fleets.stand import WriterBox, new_server
-from benchmarks.output.figures import Figure
+from benchmarks.scale.history_server import HistoryServer
+from benchmarks.scale.sessions import RecordedRound, differences
+from benchmarks.scale.stand import WriterBox
 from suites.postgres.configuration import NAME
 from suites.server import ServerError
+from tests.history.spool.proxy import Network, Proxy
 
 BOXES = 3
 FOREVER = 1e6
-SEED = 2126
+PATIENCE_SECONDS = 120
 LONGEST_PAUSE = 1.5
 """Seconds between two faults, at most; and how long one lasts."""
-
-
-def fault_figures(moments: int, seed: int = SEED) -> Iterator[Figure]:
-    """Yield what is missing and what is there twice after so many random moments."""
-    with new_server() as (server, folder):
-        fleet = TroubledFleet(server, folder, random.Random(seed))
-        try:
-            kinds = fleet.suffer(moments)
-            wrong, problems = fleet.settle()
-        finally:
-            fleet.end()
-    done = ", ".join(f"{kind} {times}" for kind, times in sorted(kinds.items()))
-    lost = [fault for fault in wrong if fault.startswith("lost")]
-    doubled = [fault for fault in wrong if not fault.startswith("lost")]
-    yield Figure("rounds lost", len(lost), "", at_most=0, note=f"{fleet.told} rounds; {'; '.join(lost[:3])}")
-    yield Figure("rounds doubled or half", len(doubled), "", at_most=0, note="; ".join(doubled[:3]))
-    yield Figure("what waits at the end", len(problems), "", at_most=0, note="; ".join(problems)[:200])
-    yield Figure("faults", sum(kinds.values()), "", at_least=moments, note=done)
 
 
 class TroubledFleet:
@@ -66,6 +47,7 @@ class TroubledFleet:
         }
         for box in self._boxes:
             box.start(FOREVER, eager=True)
+        self._await_rounds()
         happened: Counter[str] = Counter()
         for _ in range(moments):
             self._pause()
@@ -90,12 +72,20 @@ class TroubledFleet:
         return differences(self._server.url, told, begun), problems
 
     def end(self) -> None:
-        """End what still runs; the server that `new_server` started is ended there."""
+        """End what still runs, with the server."""
         for box in self._boxes:
             box.kill()
         self._proxy.close()
         self._replica.destroy()
         self._server.destroy()
+
+    def _await_rounds(self) -> None:
+        """Wait until each box has recorded, so that there is something to lose."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not all(box.logged()[1] for box in self._boxes):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"a box has recorded nothing in {PATIENCE_SECONDS} s")
+            time.sleep(0.1)
 
     def _pause(self) -> None:
         time.sleep(self._random.uniform(0.0, LONGEST_PAUSE))

@@ -1,25 +1,38 @@
-"""The stand of `bench fleet`: a few random faults, after which a round that is missing would be seen."""
+"""Random faults of a fleet: nothing that was recorded is lost, and what is missing would be seen."""
 
+import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from benchmarks.fleets import stand
-from benchmarks.fleets.faults import fault_figures
-from benchmarks.fleets.sessions import STEPS, RecordedRound, differences, round_of, session_start
-from build.build import Build
-from build.home import Home
+from benchmarks.scale.history_server import HistoryServer
+from benchmarks.scale.sessions import STEPS, RecordedRound, differences, round_of, session_start
 from history.open import open_store
 from history.store.records import SessionStatus
+from tests.history.spool.troubled_fleet import TroubledFleet
 
 
 @pytest.mark.server
-def test_a_few_faults(home: Home, postgres_18: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIDEMARK_HOME", str(home.path))
-    monkeypatch.setattr(stand, "provide", lambda *_: postgres_18)
-    figures = list(fault_figures(4, seed=3))
-    assert all(figure.met for figure in figures), figures
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("moments", "seed"),
+    [
+        pytest.param(4, 3, id="a few"),
+        pytest.param(100, 2126, id="many", marks=pytest.mark.deep),
+    ],
+)
+def test_faults_lose_nothing(server: HistoryServer, server_folder: Path, moments: int, seed: int) -> None:
+    open_store(server.url).close()
+    fleet = TroubledFleet(server, server_folder, random.Random(seed))
+    try:
+        kinds = fleet.suffer(moments)
+        wrong, problems = fleet.settle()
+    finally:
+        fleet.end()
+    assert (wrong, problems) == ([], [])
+    assert kinds.total() == moments
+    assert fleet.told
 
 
 def test_what_is_missing_or_there_twice_is_seen(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.fleets.history_server import HistoryServer
-from benchmarks.fleets.sessions import RecordedRound, read_log
+from benchmarks.scale.history_server import HistoryServer
+from benchmarks.scale.sessions import RecordedRound, read_log
 from build.home import ROOT, Home, locate
 from build.make import provide
 from build.progress import Silent
@@ -66,7 +66,7 @@ class WriterBox:
         """Begin to record."""
         words = [self.url, str(self.home.path), self.name, str(seconds), str(self._log)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.fleets.writer", *words, *(["eager"] if eager else [])],
+            [sys.executable, "-m", "benchmarks.scale.writer", *words, *(["eager"] if eager else [])],
             cwd=ROOT,
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,

@@ -1,1 +1,0 @@
-"""Parts of `./tidemark bench fleet`, and the stands they need."""
