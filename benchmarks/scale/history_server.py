@@ -28,6 +28,7 @@ from suites.processes import (
     tool,
     write_for_server,
 )
+from suites.server import ServerError
 from suites.sizing import Sizes
 
 SMALL = Sizes(1, EqualTables(1, 1, 1), 128 * 1024**2, 1024**3, 1, 1)
@@ -149,7 +150,7 @@ class HistoryServer:
             self._limit_files(None)
             try:
                 self.execute("CHECKPOINT")
-            except psycopg.Error:
+            except (psycopg.Error, ServerError):
                 self.kill()
                 self.server.start()
 

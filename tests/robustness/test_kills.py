@@ -24,10 +24,11 @@ import pytest
 
 from build.home import ROOT, Home
 
-KILLS, SEED = 20, 20261122
+KILLS, SEED = 10, 20261122
 STEPS = ("update-index", "insert")
 ROUNDS = 3
 SECONDS = 1
+OPTIONS = ("--no-exact", "--keep-disturbed", "--resume")
 
 PATIENCE_SECONDS = 300.0
 """For a session that nobody kills, on a machine that others use."""
@@ -112,7 +113,8 @@ def _watched(folder: Path, versions: Sequence[str], seen: dict[object, Row], mos
     """
     step_words = [word for step in STEPS for word in ("--step", step)]
     words = ["run", *step_words, "--seconds", str(SECONDS), "--repetitions", str(ROUNDS)]
-    command = [sys.executable, "-P", "-m", "runners", *words, "--keep-disturbed", "--resume", *versions]
+    words += [*OPTIONS, *["--alone"] * (len(versions) == 1), *versions]
+    command = [sys.executable, "-P", "-m", "runners", *words]
     environment = {**os.environ, "TIDEMARK_HOME": str(folder), "PYTHONPATH": str(ROOT)}
     environment["TIDEMARK_LOCK"] = str(folder / "measuring.lock")
     with (folder / "said").open("wb") as said:
