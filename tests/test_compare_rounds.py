@@ -280,12 +280,13 @@ def test_a_stalled_round_is_left_out_of_the_ratio_too_and_named(tmp_path: Path) 
 
 
 def test_a_bad_block_is_no_verdict_and_everybody_reads_why(tmp_path: Path) -> None:
-    """By its interval alone it would be a regression of 4 %, of which the later rounds know nothing."""
-    base = around(20000, 0.001, 16)
-    block = [*around(18400, 0.001, 6), *around(19560, 0.001, 10)]
-    rates: Rates = {"update-index": (base, block), "insert": (base, base[::-1]), "delete": (base, base)}
+    """By its interval alone it would be a regression of 4 %, of which the later rounds know less."""
+    base = around(20000, 0.001, 9)
+    block = [*around(18400, 0.002, 3), *around(19400, 0.002, 6)]
+    others = around(20000, 0.002, 9)[::-1]
+    rates: Rates = {"update-index": (base, block), "insert": (base, others), "delete": (base, base)}
     with open_store(tmp_path / "history.db") as store:
-        record(store, session_start(repetitions=16), rates)
+        record(store, session_start(repetitions=9), rates)
         comparison = compared(store)
         (step, *_) = json.loads(render_json(comparison))["contenders"][0]["steps"]
         text = render_markdown(comparison)

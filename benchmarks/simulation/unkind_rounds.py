@@ -75,6 +75,17 @@ def settling(size: float, rounds: float, steps: int | None = None) -> Kind:
     return kind
 
 
+def wandering(size: float, noise: float = DEVIATION) -> Kind:
+    """Gaussian rounds around a ratio that begins at 1 and is a random walk of so much a round."""
+
+    def kind(rng: np.random.Generator, shape: Shape) -> Array:
+        return np.asarray(
+            noise / DEVIATION * gaussian(rng, shape) + rng.normal(0, size, shape).cumsum(axis=2)
+        )
+
+    return kind
+
+
 def switching(size: float, stays: float, noise: float) -> Kind:
     """Two modes, `size` above and below, each kept with probability `stays`; Gaussian noise around them."""
 
@@ -175,6 +186,9 @@ CONTRARY: Mapping[str, Kind] = {
     "contender scatters 3 times as much": scattering(3.0),
     "luck of layout of 0.5 % a side": laid_out(0.005),
     "luck of layout of 1 % a side": laid_out(0.01),
+    "wanders by 0.4 % a round": wandering(0.004),
+    "wanders by 0.4 % a round, noise of 1 %": wandering(0.004, 0.01),
+    "wanders by 0.2 % a round, noise of 1 %": wandering(0.002, 0.01),
 }
 """Kinds of which the mean is not steady, or of which few rounds do not show it."""
 

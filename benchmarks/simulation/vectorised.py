@@ -60,10 +60,11 @@ class VectorPriors:
     sd: Array
     df: Array
     correlation: Array
-    """(suites, 1): one for all steps of a suite, as trend and lean."""
+    """(suites, 1): one for all steps of a suite, as trend, lean and wander."""
 
     trend: Array
     lean: Array
+    wander: Array
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,9 @@ def intervals(logs: Array, kept: Array, look: int, design: Design, prior: Vector
     moderated = np.maximum(own, (prior_df * expected + d * own) / (prior_df + d))
     constant = own <= noise_model.MIN_VARIANCE
     spread = np.where(has, np.where(constant, expected, moderated), own)
-    spread *= np.where(has, _inflation(prior.correlation, number), 1)
+    shared = np.where(has, np.maximum(_inflation(prior.correlation, number), 1 + prior.wander), 1)
+    wander = _excess_of_sums(logs, kept) - noise_model.OWN_WANDER_CAUTION / np.sqrt(45)
+    spread *= np.maximum(shared, 1 + 30 * np.fmax(wander, 0))
     degrees = np.where(has, np.where(constant, np.maximum(prior_df, 1), prior_df + d), d)
     level, last = (normal_below(-design.critical(rounds)) for rounds in (look, design.cap))
     error = np.sqrt(spread / number)
@@ -271,7 +274,8 @@ def _of_session(logs: Array, counts: Array, sd: Array, df: Array) -> VectorPrior
     """Return the priors with what all steps of a suite share."""
     kept = _cleaned(logs, counts)
     nothing = np.zeros((len(logs), 1))
-    priors = VectorPriors(sd, df, _correlation(logs, kept)[:, None], nothing, nothing)
+    wander = _wander(logs, kept)[:, None]
+    priors = VectorPriors(sd, df, _correlation(logs, kept)[:, None], nothing, nothing, wander)
     trend, lean = _trend(logs, kept, priors)[:, None], _lean(logs, counts, kept)[:, None]
     return replace(priors, trend=trend, lean=lean)
 
@@ -325,6 +329,25 @@ def _correlation(logs: Array, kept: Array) -> Array:
     expected = (excess * weight / terms + noise_model.USUAL_CORRELATION * before) / precision
     estimate = np.clip(expected + 1 / np.sqrt(precision), 0, noise_model.MAX_CORRELATION)
     return np.asarray(np.where(weight > 0, estimate, 0))
+
+
+def _wander(logs: Array, kept: Array) -> Array:
+    """(suites,): history.stats.noise_model.wander_of all steps."""
+    excess = _excess_of_sums(logs, kept)
+    tells = ~np.isnan(excess)
+    some = np.maximum(tells.sum(axis=1), 1)
+    found = np.where(tells, excess, 0).sum(axis=1) / some - noise_model.WANDER_CAUTION / np.sqrt(45 * some)
+    return np.asarray(30 * np.maximum(found, 0))
+
+
+def _excess_of_sums(logs: Array, kept: Array) -> Array:
+    """(suites, steps): the excess of squared partial sums in wander_of; NaN of steps that tell nothing."""
+    rounds, there, n = in_order(logs, kept)
+    away = np.where(there, rounds - (rounds.sum(axis=2) / n)[:, :, None], 0)
+    spread = (away**2).sum(axis=2) / np.maximum(n - 1, 1)
+    tells = (n > 2) & (spread > noise_model.MIN_VARIANCE)
+    squares = np.where(there, away.cumsum(axis=2) ** 2, 0).sum(axis=2)
+    return np.where(tells, squares / (n * n * np.where(tells, spread, 1)) - (n * n - 1) / (6 * n * n), np.nan)
 
 
 def _inflation(correlation: Array, number: Array) -> Array:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from history.stats.contrary_evidence import common_lean, common_trend
 from history.stats.estimators import mean, median, variance
@@ -43,6 +43,15 @@ CORRELATION_DEVIATION = 0.35
 
 Both, and the standard error that is added, were chosen by simulation (docs/decisions/0053): with them fixed
 rounds and rounds until decided keep 1 % of sessions in AR(1) noise of 0.3 with the recorded deviations."""
+
+WANDER_CAUTION = 1.0
+"""The standard errors that are taken off what all steps together show of wandering ratios."""
+
+OWN_WANDER_CAUTION = 2.0
+"""The same of what a step shows by itself. Without caution independent rounds would often seem to wander.
+
+Both were chosen by simulation, so that independent rounds detect as much as before
+(docs/results/verdicts.md)."""
 
 SCATTER_CAUTION = 0.3
 """The standard errors that are added to the estimated unlikeness of steps, chosen by the same simulation.
@@ -79,6 +88,9 @@ class Noise:
     lean: float = 0.0
     """How many more rounds of the session lie above the mean of their step than below, in standard errors."""
 
+    wander: float = 0.0
+    """What ratios that wander add to the variance of a mean, as a multiple of that of independent rounds."""
+
     def __post_init__(self) -> None:
         if not (0 < self.sd < math.inf and 0 < self.df < math.inf and 0 <= self.correlation < 1):
             raise ValueError(f"sd and df must be finite and above 0, correlation 0 to below 1: {self}")
@@ -89,13 +101,14 @@ class Noise:
         When correlations fall off as correlation^distance (an AR(1) process), the mean of n rounds has the
         variance V sigma^2 / n with V = 1 + 2 sum (1 - k/n) correlation^k over k = 1 to n - 1, and the
         expected sample variance s^2 is sigma^2 (1 - (V - 1) / (n - 1)) (Bayley & Hammersley, Supplement to
-        JRSS 8, 1946).
+        JRSS 8, 1946). If ratios wander by more than that, it is the factor of their wander.
         """
+        wandering = 1 + self.wander
         if rounds < 2 or self.correlation <= 0:
-            return 1.0
+            return wandering
         terms = ((1 - k / rounds) * self.correlation**k for k in range(1, rounds))
         excess = 2 * math.fsum(terms)
-        return (1 + excess) / (1 - excess / (rounds - 1))
+        return max(wandering, (1 + excess) / (1 - excess / (rounds - 1)))
 
 
 def robust_deviation(values: Sequence[float]) -> float:
@@ -139,7 +152,8 @@ def pooled_noise(
     `rounds[j]` are any number of log ratios of step j, in the order in which they were run; `calibrated[j]`
     is the noise of step j in a calibration, if there is one. The deviation for step j uses none of its own
     rounds, so that it is independent of the step's sample variance and can be pooled with it by adding
-    degrees of freedom. All steps share one correlation of neighbouring rounds, one trend and one lean.
+    degrees of freedom. All steps share one correlation of neighbouring rounds, one trend, one lean and one
+    wander.
 
     Empirical Bayes (Smyth, Stat. Appl. Genet. Mol. Biol. 3(1), 2004, section 6.2): the variances of the steps
     are assumed to scatter around s0^2 as s0^2 d0 / chi^2(d0); d0 and s0^2 match the mean and the variance of
@@ -168,7 +182,8 @@ def pooled_noise(
         for step, noise in enumerate(by_step)
     ]
     trend, lean = common_trend(raw, [expected_of(prior) for prior in priors]), common_lean(rounds, raw)
-    return tuple(prior and replace(prior, trend=trend, lean=lean) for prior in priors)
+    wander = wander_of(raw, WANDER_CAUTION)
+    return tuple(prior and replace(prior, trend=trend, lean=lean, wander=wander) for prior in priors)
 
 
 def expected_of(prior: Noise | None) -> tuple[float, float]:
@@ -206,6 +221,31 @@ def pooled_correlation(rounds: Sequence[Sequence[float]]) -> float:
     precision = weight**2 / terms + before
     expected = (excess * weight / terms + USUAL_CORRELATION * before) / precision
     return min(max(expected + 1 / math.sqrt(precision), 0.0), MAX_CORRELATION)
+
+
+def wander_of(rounds: Sequence[Sequence[float]], caution: float) -> float:
+    """Return what wandering ratios add to the variance of a mean, by the rounds of steps; see Noise.wander.
+
+    A ratio that moves on from round to round and does not return leaves consecutive deviations from the mean
+    of its step on the same side. With S_t the sum of the first t of n deviations and s^2 the variance, the
+    mean of S_t^2 / (n s^2) is (n^2 - 1) / (6 n^2) in independent rounds on average, with a deviation of about
+    1 / sqrt(45); it is the best test of a small random walk (Nyblom, JASA 84, 1989). A walk of variance
+    q s^2 a round adds about q n^2 / 90, and to the variance of the mean, around the ratio at the beginning,
+    q n s^2 / 3: 30 times as much in units of s^2 / n. It is the average of the steps that have a variance,
+    less `caution` standard errors; 0 if that is less, or without any.
+    """
+    excesses = []
+    for logs in rounds:
+        n = len(logs)
+        spread = variance(logs) if n > 2 else 0.0
+        if spread > MIN_VARIANCE:
+            middle = mean(logs)
+            sums = accumulate(log - middle for log in logs)
+            found = math.fsum(partial * partial for partial in sums) / (n * n * spread)
+            excesses.append(found - (n * n - 1) / (6 * n * n))
+    if not excesses:
+        return 0.0
+    return 30 * max(0.0, mean(excesses) - caution / math.sqrt(45 * len(excesses)))
 
 
 def _cleaned(rounds: Sequence[Sequence[float]], units: Sequence[float | None]) -> list[list[float]]:

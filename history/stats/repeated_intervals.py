@@ -13,7 +13,14 @@ from history.stats.contrary_evidence import objections
 from history.stats.distributions import normal_below, normal_quantile, student_quantile
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, variance
 from history.stats.group_sequential import power_boundary
-from history.stats.noise_model import MIN_VARIANCE, Noise, expected_of, without_stalls
+from history.stats.noise_model import (
+    MIN_VARIANCE,
+    OWN_WANDER_CAUTION,
+    Noise,
+    expected_of,
+    wander_of,
+    without_stalls,
+)
 
 MAX_ROUNDS = 20
 """The default cap: a step that is undecided after so many rounds stays inconclusive."""
@@ -26,6 +33,9 @@ SHAPE = 0.2
 
 VISIBLE_PROBABILITY = 0.8
 """The probability with which a change that is called visible is flagged."""
+
+SEEMS_WANDERING = 0.04
+"""The share of steady steps at most that are not flagged because they seem to wander by themselves."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +105,9 @@ def sequential_interval(
     where m is the mean of the n rounds that did not stall, and s^2 = (d0 s0^2 + d s_own^2) / (d0 + d) the
     moderated variance (Smyth 2004) with d0 + d degrees of freedom, d = n - 1, or s_own^2 if that is larger.
     Without a prior it is the plain t interval with d degrees of freedom.
-    The variance is inflated where neighbouring rounds of the session correlate (Noise.inflation). `left_out`
-    are the places of rounds that are known not to count, whatever their ratio.
+    The variance is inflated where neighbouring rounds of the session correlate, and where ratios wander, all
+    of the session or that of the step (Noise.inflation, wander_of). `left_out` are the places of rounds that
+    are known not to count, whatever their ratio.
 
     The interval's `n` counts neither these nor stalled rounds; without a prior none is taken for stalled.
     Returns None before the first look. Raises ValueError beyond the cap, where the confidence does not hold.
@@ -107,7 +118,7 @@ def sequential_interval(
     kept = usable if prior is None else without_stalls(usable, prior.sd)
     n, middle, own = len(kept), mean(kept), variance(kept)
     spread, df = moderated(own, n - 1, prior)
-    spread *= prior.inflation(n) if prior else 1.0
+    spread *= max(1 + wander_of([kept], OWN_WANDER_CAUTION), prior.inflation(n) if prior else 1.0)
     error = math.sqrt(spread / n)
     margin = design.margin(len(logs), df) * error
     last_n = design.cap * len(usable) / len(logs)
@@ -130,7 +141,7 @@ def smallest_visible(design: Design, noise: Noise, rounds: int, threshold: float
     widened = math.sqrt(1 + own / math.sqrt(2 * math.pi))
     margin = design.margin(rounds, noise.df + rounds - 1) * error * widened
     needed = max(margin, -math.log1p(-threshold))
-    return -math.expm1(-(needed + normal_quantile(VISIBLE_PROBABILITY) * error))
+    return -math.expm1(-(needed + normal_quantile(VISIBLE_PROBABILITY / (1 - SEEMS_WANDERING)) * error))
 
 
 def _exp(x: float) -> float:

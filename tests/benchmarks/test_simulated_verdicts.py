@@ -15,6 +15,7 @@ from benchmarks.simulation.simulated_verdicts import (
     read_otherwise,
     simulate,
 )
+from benchmarks.simulation.unkind_rounds import wandering
 from benchmarks.simulation.vectorised import REGRESSION, UNCHANGED
 from history.comparison.pairs import StepPairs
 from history.stats import repeated_intervals
@@ -34,6 +35,15 @@ def test_ignoring_the_looks_misses_the_target() -> None:
     assert figure.value > 5
     assert not figure.met
     assert false_regressions("careful", simulate(gaussian, 200, (1,))).met
+
+
+def test_a_ratio_that_wanders_is_seldom_called_and_a_steady_one_is_called_as_before() -> None:
+    """Reckoned as independent, such rounds have a false regression in 14 % of sessions until decided."""
+    wandered = false_regressions("wandering", simulate(wandering(0.004, 0.01), 1000, (413, 0)), 7.0)
+    assert wandered.met
+    slower = simulate(gaussian, 500, (0, 1), 0.03)
+    assert (slower.verdict[:, 0] == REGRESSION).mean() >= 0.97
+    assert false_regressions("steady", simulate(gaussian, 1000, (0, 0))).met
 
 
 def test_fixed_design_needs_more_rounds_to_be_right_more_often() -> None:

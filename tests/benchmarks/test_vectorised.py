@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation.rounds import DEVIATION, SYNTHETIC, Kind, gaussian
+from benchmarks.simulation.unkind_rounds import wandering
 from benchmarks.simulation.vectorised import (
     IMPROVEMENT,
     REGRESSION,
@@ -34,7 +35,13 @@ CODES = {
 QUANTISED: Kind = lambda rng, shape: np.round(gaussian(rng, shape) / DEVIATION) * DEVIATION  # noqa: E731
 SETTLING: Kind = lambda rng, shape: gaussian(rng, shape) - 0.06 * np.exp(-np.arange(shape[2]) / 4)  # noqa: E731
 LESSER: Kind = lambda rng, shape: 3 * gaussian(rng, shape) - 0.25 - 0.2 * (np.arange(shape[2]) < 3)  # noqa: E731
-KINDS = {**SYNTHETIC, "quantised": QUANTISED, "settling": SETTLING, "less after three rounds": LESSER}
+KINDS = {
+    **SYNTHETIC,
+    "quantised": QUANTISED,
+    "settling": SETTLING,
+    "less after three rounds": LESSER,
+    "wandering": wandering(0.01),
+}
 
 
 def by_product(

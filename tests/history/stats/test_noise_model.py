@@ -24,8 +24,10 @@ from history.stats.noise_model import (
     pooled_noise,
     robust_deviation,
     trigamma,
+    wander_of,
     without_stalls,
 )
+from history.stats.repeated_intervals import Design, sequential_interval
 
 logs = st.floats(-0.1, 0.1).map(lambda value: round(value, 6))
 suites = st.lists(st.lists(logs, min_size=0, max_size=8), min_size=2, max_size=6)
@@ -234,3 +236,43 @@ def test_inflation_is_the_ratio_of_true_to_apparent_variance(n: int) -> None:
     apparent = float(np.mean([variance(row) for row in samples[:20_000]])) / n
     assert Noise(1, 1, 0.4).inflation(n) == pytest.approx(samples.mean(axis=1).var() / apparent, rel=0.03)
     assert Noise(1, 1).inflation(n) == 1
+
+
+def test_wander_by_hand() -> None:
+    """0 to 3 less their mean sum up to -1.5, -2, -1.5, 0: 8.5 over 16 times 5 / 3, independent 15 / 96."""
+    expected = 30 * (8.5 / (16 * 5 / 3) - 15 / 96 - 0.5 / math.sqrt(45))
+    assert wander_of([[0.0, 1.0, 2.0, 3.0]], 0.5) == pytest.approx(expected)
+    assert wander_of([[5.0, 3.0, 1.0, -1.0]], 0.5) == pytest.approx(expected), (
+        "its unit and direction do not count"
+    )
+    assert wander_of([[0.0, 1.0] * 4], 0.0) == 0, "it returns at once"
+    assert wander_of([[1.0, 1.0, 1.0], [1.0], []], 0.0) == 0
+
+
+def test_wander_of_a_session_is_that_of_its_ratios() -> None:
+    """Ten steps of twenty rounds whose ratios walk by half of the noise, and independent ones."""
+    rng = np.random.default_rng(8)
+    steady = rng.normal(size=(200, 10, 20))
+    walking = steady + rng.normal(0, 0.5, steady.shape).cumsum(axis=2)
+    found, none = (
+        fmean(wander_of([list(map(float, row)) for row in session], 1.0) for session in sessions)
+        for sessions in (walking, steady)
+    )
+    assert found > 8
+    assert none < 1
+
+
+def test_ratios_that_wander_widen_the_intervals_of_all_steps_and_most_of_all_their_own() -> None:
+    still = normal_rounds(9, [0.01] * 6, 20)
+    walked = [[log + 0.004 * place for place, log in enumerate(logs)] for logs in still[:5]]
+    quiet, uneasy = pooled_noise(still)[5], pooled_noise([*walked, still[5]])[5]
+    assert quiet is not None
+    assert uneasy is not None
+    assert quiet.inflation(20) < 2 < uneasy.inflation(20)
+    design, alone = Design(steps=6), Noise(0.01, 60)
+    widths = []
+    for rounds in (still[0], walked[0]):
+        interval = sequential_interval(rounds, design, alone)
+        assert interval is not None
+        widths.append(math.log(interval.high / interval.low))
+    assert widths[1] > 4 * widths[0]
