@@ -137,8 +137,10 @@ def intervals(logs: Array, kept: Array, look: int, design: Design, prior: Vector
     constant = own <= noise_model.MIN_VARIANCE
     spread = np.where(has, np.where(constant, expected, moderated), own)
     shared = np.where(has, np.maximum(_inflation(prior.correlation, number), 1 + prior.wander), 1)
-    wander = _excess_of_sums(logs, kept) - noise_model.OWN_WANDER_CAUTION / np.sqrt(45)
-    spread *= np.maximum(shared, 1 + 30 * np.fmax(wander, 0))
+    wander = _excess_of_sums(logs, kept) - noise_model.OWN_WANDER_CAUTION / np.sqrt(
+        noise_model.SUMS_PRECISION
+    )
+    spread *= np.maximum(shared, 1 + noise_model.WALK_FACTOR * np.fmax(wander, 0))
     degrees = np.where(has, np.where(constant, np.maximum(prior_df, 1), prior_df + d), d)
     level, last = (normal_below(-design.critical(rounds)) for rounds in (look, design.cap))
     error = np.sqrt(spread / number)
@@ -336,8 +338,9 @@ def _wander(logs: Array, kept: Array) -> Array:
     excess = _excess_of_sums(logs, kept)
     tells = ~np.isnan(excess)
     some = np.maximum(tells.sum(axis=1), 1)
-    found = np.where(tells, excess, 0).sum(axis=1) / some - noise_model.WANDER_CAUTION / np.sqrt(45 * some)
-    return np.asarray(30 * np.maximum(found, 0))
+    error = 1 / np.sqrt(noise_model.SUMS_PRECISION * some)
+    found = np.where(tells, excess, 0).sum(axis=1) / some - noise_model.WANDER_CAUTION * error
+    return np.asarray(noise_model.WALK_FACTOR * np.maximum(found, 0))
 
 
 def _excess_of_sums(logs: Array, kept: Array) -> Array:

@@ -53,6 +53,12 @@ OWN_WANDER_CAUTION = 2.0
 Both were chosen by simulation, so that independent rounds detect as much as before
 (docs/results/verdicts.md)."""
 
+WALK_FACTOR = 30.0
+"""What a random walk of the ratio adds to the variance of a mean, over what it adds to squared sums."""
+
+SUMS_PRECISION = 45.0
+"""One over the variance of the mean of squared sums, in independent rounds of a variance of 1."""
+
 SCATTER_CAUTION = 0.3
 """The standard errors that are added to the estimated unlikeness of steps, chosen by the same simulation.
 
@@ -245,7 +251,7 @@ def wander_of(rounds: Sequence[Sequence[float]], caution: float) -> float:
             excesses.append(found - (n * n - 1) / (6 * n * n))
     if not excesses:
         return 0.0
-    return 30 * max(0.0, mean(excesses) - caution / math.sqrt(45 * len(excesses)))
+    return WALK_FACTOR * max(0.0, mean(excesses) - caution / math.sqrt(SUMS_PRECISION * len(excesses)))
 
 
 def _cleaned(rounds: Sequence[Sequence[float]], units: Sequence[float | None]) -> list[list[float]]:
