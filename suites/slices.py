@@ -100,6 +100,23 @@ def require_few_slices(servers: int, seconds: float, slice_seconds: float, warm_
         )
 
 
+def balanced_block(number: int, servers: int, turns: int, slice_seconds: float, seed: object) -> Schedule:
+    """Return the schedule of block `number`, from 1, of several that are each an observation of their own.
+
+    It is `mirrored` with so many turns, whose orders are drawn for every two blocks; the second of these has
+    each of them the other way round, such as B A A B after A B B A. So what is particular to the first and
+    last slices of a block affects all servers equally in every two blocks, and no single one in all of them.
+    """
+    drawn = mirrored(range(servers), 2 * turns * slice_seconds, slice_seconds, (seed, (number + 1) // 2))
+    if number % 2:
+        return drawn
+    order: list[int] = []
+    for begin in range(0, len(drawn.order), 2 * servers):
+        half = drawn.order[begin : begin + servers]
+        order += [*reversed(half), *half]
+    return Schedule(slice_seconds, tuple(order))
+
+
 def mirrored(
     servers: Sequence[int], seconds: float, slice_seconds: float, seed: object, warm_seconds: float = 0.0
 ) -> Schedule:

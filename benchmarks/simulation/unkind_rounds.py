@@ -86,6 +86,21 @@ def wandering(size: float, noise: float = DEVIATION) -> Kind:
     return kind
 
 
+def end_slots(loss: float, is_fixed: bool) -> Kind:
+    """Gaussian blocks A B B A whose first and last slices are slower by `loss`.
+
+    In a fixed order they are always the base's; otherwise the order is drawn for every two blocks, of which
+    the second has it the other way round.
+    """
+
+    def kind(rng: np.random.Generator, shape: Shape) -> Array:
+        first = rng.choice((-1.0, 1.0), (*shape[:2], (shape[2] + 1) // 2))
+        drawn = np.stack([first, -first], axis=3).reshape(*shape[:2], -1)[:, :, : shape[2]]
+        return np.asarray(gaussian(rng, shape) + loss * (1.0 if is_fixed else drawn))
+
+    return kind
+
+
 def switching(size: float, stays: float, noise: float) -> Kind:
     """Two modes, `size` above and below, each kept with probability `stays`; Gaussian noise around them."""
 
@@ -189,6 +204,9 @@ CONTRARY: Mapping[str, Kind] = {
     "wanders by 0.4 % a round": wandering(0.004),
     "wanders by 0.4 % a round, noise of 1 %": wandering(0.004, 0.01),
     "wanders by 0.2 % a round, noise of 1 %": wandering(0.002, 0.01),
+    "end slots of a block 2 % slower, the base's": end_slots(0.02, is_fixed=True),
+    "end slots of a block 2 % slower, drawn": end_slots(0.02, is_fixed=False),
+    "correlation of 0.65 at distance three": correlated(0.65 ** (1 / 3)),
 }
 """Kinds of which the mean is not steady, or of which few rounds do not show it."""
 

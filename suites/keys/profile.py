@@ -116,7 +116,7 @@ class Profile(Strict):
 
     @property
     def turns_per_block(self) -> int:
-        """How often one block of mode long repeats the order A B B A; every block opens new connections."""
+        """How many orders such as A B B A one block of mode long has; every block opens new connections."""
         seconds = min(self.seconds, self.block_seconds)
         return max(1, math.ceil(seconds / self.slice_seconds / 2 - 1e-9))
 

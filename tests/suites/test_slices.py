@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.slices import Schedule, mirrored
+from suites.slices import Schedule, balanced_block, mirrored
 
 servers = st.integers(1, 5)
 seconds = st.floats(0.5, 100)
@@ -84,6 +84,27 @@ def test_one_seed_is_one_schedule(count: int, length: float, slice_seconds: floa
     assert mirrored(range(count), length, slice_seconds, seed) == mirrored(
         range(count), length, slice_seconds, seed
     )
+
+
+@given(servers, st.integers(1, 4), st.integers(1, 30), seeds)
+def test_every_two_blocks_give_each_place_to_each_order_and_its_reverse(
+    count: int, turns: int, pair: int, seed: object
+) -> None:
+    first, second = (balanced_block(2 * pair - 1 + later, count, turns, 0.5, seed) for later in (0, 1))
+    assert first == balanced_block(2 * pair - 1, count, turns, 0.5, seed), "a seed is one order"
+    assert len(first.order) == len(second.order) == 2 * turns * count
+    for begin in range(0, len(first.order), 2 * count):
+        there, back = (of.order[begin : begin + count] for of in (first, second))
+        assert sorted(there) == list(range(count))
+        assert back == there[::-1]
+        for of in (first, second):
+            assert of.order[begin + count : begin + 2 * count] == of.order[begin : begin + count][::-1]
+
+
+def test_which_of_two_orders_comes_first_is_drawn() -> None:
+    firsts = [balanced_block(number, 2, 1, 10, (1, "insert")).order[0] for number in range(1, 400)]
+    assert 60 < sum(firsts[::2]) < 140, "of 200 draws: 100, and 5.6 standard deviations"
+    assert all(sum(firsts[place : place + 2]) == 1 for place in range(0, 398, 2))
 
 
 def test_seeds_make_different_schedules() -> None:

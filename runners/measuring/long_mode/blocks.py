@@ -14,7 +14,7 @@ from suites.generators.load import Share
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.sizing import max_transactions
-from suites.slices import Schedule
+from suites.slices import Schedule, balanced_block
 from suites.turns.failures import ServerDiedError
 
 WARMING_IDS = 200_000
@@ -150,7 +150,7 @@ class Blocks:
         deadline: Deadline,
         task: ProgressTask,
     ) -> bool:
-        """Measure slices in the order A B B A, so that the base is measured first and last.
+        """Measure slices in mirrored orders, such as A B B A or B A A B, which are drawn by the suite's seed.
 
         Return whether the step ends with this block: after its slices, and before it is recorded, so that the
         reset is recorded with it.
@@ -166,9 +166,15 @@ class Blocks:
                     task.rename(f"{step.name}: reset")
                 return ended[-1]
 
-            order = (*range(len(active)), *reversed(range(len(active)))) * profile.turns_per_block
+            schedule = balanced_block(
+                block,
+                len(active),
+                profile.turns_per_block,
+                profile.slice_seconds,
+                (self.request.suite.seed, step.name),
+            )
             done = (block - 1 + self._warms) * (part or 0)
-            share = Share(Schedule(profile.slice_seconds, order), block, part, done, profile.limit_seconds)
+            share = Share(schedule, block, part, done, profile.limit_seconds)
             return self.measurement.on_running_servers(
                 active, step, share, ends=ends, profiles=block == self.least
             )
