@@ -192,6 +192,12 @@ def _up_or_down(team: Team, least: float, largest: float) -> Array:
     return np.asarray(team.rng.uniform(least, largest, shape) * team.rng.choice([-1.0, 1.0], shape))
 
 
+def kernels(team: Team) -> None:
+    """The ratios of both boxes move by 2 to 3 % each, up or down, and the boxes differently."""
+    for box in range(BOXES):
+        team.logs[box, 1:, :, team.at :] += _up_or_down(team, 0.02, 0.03)
+
+
 def moves(boxes: slice, versions: slice, by: float, nights: int = NIGHTS_AFTER) -> Cause:
     """All steps of some versions on some boxes move by as much, for so many nights."""
 
@@ -261,6 +267,7 @@ NO_COMMITS: Mapping[str, Cause] = {
     "kernel": kernel(),
     "kernel without a marker": kernel(marked=False),
     "kernel, one branch": one_branch(kernel()),
+    "kernels of both boxes, no marker": kernels,
     "replaced box": replaced_box,
     "box -3 %": moves(slice(0, 1), slice(1, None), -0.03),
     "base -3 %": moves(slice(0, 1), slice(0, 1), -0.03),
@@ -285,6 +292,7 @@ NOT_TUNED_ON: Mapping[str, Cause] = {
 
 COMMITS: Mapping[str, Cause] = {
     "a commit slows every step by 5 %": moves(slice(None), slice(2, 3), -0.05),
+    "a commit to every branch slows every step by 5 %": moves(slice(None), slice(1, None), -0.05),
     "a step by 10 % beside a kernel": beside(kernel()),
     "a step by 10 % beside box -3 %": beside(moves(slice(0, 1), slice(1, None), -0.03)),
 }

@@ -1,9 +1,10 @@
-"""Steps that most series of a box share: of every branch, or in the base's own values. No commit made them.
+"""Steps that most series of a box share, and what made them: the box, its base, or a commit to every branch.
 
 What moves one branch alone, on however many boxes, is a commit and stays a change. What moves most series of
-most branches of a box in one night is the box, and what is in the base's own values, the other way round, is
-the base. Either is one note, however many series show it. A series that moved by more than the others, or at
-another time, is a change beside it.
+most branches of a box in one night is the box, unless another box shows the same: then it is a commit to
+these branches. What is in the base's own values, the other way round, is the base. Box and base are one note
+each, however many series show it. A series that moved by more than the others, or at another time, is a
+change beside it.
 """
 
 import math
@@ -20,7 +21,14 @@ from sqlalchemy import Connection
 
 from history.changes.boxes.shared_drift import drifts_with_box
 from history.changes.boxes.shared_noise import is_noise_of_box
-from history.changes.boxes.step_groups import MIN_BRANCHES, StepGroup, by_branch, day_of, step_groups
+from history.changes.boxes.step_groups import (
+    MIN_BRANCHES,
+    MIN_SERIES,
+    StepGroup,
+    by_branch,
+    day_of,
+    step_groups,
+)
 from history.changes.level_shift import Course, Shift
 from history.series.environment_changes import markers
 from history.series.matrix import SeriesMatrix
@@ -50,12 +58,20 @@ NEARBY = 2
 SERIES_OF_BASE = 0.75
 """The share of series of which most of the step has to be in the base's own values."""
 
+ALIKE = 2 / 3
+"""The share of a step that another box has to show in the same series if they moved alike;"""
+
+LARGEST = 2.0
+"""a series counts as having moved by so many times the median at most, so that no series decides alone."""
+
 
 class Cause(StrEnum):
     """What moved."""
 
     BOX = "box"
     BASE = "base"
+    COMMIT = "commit"
+    """Every branch of the box, and those of another box with it."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +141,31 @@ class SharedSteps:
     @cached_property
     def found(self) -> Mapping[tuple[str, str], tuple[SharedStep, ...]]:
         """Return the shared steps of each box and metric, in order."""
-        return {key: tuple(_shared(groups, self._marked)) for key, groups in self._groups.items()}
+        return {
+            key: tuple(self._with_other_boxes(step, key) for step in _shared(groups, self._marked))
+            for key, groups in self._groups.items()
+        }
+
+    def _with_other_boxes(self, step: SharedStep, key: tuple[str, str]) -> SharedStep:
+        """Return a step of a box and metric, of a commit if another box shows it: two boxes alike are no box.
+
+        Two machines that changed in the same nights may be alike.
+        """
+        box, metric = key
+        groups, day = self._groups[key], day_of(step.since)
+        others = (
+            its_groups
+            for (other, its_metric), its_groups in self._groups.items()
+            if other != box
+            and its_metric == metric
+            and not (self._is_marked(groups, day) and self._is_marked(its_groups, day))
+        )
+        if step.cause is Cause.BOX and any(_moved_alike(step, groups, other) for other in others):
+            return replace(step, cause=Cause.COMMIT)
+        return step
+
+    def _is_marked(self, groups: Sequence[StepGroup], day: int) -> bool:
+        return bool((np.abs(self._marked(groups) - day) <= NEARBY).any())
 
     def _marked(self, groups: Sequence[StepGroup]) -> NDArray[np.int64]:
         """Return the days on which the machine of some groups, all of a box, or its tools changed."""
@@ -144,10 +184,12 @@ class SharedSteps:
         return self._marked_days[box]
 
     def latest(self, nights: int) -> Iterator[SharedStep]:
-        """Yield the shared steps of the latest nights of each box."""
+        """Yield what boxes and bases did in the latest nights of each box."""
         for key, steps in self.found.items():
             end = max(int(group.days[-1]) for group in self._groups[key])
-            yield from (step for step in steps if day_of(step.since) > end - nights)
+            for step in steps:
+                if day_of(step.since) > end - nights and step.cause is not Cause.COMMIT:
+                    yield step
 
     def explained(self, matrix: SeriesMatrix, shifts: Iterable[Shift]) -> Iterator[Shift]:
         """Yield the shifts of a matrix; those that their box explains say so."""
@@ -164,7 +206,7 @@ class SharedSteps:
         for step in self.found[key]:
             is_of_branch = shift.branch in step.branches and shift.course is Course.STEP
             if is_of_branch and _explains(step, groups, group, shift):
-                return str(step)
+                return "" if step.cause is Cause.COMMIT else str(step)
         if drifts_with_box(by_branch(groups).values(), group, shift):
             return f"box {key[0]}: most series of {label_of(group.metric)} drift as it does"
         if is_noise_of_box(group, shift):
@@ -223,6 +265,38 @@ def _described(groups: Sequence[StepGroup], day: int) -> SharedStep | None:
         int((distances[told] >= MOVED).sum()),
         int(told.sum()),
     )
+
+
+def _moved_alike(step: SharedStep, groups: Sequence[StepGroup], others: Sequence[StepGroup]) -> bool:
+    """Return whether the series of a step, in `groups`, moved alike on another box, in `others`.
+
+    Every branch has to that both measure in at least MIN_SERIES series.
+    """
+    day = day_of(step.since)
+    alike = []
+    for branch in step.branches:
+        own, there = (_sizes_on(some, branch, day) for some in (groups, others))
+        both = sorted(own.keys() & there.keys())
+        if len(both) >= MIN_SERIES:
+            here = np.array([own[series] for series in both])
+            most = LARGEST * float(np.median(np.abs(here)))
+            here = np.clip(here, -most, most)
+            beside = np.clip([there[series] for series in both], -most, most)
+            alike.append(bool(here @ beside >= ALIKE * (here @ here)))
+    return bool(alike) and all(alike)
+
+
+def _sizes_on(groups: Sequence[StepGroup], branch: str, day: int) -> dict[tuple[str, str, str], float]:
+    """Return by how much the series of a branch in some groups moved on a day, where enough nights tell."""
+    found = {}
+    for group in groups:
+        column = group.column(day)
+        if group.matrix.branch == branch and column is not None:
+            where = group.matrix.environment
+            for row, size in zip(group.rows, group.steps.sizes[:, column].tolist(), strict=True):
+                if math.isfinite(size):
+                    found[where.suite, where.configuration, group.matrix.series[row][1]] = size
+    return found
 
 
 def _at_peaks(scores: Array) -> NDArray[np.bool_]:

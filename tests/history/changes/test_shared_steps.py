@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.simulation.boxes.shared_causes import COMMITS, NO_COMMITS, Team, judged, quiet_team
+from benchmarks.simulation.boxes.shared_causes import COMMITS, NO_COMMITS, Team, judged, moves, quiet_team
 from history.changes.boxes.shared_steps import MOVED, Cause, SharedStep
 from history.changes.detector import DetectionReport
 from history.rendering.changes import box_note_lines
@@ -90,6 +91,34 @@ def test_a_commit_that_slows_every_step_of_its_branch_is_a_change(tmp_path: Path
     assert {member.key.branch for member in members} == {"postgres@18"}
     assert {member.key.environment.box for member in members} == {"box0", "box1"}
     assert len({member.key.step for member in members}) == 10
+
+
+def test_a_commit_to_every_branch_is_no_box_because_another_box_shows_it(tmp_path: Path) -> None:
+    report = last_report(tmp_path, COMMITS["a commit to every branch slows every step by 5 %"])
+    assert (shared(report), report.explained) == ([], ())
+    members = [member for change in report.open for member in change.members]
+    shown = {(member.key.environment.box, member.key.branch) for member in members}
+    assert shown == set(product(("box0", "box1"), ("postgres@17", "postgres@18")))
+    assert len({member.series_id for member in members}) == 40
+
+
+def test_boxes_that_moved_in_one_night_in_ways_of_their_own_are_boxes(tmp_path: Path) -> None:
+    report = last_report(tmp_path, NO_COMMITS["kernels of both boxes, no marker"], looks=(20,))
+    assert report.open == ()
+    assert {(note.environment.box, note.cause) for note in shared(report)} == {
+        ("box0", Cause.BOX),
+        ("box1", Cause.BOX),
+    }
+
+
+def test_boxes_alike_whose_machines_changed_the_same_night_are_boxes(tmp_path: Path) -> None:
+    def same_kernel(team: Team) -> None:
+        moves(slice(None), slice(1, None), -0.03)(team)
+        team.marked = (0, 1)
+
+    report = last_report(tmp_path, same_kernel, looks=(20,))
+    assert report.open == ()
+    assert {note.cause for note in shared(report)} == {Cause.BOX}
 
 
 @pytest.mark.parametrize("name", ["a step by 10 % beside a kernel", "a step by 10 % beside box -3 %"])
