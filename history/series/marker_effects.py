@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,45 +9,24 @@ from sqlalchemy import Connection
 
 from history.series.environment_changes import Marker, markers
 from history.series.matrix import SeriesMatrix, read_matrix
-from history.stats.shared_steps import StepSizes, is_as_others, step_sizes
+from history.stats.shared_steps import MARKED_BEYOND, StepSizes, all_moved, is_as_others, step_sizes
 
 Array = NDArray[np.float64]
 
-BEFORE, SINCE = 30, 15
-"""The nights before a marker, and from it on, whose medians are compared."""
+BEFORE, SINCE = 30, 30
+"""The nights before a marker, and from it on, that are compared."""
 
-MIN_BEFORE = 3
-"""Nights without which nothing can be compared, and a marker explains what is dated near it."""
+LEAST = 3
+"""Nights on either side without which a marker explains what is dated near it."""
 
 NEARBY = 3
 """The nights by which the range of a shift may miss a marker that moved most series."""
 
-MOVED = 1.5
-"""Standard errors by which a series moved with a marker at least."""
-
-MAX = 0.5
-"""The share of the series of a metric of which more have to have moved."""
+MOVED = 1.6
+"""The standard errors by which the other series of a metric have to have moved with a marker (all_moved)."""
 
 OF_BASE = 0.5
 """The share of a shift that has to be in the base's own values."""
-
-_DEVIATION = 1.4826
-_MEDIAN_ERROR = 1.25
-"""Standard deviation of normal values over their median deviation; that of a median over that of a mean."""
-
-
-@dataclass(frozen=True)
-class _Moves:
-    """By how much the series of a metric moved at a marker, [series]; nan where too few nights tell."""
-
-    sizes: Array
-    errors: Array
-
-    @property
-    def are_of_most(self) -> bool:
-        """Whether most of the series that tell moved, or none tells."""
-        told = np.isfinite(self.errors)
-        return not told.any() or float(np.mean(np.abs(self.sizes[told]) >= MOVED * self.errors[told])) > MAX
 
 
 class MarkerEffects:
@@ -59,7 +37,7 @@ class MarkerEffects:
         self._marked: Mapping[int, Marker] = markers(connection, matrix)
         self._logs = matrix.log_ratios()
         self._steps: dict[str, StepSizes] = {}
-        self._moves: dict[tuple[int, str], _Moves] = {}
+        self._moves: dict[tuple[int, str], tuple[Array, Array]] = {}
         self._of_base: dict[tuple[str, str], Array] | None = None
 
     def explanation(self, row: int, first: int, last: int, size: float) -> str:
@@ -90,24 +68,30 @@ class MarkerEffects:
         if first - NEARBY < position <= last + NEARBY:
             return True
         metric = self._matrix.series[row][2]
-        rows = self._rows(metric)
-        if metric not in self._steps:
-            self._steps[metric] = step_sizes(self._logs[rows])
-        return self._steps[metric].can_be_at(rows.index(row), position, first, last)
+        place = self._rows(metric).index(row)
+        return self._step_sizes(metric).can_be_at(place, position, first, last)
 
     def _rows(self, metric: str) -> list[int]:
         return [number for number, (_, _, other) in enumerate(self._matrix.series) if other == metric]
 
+    def _step_sizes(self, metric: str) -> StepSizes:
+        if metric not in self._steps:
+            self._steps[metric] = step_sizes(self._logs[self._rows(metric)])
+        return self._steps[metric]
+
     def _moved_with_most(self, position: int, row: int, size: float) -> bool:
-        """Return whether most series of a row's metric moved with a marker, and the row by about as much."""
+        """Return whether the other series of a row's metric moved with a marker, and it by about as much."""
         metric = self._matrix.series[row][2]
-        rows = self._rows(metric)
         if (position, metric) not in self._moves:
-            self._moves[position, metric] = _moves(self._logs[rows], position)
-        moves = self._moves[position, metric]
-        place = rows.index(row)
-        others = np.delete(moves.sizes, place)
-        return moves.are_of_most and is_as_others(size, float(moves.errors[place]), others)
+            nights = np.arange(len(self._matrix.nights))
+            before = (nights >= position - BEFORE) & (nights < position)
+            since = (nights >= position) & (nights < position + SINCE)
+            self._moves[position, metric] = self._step_sizes(metric).moves(before, since, LEAST)
+        sizes, errors = self._moves[position, metric]
+        place = self._rows(metric).index(row)
+        others = np.delete(sizes, place)
+        moved = all_moved(others, np.delete(errors, place))
+        return not moved < MOVED and is_as_others(size, float(errors[place]), others, MARKED_BEYOND)
 
     def _is_of_base(self, position: int, row: int, size: float) -> bool:
         """Return whether the base's own values moved by most of a shift, the other way."""
@@ -137,19 +121,3 @@ class MarkerEffects:
 
 def _around(logs: Array, position: int) -> tuple[Array, Array]:
     return logs[:, max(0, position - BEFORE) : position], logs[:, position : position + SINCE]
-
-
-def _moves(logs: Array, position: int) -> _Moves:
-    """Return by how much series moved at a night."""
-    before, since = _around(logs, position)
-    nights_before, nights_since = np.isfinite(before).sum(axis=1), np.isfinite(since).sum(axis=1)
-    told = (nights_before >= MIN_BEFORE) & (nights_since > 0)
-    sizes, errors = np.full(len(logs), np.nan), np.full(len(logs), np.nan)
-    if told.any():
-        before, since = before[told], since[told]
-        level = np.nanmedian(before, axis=1)
-        spread = _DEVIATION * np.nanmedian(np.abs(before - level[:, np.newaxis]), axis=1)
-        spread = np.maximum(np.maximum(spread, np.median(spread) / 2), np.finfo(np.float64).eps)
-        sizes[told] = np.nanmedian(since, axis=1) - level
-        errors[told] = _MEDIAN_ERROR * spread * np.sqrt(1 / nights_before[told] + 1 / nights_since[told])
-    return _Moves(sizes, errors)

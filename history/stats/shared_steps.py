@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from history.stats.change_points.shared_nights import row_medians
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 BEFORE, SINCE = 20, 12
 """Nights before a step, and from it on, whose means are compared."""
@@ -38,6 +39,12 @@ OTHERS_QUANTILE = 0.9
 
 BEYOND = 1.5
 """what is larger than so many times that, and two standard errors, is a step of a series' own."""
+
+MARKED_BEYOND = 2.5
+"""The same on the night of a marker that moved the others: how much each moves is its own."""
+
+CAP = 3.0
+"""Standard errors that a series counts as having moved by at most."""
 
 MIN_OTHERS = 4
 """Other series without which a step is not compared with theirs."""
@@ -76,6 +83,21 @@ class StepSizes:
     def distances(self) -> Array:
         """The sizes in standard errors, without a sign."""
         return np.asarray(np.abs(self.sizes) / self.errors)
+
+    def moves(self, before: Mask, since: Mask, least: int) -> tuple[Array, Array]:
+        """Return by how much each series moved from some nights to others, and the standard errors, [series].
+
+        Both are nan where fewer than `least` of either nights have a value.
+        """
+        sizes, errors = np.full((2, len(self.cleaned)), np.nan)
+        counts = [np.isfinite(self.cleaned[:, nights]).sum(axis=1) for nights in (before, since)]
+        told = np.minimum(*counts) >= least
+        if told.any():
+            levels = [np.nanmean(self.cleaned[told][:, nights], axis=1) for nights in (before, since)]
+            sizes[told] = levels[1] - levels[0]
+            shares = sum(1 / count[told] for count in counts)
+            errors[told] = np.sqrt(self.variance[told] * shares)
+        return sizes, errors
 
     def can_be_at(self, row: int, night: int, first: int, last: int) -> bool:
         """Return whether a step of a series can be at a night as well as where it was found.
@@ -119,7 +141,17 @@ def step_sizes(logs: Array) -> StepSizes:
     return StepSizes(np.where(told, sizes, np.nan), errors, cleaned, noise, variance)
 
 
-def is_as_others(size: float, error: float, others: Array) -> bool:
+def all_moved(sizes: Array, errors: Array) -> float:
+    """Return by how many standard errors series moved on average, each by CAP at most; nan if none tells.
+
+    Series that did not move have 0.8. It tells that all moved, by amounts of their own, from a few that moved
+    much.
+    """
+    told = np.isfinite(errors)
+    return float(np.minimum(np.abs(sizes[told]) / errors[told], CAP).mean()) if told.any() else math.nan
+
+
+def is_as_others(size: float, error: float, others: Array, beyond: float = BEYOND) -> bool:
     """Return whether a step of a series is like those of `others` at the night, and not one of its own.
 
     `others` has nan where a series does not tell.
@@ -130,7 +162,7 @@ def is_as_others(size: float, error: float, others: Array) -> bool:
     one_way = max((others > 0).mean(), (others < 0).mean()) >= ONE_WAY
     centre = float(np.median(others)) if one_way else 0.0
     largest = float(np.quantile(np.abs(others - centre), OTHERS_QUANTILE))
-    return abs(size - centre) <= BEYOND * largest + 2 * (error if math.isfinite(error) else 0.0)
+    return abs(size - centre) <= beyond * largest + 2 * (error if math.isfinite(error) else 0.0)
 
 
 def _noise(logs: Array) -> tuple[Array, float]:

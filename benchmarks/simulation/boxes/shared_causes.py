@@ -5,6 +5,7 @@ machine did in a night is in the values of all three, and cancels out in the rat
 """
 
 import json
+import math
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -192,6 +193,35 @@ def _up_or_down(team: Team, least: float, largest: float) -> Array:
     return np.asarray(team.rng.uniform(least, largest, shape) * team.rng.choice([-1.0, 1.0], shape))
 
 
+def drawn_kernel(draw: Callable[[np.random.Generator, tuple[int, ...]], Array]) -> Cause:
+    """The ratios of a box move with a new kernel by what is drawn, in standard deviations of 2 %."""
+
+    def cause(team: Team) -> None:
+        team.logs[0, 1:, :, team.at :] += 0.02 * draw(team.rng, (team.logs.shape[1] - 1, STEPS, 1))
+        team.marked = (0,)
+
+    return cause
+
+
+def wandering(deviation: float, nights: float) -> Cause:
+    """A box wanders, as AR(1) that forgets in so many nights, and each ratio follows by its own amount."""
+
+    def cause(team: Team) -> None:
+        kept = math.exp(-1 / nights)
+        way = team.rng.normal(0, deviation, (team.logs.shape[-1],))
+        for night in range(1, len(way)):
+            way[night] = kept * way[night - 1] + math.sqrt(1 - kept**2) * way[night]
+        team.logs[0, 1:] += way * team.rng.standard_normal((team.logs.shape[1] - 1, STEPS, 1))
+
+    return cause
+
+
+def harmless_marker(team: Team) -> None:
+    """One step of a branch regresses by 4 % on a box in the night of a marker that moved nothing."""
+    team.logs[0, 1, 3, team.at :] -= 0.04
+    team.marked = (0,)
+
+
 def kernels(team: Team) -> None:
     """The ratios of both boxes move by 2 to 3 % each, up or down, and the boxes differently."""
     for box in range(BOXES):
@@ -266,6 +296,7 @@ NO_COMMITS: Mapping[str, Cause] = {
     "nothing": lambda team: None,
     "kernel": kernel(),
     "kernel without a marker": kernel(marked=False),
+    "kernel by N(0, 2 %)": drawn_kernel(np.random.Generator.standard_normal),
     "kernel, one branch": one_branch(kernel()),
     "kernels of both boxes, no marker": kernels,
     "replaced box": replaced_box,
@@ -281,6 +312,11 @@ NO_COMMITS: Mapping[str, Cause] = {
 
 NOT_TUNED_ON: Mapping[str, Cause] = {
     "kernel of 1 to 5 %": kernel(0.01, 0.05),
+    "kernel by Laplace, 2 %": drawn_kernel(lambda rng, shape: rng.laplace(size=shape) / np.sqrt(2)),
+    "kernel by t3, 2 %": drawn_kernel(lambda rng, shape: rng.standard_t(3, shape) / np.sqrt(3)),
+    "kernel by N(0, 2 %), one branch": one_branch(drawn_kernel(np.random.Generator.standard_normal)),
+    "box wanders by 2 % in 10 nights": wandering(0.02, 10),
+    "box wanders by 1.5 % in 30 nights": wandering(0.015, 30),
     "kernel of 4 %, no marker": kernel(0.035, 0.045, marked=False),
     "box +2 %": moves(slice(0, 1), slice(1, None), 0.02),
     "base +5 %": moves(slice(0, 1), slice(0, 1), 0.05),
@@ -293,6 +329,7 @@ NOT_TUNED_ON: Mapping[str, Cause] = {
 COMMITS: Mapping[str, Cause] = {
     "a commit slows every step by 5 %": moves(slice(None), slice(2, 3), -0.05),
     "a commit to every branch slows every step by 5 %": moves(slice(None), slice(1, None), -0.05),
+    "a step by 4 % beside a marker that moved nothing": harmless_marker,
     "a step by 10 % beside a kernel": beside(kernel()),
     "a step by 10 % beside box -3 %": beside(moves(slice(0, 1), slice(1, None), -0.03)),
 }

@@ -36,8 +36,7 @@ def drifts_with_box(branches: Collection[BranchSteps], group: StepGroup, shift: 
     if row is None:
         return False
     days = day_of(shift.last_before), day_of(shift.first_after)
-    own = _moves(group, days)[row]
-    error = _error(group, row, days)
+    own, error = (float(of_rows[row]) for of_rows in _moves(group, days))
     moves = [move for branch in branches if (move := _median_move(branch.groups, days)) is not None]
     same_way = [move for move in moves if move * own > 0]
     if len(same_way) < MIN_BRANCHES or 2 * len(same_way) <= len(moves) or not math.isfinite(error):
@@ -46,33 +45,15 @@ def drifts_with_box(branches: Collection[BranchSteps], group: StepGroup, shift: 
     return bool(abs(abs(own) - shared) <= min(LEFT * abs(own), ERRORS * error))
 
 
-def _windows(group: StepGroup, days: tuple[int, int]) -> tuple[Array, Array]:
-    """Return the values of a group before and after a shift, each [rows, nights]."""
+def _moves(group: StepGroup, days: tuple[int, int]) -> tuple[Array, Array]:
+    """Return by how much each series of a group moved, with standard errors, [rows]."""
     before, after = days
-    values = group.steps.cleaned
     earlier = (group.days > before - WINDOW) & (group.days <= before)
     later = (group.days >= after) & (group.days < after + WINDOW)
-    return values[:, earlier], values[:, later]
-
-
-def _moves(group: StepGroup, days: tuple[int, int]) -> Array:
-    """Return by how much each series of a group moved, [rows]; nan where too few nights tell."""
-    moves = np.full(len(group.rows), np.nan)
-    before, after = _windows(group, days)
-    told = (np.isfinite(before).sum(axis=1) >= MIN_NIGHTS) & (np.isfinite(after).sum(axis=1) >= MIN_NIGHTS)
-    if told.any():
-        moves[told] = np.nanmean(after[told], axis=1) - np.nanmean(before[told], axis=1)
-    return moves
-
-
-def _error(group: StepGroup, row: int, days: tuple[int, int]) -> float:
-    counts = [int(np.isfinite(window[row]).sum()) for window in _windows(group, days)]
-    if min(counts) < MIN_NIGHTS:
-        return math.nan
-    return math.sqrt(float(group.steps.variance[row]) * sum(1 / count for count in counts))
+    return group.steps.moves(earlier, later, MIN_NIGHTS)
 
 
 def _median_move(groups: Sequence[StepGroup], days: tuple[int, int]) -> float | None:
-    moves = np.concatenate([_moves(group, days) for group in groups])
+    moves = np.concatenate([_moves(group, days)[0] for group in groups])
     told = moves[np.isfinite(moves)]
     return float(np.median(told)) if len(told) >= MIN_SERIES else None

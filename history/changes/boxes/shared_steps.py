@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -24,6 +25,7 @@ from history.changes.boxes.shared_noise import is_noise_of_box
 from history.changes.boxes.step_groups import (
     MIN_BRANCHES,
     MIN_SERIES,
+    BranchSteps,
     StepGroup,
     by_branch,
     day_of,
@@ -33,7 +35,7 @@ from history.changes.level_shift import Course, Shift
 from history.series.environment_changes import markers
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
-from history.stats.shared_steps import is_as_others
+from history.stats.shared_steps import BEYOND, MARKED_BEYOND, is_as_others
 from history.store.records import Environment
 from suites.metrics import label_of
 
@@ -45,9 +47,12 @@ MOVED = 1.5
 APART = 8
 """Nights by which two shared steps are apart at least."""
 
-MARKED_SHARE, MARKED_MOVED = 0.3, 2.5
-"""The share of the series of a branch that has to move, and by how many standard errors, for the box to be
-what moved on the night of a marker: another machine may suit most series as well as the one before."""
+MARKED_MOVED = 1.2
+"""The standard errors by which the series of each of these branches have to move on average (all_moved), for
+the box to be what moved on the night of a marker: another machine may suit many series as the one before."""
+
+MARKED_NIGHTS = 30
+"""Nights before and after a marker whose means are compared."""
 
 OF_PEAK = 0.75
 """The share of the largest step around it that a day shows if it may be the day of the step."""
@@ -102,6 +107,9 @@ class SharedStep:
 
     series: int
     """of how many that tell."""
+
+    at_marker: bool = False
+    """Whether the machine of the box, or its tools, changed that night."""
 
     def __str__(self) -> str:
         """Return the box, the night, and what moved by how much, as a sentence."""
@@ -227,29 +235,42 @@ def _shared(
     count = max(int(group.days[-1]) for group in groups) - first + 1
     branches = by_branch(groups)
     scores = np.array([of_branch.scores(first, count) for of_branch in branches.values()])
-    some = [of_branch.scores(first, count, MARKED_SHARE) for of_branch in branches.values()]
-    if ((np.array(some) >= MARKED_MOVED).sum(axis=0) >= MIN_BRANCHES).any():
-        near = np.abs(np.arange(first, first + count)[:, np.newaxis] - marked(groups)) <= NEARBY
-        at_marker = np.array(some) * (MOVED / MARKED_MOVED)
-        scores = np.where(near.any(axis=1), np.fmax(scores, at_marker), scores)
     moved = np.array([_at_peaks(of_branch) for of_branch in scores])
     most = moved.sum(axis=0) > np.isfinite(scores).sum(axis=0) / 2
     strength = np.where(most, np.where(moved, scores, 0.0).sum(axis=0), 0.0)
-    for place in _peaks(strength):
-        names = [name for name, has_moved in zip(branches, moved[:, place], strict=True) if has_moved]
-        step = _described([group for group in groups if group.matrix.branch in names], first + place)
+    at_markers = dict(_at_markers(branches, marked(groups)))
+    days = {first + place: list(compress(branches, moved[:, place])) for place in _peaks(strength)}
+    days = {day: names for day, names in days.items() if all(abs(day - at) > NEARBY for at in at_markers)}
+    for day, names in sorted((days | at_markers).items()):
+        step = _described([group for group in groups if group.matrix.branch in names], day)
         if step is not None and (step.cause is Cause.BASE or len(names) >= MIN_BRANCHES):
-            yield step
+            yield replace(step, at_marker=day in at_markers)
+
+
+def _at_markers(
+    branches: Mapping[str, BranchSteps], marked: NDArray[np.int64]
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the days with a marker on which most branches moved, with those that did."""
+    last = -NEARBY - 1
+    for day in sorted(set(marked.tolist())):
+        means = {name: branch.moved_around(day, MARKED_NIGHTS) for name, branch in branches.items()}
+        told = [name for name, mean in means.items() if math.isfinite(mean)]
+        names = [name for name in told if means[name] >= MARKED_MOVED]
+        if len(names) >= MIN_BRANCHES and 2 * len(names) > len(told) and day > last + NEARBY:
+            yield day, names
+            last = day
 
 
 def _described(groups: Sequence[StepGroup], day: int) -> SharedStep | None:
-    """Return the step of some groups on a day; None where none of them has a night then."""
+    """Return the step of some groups on a day; None where none of them tells."""
     at = [(group, column) for group in groups if (column := group.column(day)) is not None]
     if not at:
         return None
     sizes = np.concatenate([group.steps.sizes[:, column] for group, column in at])
     distances = np.concatenate([group.steps.distances[:, column] for group, column in at])
     told = np.isfinite(distances)
+    if not told.any():
+        return None
     group, column = at[0]
     of_base = np.concatenate([group.is_of_base(column) for group, column in at])[told]
     return SharedStep(
@@ -340,4 +361,5 @@ def _explains(step: SharedStep, groups: Sequence[StepGroup], group: StepGroup, s
         for other in groups
         if other.matrix.branch in step.branches and (at := other.column(day)) is not None
     ]
-    return is_as_others(shift.log_size, float(group.steps.errors[row, column]), np.concatenate(others))
+    error, beyond = float(group.steps.errors[row, column]), MARKED_BEYOND if step.at_marker else BEYOND
+    return is_as_others(shift.log_size, error, np.concatenate(others), beyond)

@@ -1,5 +1,6 @@
 """The steps of all series of a metric that are measured together, day by day, and those of their base."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from sqlalchemy import Connection
 from history.changes.detection import rule_of
 from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import Night
-from history.stats.shared_steps import StepSizes, step_sizes
+from history.stats.shared_steps import MIN_SINCE, StepSizes, all_moved, step_sizes
 
 Array = NDArray[np.float64]
 Days = NDArray[np.int64]
@@ -99,8 +100,24 @@ class BranchSteps:
 
     groups: Sequence[StepGroup]
 
-    def scores(self, first: int, count: int, share: float = 0.5) -> Array:
-        """Return by how many standard errors this `share` of the series moved at least, [days].
+    def moved_around(self, day: int, nights: int) -> float:
+        """Return how far the series moved from so many nights before a day to as many from it on (all_moved).
+
+        nan where too few series tell.
+        """
+        around = [
+            group.steps.moves(
+                (group.days >= day - nights) & (group.days < day),
+                (group.days >= day) & (group.days < day + nights),
+                MIN_SINCE,
+            )
+            for group in self.groups
+        ]
+        sizes, errors = np.concatenate(around, axis=1)
+        return all_moved(sizes, errors) if np.isfinite(errors).sum() >= MIN_SERIES else math.nan
+
+    def scores(self, first: int, count: int) -> Array:
+        """Return by how many standard errors the median series moved, [days].
 
         The `count` days begin with day `first`; nan where too few series tell.
         """
@@ -113,7 +130,7 @@ class BranchSteps:
         told = np.isfinite(distances).sum(axis=0) >= MIN_SERIES
         scores = np.full(count, np.nan)
         if told.any():
-            scores[told] = np.nanquantile(distances[:, told], 1 - share, axis=0)
+            scores[told] = np.nanmedian(distances[:, told], axis=0)
         return scores
 
 

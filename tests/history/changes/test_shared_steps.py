@@ -13,7 +13,7 @@ from history.changes.boxes.shared_steps import MOVED, Cause, SharedStep
 from history.changes.detector import DetectionReport
 from history.rendering.changes import box_note_lines
 from history.series.series import Night
-from history.stats.shared_steps import is_as_others, step_sizes
+from history.stats.shared_steps import CAP, all_moved, is_as_others, step_sizes
 from history.store.records import Environment
 from tests.history.watched import night
 
@@ -55,6 +55,21 @@ def test_a_marker_explains_what_is_dated_beside_it_with_one_branch_too(tmp_path:
     report = last_report(tmp_path, NO_COMMITS["kernel, one branch"], looks=(60,), seed=4)
     assert report.open == ()
     assert "the machine changed" in (report.explained[0].reason or "")
+
+
+@pytest.mark.parametrize("seed", [1, 2, 6])
+def test_a_kernel_that_moves_each_series_by_an_amount_of_its_own_leaves_nothing(
+    seed: int, tmp_path: Path
+) -> None:
+    report = last_report(tmp_path, NO_COMMITS["kernel by N(0, 2 %)"], looks=(60,), seed=seed)
+    assert report.open == ()
+    assert report.explained
+
+
+def test_a_marker_that_moved_nothing_explains_no_step_of_its_night(tmp_path: Path) -> None:
+    report = last_report(tmp_path, COMMITS["a step by 4 % beside a marker that moved nothing"], looks=(60,))
+    (change,) = report.open
+    assert [member.key.step for member in change.members] == ["step-03"]
 
 
 def test_the_next_nights_know_it(tmp_path: Path) -> None:
@@ -127,6 +142,16 @@ def test_a_step_of_its_own_beside_it_is_a_change(name: str, tmp_path: Path) -> N
     (change,) = report.open
     assert {(member.key.branch, member.key.step) for member in change.members} == {("postgres@17", "step-03")}
     assert {member.key.environment.box for member in change.members} == {"box0", "box1"}
+
+
+def test_series_that_all_moved_are_told_from_some_that_moved_far() -> None:
+    rng = np.random.default_rng(4)
+    still, moved = rng.standard_normal(20_000), rng.standard_normal(20_000)
+    moved[::5] += 10
+    errors = np.ones(20_000)
+    assert all_moved(still, errors) == pytest.approx(0.8, abs=0.02)
+    assert all_moved(moved, errors) == pytest.approx(0.8 * 0.8 + 0.2 * CAP, abs=0.02)
+    assert math.isnan(all_moved(still, np.full(20_000, np.nan)))
 
 
 def test_steps_are_measured_at_their_night_through_outliers_gaps_and_correlation() -> None:
