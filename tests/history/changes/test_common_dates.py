@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.simulation.boxes.shared_causes import BOXES, STEPS, ranges_of_two
+from benchmarks.simulation.boxes.shared_causes import ranges_of_two
+from benchmarks.simulation.boxes.teams import BOXES, STEPS
 from history.changes.courses import dated_together
 from history.series.matrix import SeriesMatrix
 from tests.history.changes.test_level_shift import HERE, night, shift

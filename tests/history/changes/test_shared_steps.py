@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.simulation.boxes.shared_causes import COMMITS, NO_COMMITS, Team, judged, moves, quiet_team
+from benchmarks.simulation.boxes.shared_causes import COMMITS, NO_COMMITS, moves
+from benchmarks.simulation.boxes.teams import Team, judged, quiet_team
 from history.changes.boxes.shared_steps import MOVED, Cause, SharedStep
 from history.changes.detector import DetectionReport
 from history.rendering.changes import box_note_lines

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.simulation.boxes.shared_causes import NO_COMMITS, judged, quiet_team
+from benchmarks.simulation.boxes.shared_causes import NO_COMMITS
+from benchmarks.simulation.boxes.teams import judged, quiet_team
 from history.changes.report import report_changes
 from history.open import open_reader
 from runners.nightly.report import NightReport
