@@ -164,9 +164,6 @@ def contradicted(logs: Array, counts: Array, kept: Array, prior: VectorPriors, s
     shown_by_all = np.where(were_run(logs, counts), sign[:, :, None] * logs, np.inf).min(axis=2) > 0
     has = ~np.isnan(prior.sd)
     drifts = has & (np.abs(prior.trend) > contrary_evidence.DRIFT_CRITICAL)
-    changing, later = _changing(rounds, there, number, prior)
-    shown_later = changing & shown_by_all & _show_as_much(rounds, number, later, middle, prior)
-    unsteady = (changing & ~shown_later) | drifts
     aside = were_run(logs, counts) & ~kept
     many, above = aside.sum(axis=2), (aside & (logs > middle[:, :, None])).sum(axis=2)
     fast, slow = (many > 1) & (above == many), (many > 1) & (above == 0)
@@ -174,51 +171,7 @@ def contradicted(logs: Array, counts: Array, kept: Array, prior: VectorPriors, s
     up, down = shown == IMPROVEMENT, shown == REGRESSION
     one_sided = (fast & ~up & ~(down & shown_by_all)) | (slow & ~down & ~(up & shown_by_all))
     one_sided |= leans & np.where(prior.lean > 0, up, down)
-    one_sided |= shown_later & (shown == UNCHANGED)
-    return np.asarray((shown != UNDECIDED) & ((unsteady & ((shown == UNCHANGED) | ~agree)) | one_sided))
-
-
-def _changing(rounds: Array, there: Array, number: Array, prior: VectorPriors) -> tuple[Array, Array]:
-    """(suites, steps): history.stats.contrary_evidence.change_of_level of rounds in order.
-
-    Whether there is one, and the rounds before the likeliest.
-    """
-    expected, df = _expected_of(prior)
-    degrees = np.maximum(df + number - 2, 1)
-    square = np.where(there, (rounds - (rounds.sum(axis=2) / np.maximum(number, 1))[:, :, None]) ** 2, 0)
-    total = square.sum(axis=2)
-    sums, part = rounds.cumsum(axis=2), contrary_evidence.MIN_PART
-    most, place = np.zeros(number.shape), np.zeros(number.shape, int)
-    for cut in range(part, rounds.shape[2] - part + 1):
-        rest = np.maximum(number - cut, 1)
-        apart = (sums[:, :, cut - 1] / cut - (sums[:, :, -1] - sums[:, :, cut - 1]) / rest) ** 2
-        apart = np.where(number - cut >= part, apart * cut * rest / np.maximum(number, 1), 0)
-        variance = (df * expected + np.maximum(total - apart, 0)) / degrees
-        ratio = np.where(variance > 0, apart / np.where(variance > 0, variance, 1), 0)
-        most, place = np.where(ratio > most, ratio, most), np.where(ratio > most, cut, place)
-    cuts = number - 2 * part + 1
-    found = np.zeros(number.shape, bool)
-    for many in np.unique(cuts[cuts > 0]):
-        these = cuts == many
-        tail = contrary_evidence.CHANGING_ERROR / 2 / float(many)
-        found[these] = np.sqrt(most[these]) > student_margins(degrees[these], tail)
-    return found, place
-
-
-def _show_as_much(rounds: Array, number: Array, cut: Array, whole: Array, prior: VectorPriors) -> Array:
-    """(suites, steps): history.stats.contrary_evidence._show_as_much of the rounds from `cut` on."""
-    places = np.arange(rounds.shape[2]) + cut[:, :, None]
-    later = np.take_along_axis(rounds, np.minimum(places, rounds.shape[2] - 1), axis=2)
-    left = number - cut
-    there = np.arange(rounds.shape[2]) < left[:, :, None]
-    later = np.where(there, later, 0)
-    middle = np.abs(later.sum(axis=2) / np.maximum(left, 1))
-    least = np.where(there, np.abs(later), np.inf).min(axis=2)
-    clear = middle >= contrary_evidence.AGREEMENT * np.abs(whole)
-    clear &= (least >= contrary_evidence.LEANING_AGREEMENT * middle) & (
-        left >= contrary_evidence.LATER_ROUNDS
-    )
-    return np.asarray(clear & ~_changing(later, there, left, prior)[0])
+    return np.asarray((shown != UNDECIDED) & ((drifts & ((shown == UNCHANGED) | ~agree)) | one_sided))
 
 
 def reported(shown: VectorIntervals, verdict: Array, threshold: float) -> Array:

@@ -95,7 +95,6 @@ class MetricChange(StrEnum):
 _DIRECTIONS = {MetricChange.LESS: LESS, MetricChange.SAME: SAME, MetricChange.MORE: MORE}
 
 REASONS = {
-    Doubt.CHANGING: "later {rounds}s show another ratio than earlier ones",
     Doubt.DRIFTING: "the ratios of all steps drift from {rounds} to {rounds}",
     Doubt.ONE_SIDED: "one version has slow {rounds}s that the other has not",
     Doubt.FEW_PASSES: "a count may have two levels, so a change needs {most} counted passes",

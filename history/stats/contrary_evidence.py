@@ -1,21 +1,15 @@
 """What the rounds of a session hold against taking their mean for the ratio of two versions.
 
 An interval takes the ratio of a step for one number, which every round shows with noise of the same kind. If
-later rounds show another ratio than earlier ones, or if one version has slow rounds that the other has not,
-the interval may be far from the truth, however narrow it is. A change that lasts for all rounds of a session
-is no contrary evidence: no method can tell a bad block of that length from a change.
+the ratios of a session drift, or if one version has slow rounds that the other has not, the interval may be
+far from the truth, however narrow it is. A change that lasts for all rounds of a session is no contrary
+evidence: no method can tell a bad block of that length from a change.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate
-
-from history.stats.distributions import student_quantile
-
-CHANGING_ERROR = 0.02
-"""The probability that the rounds of a steady step seem to be of two levels, at one look."""
 
 DRIFT_CRITICAL = 2.3
 """The standard errors of the common trend of a session beyond which its ratios drift: 2 % by chance."""
@@ -26,26 +20,17 @@ LEAN_CRITICAL = 2.6
 MAX_TREND = 3.0
 """The standard errors of one step's trend that count at most, so that no step alone is a drift."""
 
-MIN_PART = 2
-"""The rounds of a level at least: a single one may be a stall."""
-
 AGREEMENT = 0.75
 """The share of the mean that every round has to show to settle a doubt."""
 
 LEANING_AGREEMENT = 0.4
 """The same for a doubt that comes from slow rounds of all steps together, and not of the step's own."""
 
-LATER_ROUNDS = 8
-"""The rounds after a change of level that are enough to tell by themselves which way a ratio is."""
-
 LESS, SAME, MORE = -1, 0, 1
 
 
 class Doubt(StrEnum):
     """Why an interval is not trusted."""
-
-    CHANGING = "changing"
-    """Later rounds of the step show another ratio than earlier ones."""
 
     DRIFTING = "drifting"
     """The ratios of the session's steps move together from round to round."""
@@ -70,83 +55,38 @@ class Objection:
 
 
 def objections(
-    logs: Sequence[float],
-    kept: Sequence[float],
-    prior: tuple[float, float],
-    trend: float,
-    lean: float,
+    logs: Sequence[float], kept: Sequence[float], trend: float, lean: float
 ) -> tuple[Objection, ...]:
     """Return what there is against the interval of a step, if anything.
 
-    `logs` are the log ratios of its rounds in order, `kept` those that did not stall, `prior` is the variance
-    of a round with its degrees of freedom by other steps, or (0, 0). `trend` and `lean` are those of the
-    session, in standard errors. A change that every round shows by AGREEMENT of the mean is not in doubt
-    because its size is; nor is one that even the rounds show which stalled, whose ratio is less of it. Nor is
-    one that all rounds show and LATER_ROUNDS or more of one level at the end, whose mean is AGREEMENT of that
-    of all and which each show LEANING_AGREEMENT of it.
+    `logs` are the log ratios of its rounds in order, `kept` those that did not stall. `trend` and `lean` are
+    those of the session, in standard errors. A change that every round shows by AGREEMENT of the mean is not
+    in doubt because its size is; nor is one that even the rounds show which stalled, whose ratio is less of
+    it.
     """
     middle = math.fsum(kept) / len(kept)
     sign = 1 if middle > 0 else -1
     least = min(sign * log for log in kept)
-    is_shown_by_all = min(sign * log for log in logs) > 0
-    unsteady = frozenset({SAME}) if least >= AGREEMENT * abs(middle) else frozenset({LESS, SAME, MORE})
     found = []
-    cut = change_of_level(kept, prior)
-    if cut is not None:
-        is_shown_later = is_shown_by_all and _show_as_much(kept[cut:], middle, prior)
-        found.append(Objection(Doubt.CHANGING, frozenset({SAME}) if is_shown_later else unsteady))
     if abs(trend) > DRIFT_CRITICAL:
-        found.append(Objection(Doubt.DRIFTING, unsteady))
+        is_shown = least >= AGREEMENT * abs(middle)
+        found.append(Objection(Doubt.DRIFTING, frozenset({SAME} if is_shown else {LESS, SAME, MORE})))
     sides = {log > middle for log in logs if log not in kept}
     if len(logs) - len(kept) > 1 and len(sides) == 1:
         other = LESS if True in sides else MORE
+        is_shown_by_all = min(sign * log for log in logs) > 0
         found.append(Objection(Doubt.ONE_SIDED, frozenset({SAME} if is_shown_by_all else {SAME, other})))
     elif abs(lean) > LEAN_CRITICAL and least < LEANING_AGREEMENT * abs(middle):
         found.append(Objection(Doubt.ONE_SIDED, frozenset({MORE if lean > 0 else LESS})))
     return tuple(found)
 
 
-def seems_changing(rounds: Sequence[float], prior: tuple[float, float]) -> bool:
-    """Return whether the rounds, in order, are likely to be of two levels, one after the other."""
-    return change_of_level(rounds, prior) is not None
-
-
-def change_of_level(rounds: Sequence[float], prior: tuple[float, float]) -> int | None:
-    """Return how many rounds are of a first level if the others are likely to be of a second one.
-
-    For every cut that leaves MIN_PART rounds on both sides it is the t test of two samples, whose variance
-    is moderated by the `prior`; Bonferroni's inequality is over the cuts.
-    """
-    n = len(rounds)
-    cuts = range(MIN_PART, n - MIN_PART + 1)
-    if not cuts:
-        return None
-    expected, df = prior
-    sums = list(accumulate(rounds))
-    middle = sums[-1] / n
-    total = math.fsum([(log - middle) ** 2 for log in rounds])
-    most, place = 0.0, None
-    for cut in cuts:
-        apart = (sums[cut - 1] / cut - (sums[-1] - sums[cut - 1]) / (n - cut)) ** 2 * cut * (n - cut) / n
-        variance = (df * expected + max(0.0, total - apart)) / (df + n - 2)
-        if variance > 0 and apart / variance > most:
-            most, place = apart / variance, cut
-    is_likely = math.sqrt(most) > student_quantile(df + n - 2, 1 - CHANGING_ERROR / 2 / len(cuts))
-    return place if is_likely else None
-
-
-def _show_as_much(rounds: Sequence[float], whole: float, prior: tuple[float, float]) -> bool:
-    """Return whether rounds that lie on one side of 0 are of one level, far enough from 0 for `whole`."""
-    middle, least = abs(math.fsum(rounds)) / len(rounds), min(map(abs, rounds))
-    is_clear = middle >= AGREEMENT * abs(whole) and least >= LEANING_AGREEMENT * middle
-    return is_clear and len(rounds) >= LATER_ROUNDS and not seems_changing(rounds, prior)
-
-
 def common_trend(steps: Sequence[Sequence[float]], priors: Sequence[tuple[float, float]]) -> float:
     """Return how far the ratios of all steps rise from round to round, in standard errors.
 
     It is the sum of the t values of the steps' slopes, each at most MAX_TREND, over the root of their
-    number (Stouffer). `steps` are the log ratios in order, `priors` as in `objections`. 0 without any slope.
+    number (Stouffer). `steps` are the log ratios in order, `priors` the variance of a round of each with its
+    degrees of freedom by other steps, or (0, 0). 0 without any slope.
     """
     slopes = []
     for rounds, (expected, df) in zip(steps, priors, strict=True):

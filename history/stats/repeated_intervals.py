@@ -17,7 +17,6 @@ from history.stats.noise_model import (
     MIN_VARIANCE,
     OWN_WANDER_CAUTION,
     Noise,
-    expected_of,
     wander_of,
     without_stalls,
 )
@@ -124,7 +123,7 @@ def sequential_interval(
     last_n = design.cap * len(usable) / len(logs)
     last = design.margin(design.cap, df + last_n - len(usable)) * math.sqrt(spread / last_n)
     trend, lean = (prior.trend, prior.lean) if prior else (0.0, 0.0)
-    against = objections(usable, kept, expected_of(prior), trend, lean)
+    against = objections(usable, kept, trend, lean)
     return Interval(_exp(middle), _exp(middle - margin), _exp(middle + margin), n, error, last, against)
 
 
