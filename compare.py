@@ -126,7 +126,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--kinds",
         action="store_true",
-        help="a table of each kind of transactions",
+        help="a table of each kind of transactions, script or statement",
     )
     add("--plans", action="store_true", help="the whole plans of the steps whose plan changed")
     add("--format", choices=FORMATS, default="terminal", help=shown)

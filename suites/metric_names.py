@@ -74,7 +74,7 @@ SECONDS = "seconds"
 
 SLOWEST = "latency_max_ms"
 
-MEDIAN_LATENCY, TAIL_LATENCY, SECOND_LATENCY = "latency_p50_ms", "latency_p99_ms", "latency_second_ms"
+MEAN_LATENCY, TAIL_LATENCY, SECOND_LATENCY = "latency_mean_ms", "latency_p99_ms", "latency_second_ms"
 
 OPERATION_TIME = "operation_ms"
 """The primary metric of imported sessions whose tool gives times and no rates."""

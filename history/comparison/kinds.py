@@ -1,5 +1,10 @@
-"""Kinds of transactions in a comparison: each judged by its own throughput, with latencies and retries."""
+"""Kinds of transactions in a comparison: each judged by its own mean latency.
 
+A kind may be a transaction of a mix, a script, or a statement of a file. All kinds of a client take turns, so
+that each has the throughput that the slowest ones leave, and only its time is its own.
+"""
+
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,7 +13,7 @@ from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import Judged, judge_beside, judge_step
 from history.store.records import Run
 from suites.metric import Role
-from suites.metric_names import OVERLOADED, REFUSED, RETRIED, TPS
+from suites.metric_names import MEAN_LATENCY, OVERLOADED, REFUSED, RETRIED, TPS
 from suites.metrics import METRICS, of_role
 
 _BETWEEN = "\0"
@@ -21,8 +26,10 @@ class KindComparison:
     step: str
     kind: str
     judged: Judged
+    """Its mean latency."""
     latencies: Mapping[str, Judged]
     """The recorded latencies by metric."""
+    throughput: Judged
     retried: tuple[float | None, float | None]
     """Transactions rolled back by the server and begun again, per transaction, in base and contender."""
     refused: tuple[float | None, float | None]
@@ -38,7 +45,7 @@ def compare_kinds(
     layouts: int = 0,
     bursts: Collection[int] = (),
 ) -> tuple[KindComparison, ...]:
-    """Compare the kinds of every step, in the order of the steps and of the kinds' names.
+    """Compare the kinds of every step, in the order of the steps and of the kinds' names and numbers.
 
     `values` are those of runs by id, kind and metric, `versions` base and contender. `threshold` and
     `confidence` are fractions; all intervals of kinds hold together with the confidence. `layouts` are those
@@ -51,7 +58,20 @@ def compare_kinds(
     ]
     paired = pair_steps(by_kind, *versions, bursts)
     intervals = Intervals(paired, confidence, None, layouts=layouts)
-    return tuple(_compared(step, threshold, intervals) for step in paired)
+    steps = [*dict.fromkeys(_names(step)[0] for step in paired)]
+    compared = (_compared(step, threshold, intervals) for step in paired)
+    return tuple(sorted(compared, key=lambda kind: (steps.index(kind.step), _in_order(kind.kind))))
+
+
+def _names(step: StepPairs) -> tuple[str, str]:
+    """Return the names of step and kind."""
+    name, _, kind = step.step.partition(_BETWEEN)
+    return name, kind
+
+
+def _in_order(kind: str) -> list[tuple[str, int]]:
+    """Return what sorts names as people number them: `line-9` before `line-10`."""
+    return [(words, int(number or 0)) for words, number in re.findall(r"(\D*)(\d{0,15})", kind)]
 
 
 def _of_whole(run: Run) -> Mapping[str, float]:
@@ -60,12 +80,11 @@ def _of_whole(run: Run) -> Mapping[str, float]:
 
 
 def _compared(step: StepPairs, threshold: float, intervals: Intervals) -> KindComparison:
-    name, _, kind = step.step.partition(_BETWEEN)
     return KindComparison(
-        name,
-        kind,
-        judge_step(step, METRICS[TPS], threshold, intervals),
+        *_names(step),
+        judge_step(step, METRICS[MEAN_LATENCY], threshold, intervals),
         {metric: judge_beside(step, metric, threshold, intervals) for metric in of_role(Role.LATENCY)},
+        judge_beside(step, TPS, threshold, intervals),
         _per_transaction(step, RETRIED),
         _per_transaction(step, (REFUSED,)),
     )

@@ -209,15 +209,7 @@ def _interval(interval: Interval | None) -> dict[str, float | None] | None:
 
 
 def _kind(kind: KindComparison) -> dict[str, Any]:
-    latencies = {
-        name: {
-            "base": rounded(latency.base),
-            "contender": rounded(latency.contender),
-            "ratio": rounded(latency.value),
-        }
-        for name, latency in kind.latencies.items()
-        if latency.pairs
-    }
+    beside = {**kind.latencies, kind.throughput.metric: kind.throughput}
     return {
         "step": kind.step,
         "kind": kind.kind,
@@ -229,7 +221,7 @@ def _kind(kind: KindComparison) -> dict[str, Any]:
         "verdict": kind.judged.verdict,
         "gap": kind.judged.gap,
         "pairs": kind.judged.pairs,
-        "latencies": latencies,
+        "metrics": {name: metric_values(judged) for name, judged in beside.items() if judged.pairs},
         "retried": [rounded(share) for share in kind.retried],
         "refused": [rounded(share) for share in kind.refused],
     }

@@ -16,7 +16,7 @@ from history.counts import counted
 from history.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metric import Better, Metric, Role
-from suites.metric_names import MEDIAN_LATENCY, SECOND_LATENCY, TAIL_LATENCY
+from suites.metric_names import SECOND_LATENCY, TAIL_LATENCY
 from suites.metrics import METRICS, beside_verdict
 
 MEAN_ROW = "geomean of"
@@ -305,15 +305,16 @@ def tone(ratio: Judged) -> Tone:
 # --- kinds of transactions
 
 KIND_HEADS = (
-    *("step", "kind", "base tx/s", "new tx/s", "rel", "interval"),
-    *("p50 ms", "rel p50", "p99 ms", "rel p99", "max/s ms", "rel max/s", "retried", "refused", "verdict"),
+    *("step", "kind", "base ms", "new ms", "rel", "interval"),
+    *("p99 ms", "rel p99", "max/s ms", "rel max/s", "tx/s", "rel tx/s", "retried", "refused", "verdict"),
 )
 
 KINDS_LEFT = ("step", "kind", "verdict")
 
 KINDS_LEGEND = (
-    "Kinds: transactions committed per second, and the latency of the contender with its ratio to the base.",
-    "max/s: the slowest of each second, median of all; retried and refused: of the contender, per commit.",
+    "Kinds: ms, rel, interval and verdict are of the mean latency of one transaction, script or statement.",
+    "Beside it the contender's p99, max/s (the slowest of each second, median of all) and tx/s (commits per "
+    "second), with ratios to the base; retried and refused: per commit.",
 )
 
 
@@ -334,16 +335,16 @@ def kind_rows(kinds: Sequence[KindComparison]) -> Iterator[Row]:
             Cell(amount(kind.judged.contender)),
             Cell(two_decimals(kind.judged.value)),
             Cell(bounds(kind.judged.interval, 2)),
-            *_latency(kind.latencies[MEDIAN_LATENCY]),
-            *_latency(kind.latencies[TAIL_LATENCY]),
-            *_latency(kind.latencies[SECOND_LATENCY]),
+            *_beside(kind.latencies[TAIL_LATENCY]),
+            *_beside(kind.latencies[SECOND_LATENCY]),
+            *_beside(kind.throughput),
             Cell(percent(kind.retried[1])),
             Cell(percent(kind.refused[1])),
             _verdict_of_kind(kind),
         ]
 
 
-def _latency(judged: Judged) -> tuple[Cell, Cell]:
+def _beside(judged: Judged) -> tuple[Cell, Cell]:
     mark = {MetricChange.MORE: "+", MetricChange.LESS: "-"}.get(judged.change, "")
     tone = TRAITS[verdict_of(judged.change, METRICS[judged.metric].better)].tone if mark else Tone.PLAIN
     return Cell(amount(judged.contender)), Cell(two_decimals(judged.value), tone, mark)

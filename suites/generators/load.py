@@ -90,7 +90,7 @@ class KindLoad:
     transactions: int
     """Those that committed."""
     retried: Mapping[str, int]
-    """How often the server rolled one back, which was then begun again, by cause."""
+    """How often the server rolled one back, which was then begun again, by cause; empty if not known."""
     refused: int
     """Those that the application itself ended without committing."""
     committed: int
@@ -136,7 +136,7 @@ class Load:
     watched_seconds: float
     """Time between the observer's begin and end."""
     kinds: Mapping[str, KindLoad] = field(default_factory=dict)
-    """The kinds of transactions by name, in the order of the script; empty if it declares none."""
+    """The kinds of transactions by name, in the order of the script; empty if it tells none apart."""
     due: int | None = None
     """Transactions that were to begin in the counted slices; None unless they arrive at a rate."""
     late_seconds: float = 0.0

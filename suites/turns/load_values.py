@@ -107,9 +107,10 @@ RETRY_METRICS = {
 
 def kind_values(load: Load) -> Mapping[str, Mapping[str, float]]:
     """Return throughput, latency, retries and refusals of each kind that occurred as metrics."""
+    each = rate_of(load) / load.queries
     return {
         name: {
-            "tps": kind.transactions / load.seconds,
+            "tps": each * kind.transactions,
             "transactions": float(kind.transactions),
             **{LATENCY[part]: value for part, value in kind.latency_ms.items()},
             **_retries([kind]),
@@ -120,6 +121,9 @@ def kind_values(load: Load) -> Mapping[str, Mapping[str, float]]:
 
 
 def _retries(kinds: Sequence[KindLoad]) -> dict[str, float]:
+    """Return what was retried and refused, as metrics; {} where the load generator does not say."""
+    if not any(kind.retried for kind in kinds):
+        return {}
     retried = {
         metric: float(sum(kind.retried.get(cause, 0) for kind in kinds))
         for cause, metric in RETRY_METRICS.items()

@@ -20,10 +20,16 @@ from suites.generators.load import (
 )
 from suites.generators.pgbench import counted, loading
 from suites.generators.pgbench.command import PgbenchCommand
-from suites.generators.pgbench.transcript import PgbenchTranscript, histogram_of, logged_transactions
+from suites.generators.pgbench.transcript import (
+    PgbenchTranscript,
+    histogram_of,
+    kinds_in,
+    logged_transactions,
+)
 from suites.generators.placement import placement
 from suites.generators.programs import OVERTIME_SECONDS, lines_of
 from suites.generators.separate_runs.slices import run_each_slice
+from suites.keys.pgbench_scripts import weighted_script
 from suites.keys.step import Step
 from suites.processes import client_folder, log_folder, run
 from suites.server import Address
@@ -114,6 +120,8 @@ class Pgbench:
             arrivals = None if step.rate is None else step.rate * whole_seconds(work)
             logged = logged_transactions(logs)
             load = transcript.load(step.queries, logged, arrivals)
+            scripts = [weighted_script(script).name for script in step.scripts]
+            load = replace(load, kinds=kinds_in(logged, scripts, load.transactions))
             return replace(load, histogram=histogram_of(logged)) if sampled == 1 else load
 
     def alternate(

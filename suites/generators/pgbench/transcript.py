@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from build.files import open_checked
 from suites.generators.kinds import BUCKET_WIDTH
-from suites.generators.load import COUNT, NUMBER, PERCENTILES, Load, LoadError
+from suites.generators.load import COUNT, NUMBER, PERCENTILES, KindLoad, Load, LoadError
 from suites.generators.plausibility import require_plausible
 from suites.generators.separate_runs.slices import least_due
 
 _TICK = re.compile(rf"progress: ({NUMBER}) s, ({NUMBER}) tps")
-_LATENCY = re.compile(COUNT)
+_WHOLE = re.compile(COUNT)
 _CAUSES = ("serialisation", "deadlock")
 _SUMMARY = {
     "transactions": re.compile(rf"number of transactions actually processed: ({COUNT})"),
@@ -71,8 +71,7 @@ class PgbenchTranscript:
         watched = sum((late[0] - early[0]) * late[1] for early, late in steady)
         latency = {"mean": self.summary["latency"]}
         if logged is not None and logged.size:
-            shares = np.percentile(logged[:, 0], [*PERCENTILES.values(), 100.0]) / 1000
-            latency |= dict(zip([*PERCENTILES, "max"], map(float, shares), strict=True))
+            latency |= _percentiles(logged)
         load = Load(
             transactions=int(self.summary["transactions"]),
             queries=self.summary["transactions"] * queries,
@@ -91,12 +90,13 @@ class PgbenchTranscript:
 
 
 def logged_transactions(folder: Path) -> NDArray[np.float64]:
-    """Return the logged transactions of pgbench's log files: latency in µs, and the second of its end.
+    """Return the logged transactions of pgbench's log files.
 
+    In columns: the latency in µs, the second of its end, and the number of its script from 0.
     Failed transactions, which have a word instead of a latency, are omitted. Raises LoadError for what is no
     log.
     """
-    logged = []
+    logged: list[tuple[float, float, float]] = []
     for path in sorted(folder.glob("log.*")):
         try:
             file = os.fdopen(open_checked(path), encoding="utf-8", errors="replace")
@@ -104,10 +104,47 @@ def logged_transactions(folder: Path) -> NDArray[np.float64]:
             raise LoadError(f"pgbench's log cannot be read: {error.strerror}", where=str(path)) from error
         with file:
             for line in file:
-                words = line.split(maxsplit=5)
-                if len(words) > 4 and _LATENCY.fullmatch(words[2]) and _LATENCY.fullmatch(words[4]):
-                    logged.append((float(words[2]), float(words[4])))
-    return np.array(logged, dtype=np.float64).reshape(-1, 2)
+                words = line.split(maxsplit=6)[2:6]
+                if len(words) == 4 and all(map(_WHOLE.fullmatch, words)):
+                    latency, script, second, microseconds = map(float, words)
+                    logged.append((latency, second + microseconds / 1e6, script))
+    return np.array(logged, dtype=np.float64).reshape(-1, 3)
+
+
+def kinds_in(
+    logged: NDArray[np.float64], scripts: Sequence[str], transactions: int
+) -> Mapping[str, KindLoad]:
+    """Return what was done of each of several scripts, in their order; {} of a single one.
+
+    `logged` are all of so many transactions, or a random sample. Latencies are of those after the first
+    second, in which clients fill their caches, if there are such.
+    """
+    names = dict.fromkeys(scripts) if len(logged) else {}
+    kinds = {}
+    for name in names if len(names) > 1 else ():
+        own = logged[
+            np.isin(logged[:, 2], [number for number, script in enumerate(scripts) if script == name])
+        ]
+        warm = own[own[:, 1] >= logged[:, 1].min() + 1]
+        done = round(transactions * len(own) / len(logged))
+        kinds[name] = KindLoad(done, {}, 0, done, _latency_ms(warm if len(warm) else own))
+    return kinds
+
+
+def _latency_ms(logged: NDArray[np.float64]) -> Mapping[str, float]:
+    """Return the latency of logged transactions as that of a KindLoad; empty without one."""
+    if not len(logged):
+        return {}
+    return {
+        "mean": float(logged[:, 0].mean()) / 1000,
+        "second": float(np.median(_longest_ms(logged))),
+        **_percentiles(logged),
+    }
+
+
+def _percentiles(logged: NDArray[np.float64]) -> Mapping[str, float]:
+    shares = np.percentile(logged[:, 0], [*PERCENTILES.values(), 100.0]) / 1000
+    return dict(zip([*PERCENTILES, "max"], map(float, shares), strict=True))
 
 
 def histogram_of(logged: NDArray[np.float64]) -> Mapping[float, int]:
@@ -120,7 +157,7 @@ def histogram_of(logged: NDArray[np.float64]) -> Mapping[float, int]:
 
 def _longest_ms(logged: NDArray[np.float64]) -> tuple[float, ...]:
     """Return the slowest transaction of each second in which one ended, in milliseconds."""
-    seconds, places = np.unique(logged[:, 1], return_inverse=True)
+    seconds, places = np.unique(np.floor(logged[:, 1]), return_inverse=True)
     longest = np.zeros(seconds.size)
     np.maximum.at(longest, places, logged[:, 0])
     return tuple((longest / 1000).tolist())

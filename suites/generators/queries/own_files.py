@@ -1,6 +1,7 @@
 """Files of SQL that people have: each is a stream, whose queries are its statements."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,9 @@ from typing import Any
 from build.version import Engine
 from suites.keys.sql_statements import Statement, statements_in
 from suites.keys.step import Step
+
+MOST_SHOWN = 50
+"""The characters of a statement in its name."""
 
 
 def own_streams(file: Path, engine: Engine, step: Step, seconds: float, limit: float) -> dict[str, Any]:
@@ -30,15 +34,19 @@ def own_streams(file: Path, engine: Engine, step: Step, seconds: float, limit: f
 
 
 def _named(statements: Sequence[Statement]) -> list[tuple[str, Statement]]:
-    """Return each statement with its name: the line at which it begins, and a number on the same line."""
-    named: dict[str, Statement] = {}
+    """Return each statement with its name: its line, its number if it is not the first there, first words."""
+    on_line = Counter[int]()
+    named = []
     for statement in statements:
-        name, number = f"line-{statement.line}", 1
-        while name in named:
-            number += 1
-            name = f"line-{statement.line}-{number}"
-        named[name] = statement
-    return list(named.items())
+        on_line[statement.line] += 1
+        number = f"-{on_line[statement.line]}" if on_line[statement.line] > 1 else ""
+        named.append((f"line-{statement.line}{number} {_first_words(statement.text)}", statement))
+    return named
+
+
+def _first_words(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= MOST_SHOWN else f"{words[: MOST_SHOWN - 1].rstrip()}…"
 
 
 def place_of(file: str, query: str) -> str:

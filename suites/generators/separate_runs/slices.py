@@ -1,12 +1,13 @@
 """One run of a load generator for each slice, and the sum of the runs."""
 
+import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from suites.generators.load import Load, Observer, Share, WorkLimit, blamed_on
+from suites.generators.load import KindLoad, Load, Observer, Share, WorkLimit, blamed_on
 from suites.keys.step import Step
 from suites.server import Address
 
@@ -57,17 +58,14 @@ def least_due(arrivals: float, done: int) -> int:
 def sum_of(loads: Sequence[Load]) -> Load:
     """Return the combined result of several runs, in whose first second clients fill their caches.
 
-    Percentiles are means over the runs.
+    Percentiles are means over the runs. What was retried and refused of kinds is not known of such runs.
     """
     failed: Counter[str] = Counter()
     histogram: Counter[float] = Counter()
     for load in loads:
         failed.update(load.failed)  # unlike a sum, this keeps the causes that did not occur
         histogram.update(load.histogram)
-    names = set.intersection(*(set(load.latency_ms) for load in loads))
-    mean = {name: sum(load.latency_ms[name] for load in loads) / len(loads) for name in names}
-    if "max" in names:
-        mean["max"] = max(load.latency_ms["max"] for load in loads)
+    kinds = dict.fromkeys(name for load in loads for name in load.kinds)
     return Load(
         transactions=sum(load.transactions for load in loads),
         queries=sum(load.queries for load in loads),
@@ -77,10 +75,30 @@ def sum_of(loads: Sequence[Load]) -> Load:
         longest_ms=tuple(longest for load in loads for longest in load.longest_ms),
         histogram=histogram if all(load.histogram for load in loads) else {},
         per_second=tuple(rate for load in loads for rate in load.per_second[1:] or load.per_second),
-        latency_ms=mean,
+        latency_ms=_latency_of(loads),
         watched_queries=sum(load.watched_queries for load in loads),
         watched_seconds=sum(load.watched_seconds for load in loads),
         due=sum(load.due or 0 for load in loads) if any(load.due is not None for load in loads) else None,
         late_seconds=max((load.late_seconds for load in loads), default=0.0),
+        kinds={
+            name: _sum_of_kind([load.kinds[name] for load in loads if name in load.kinds]) for name in kinds
+        },
         restarted=True,
     )
+
+
+def _sum_of_kind(parts: Sequence[KindLoad]) -> KindLoad:
+    done, committed = (sum(getattr(part, name) for part in parts) for name in ("transactions", "committed"))
+    return KindLoad(done, {}, 0, committed, _latency_of([part for part in parts if part.transactions]))
+
+
+def _latency_of(parts: Sequence[Load] | Sequence[KindLoad]) -> dict[str, float]:
+    """Return the latencies of several runs together, those that all runs have."""
+    names = set[str].intersection(*(set(part.latency_ms) for part in parts)) if parts else set[str]()
+    combined = {name: statistics.fmean(part.latency_ms[name] for part in parts) for name in names}
+    if "mean" in names:
+        done = [part.transactions for part in parts]
+        combined["mean"] = statistics.fmean((part.latency_ms["mean"] for part in parts), done)
+    if "max" in names:
+        combined["max"] = max(part.latency_ms["max"] for part in parts)
+    return combined

@@ -10,19 +10,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from build.version import Engine
 from suites.definition import load_suite
 from suites.generators.load import LoadError, WorkLimit
 from suites.generators.pgbench.client import Pgbench
-from suites.generators.pgbench.transcript import PgbenchTranscript, histogram_of, logged_transactions
+from suites.generators.pgbench.transcript import (
+    PgbenchTranscript,
+    histogram_of,
+    kinds_in,
+    logged_transactions,
+)
 from suites.server import Address
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.golden import lines, require_golden
 from tests.suites.servers import small
 
 ADDRESS = Address(Engine.POSTGRES, Path("/srv/data/1/.s.PGSQL.5432"), "someone", "somewhere")
-NOTHING = np.empty((0, 2))
+NOTHING = np.empty((0, 3))
 
 
 def transcript(*read: str) -> PgbenchTranscript:
@@ -134,13 +140,13 @@ def test_latencies_of_a_real_log(tmp_path: Path) -> None:
 
 
 def test_a_log_that_was_cut_short(tmp_path: Path) -> None:
-    (tmp_path / "log.100").write_text("0 1 250 0 1 2\n0 2 skipped 0 1 2\n0 3")
-    assert logged_transactions(tmp_path).tolist() == [[250.0, 1.0]]
+    (tmp_path / "log.100").write_text("0 1 250 3 1 500000\n0 2 skipped 0 1 2\n0 3")
+    assert logged_transactions(tmp_path).tolist() == [[250.0, 1.5, 3.0]]
     assert logged_transactions(tmp_path / "nothing").size == 0
 
 
 def test_percentiles_come_from_the_log_in_milliseconds() -> None:
-    latencies = np.array([(latency, 7 + latency // 1000) for latency in range(1, 1001)], dtype=np.float64)
+    latencies = np.array([(latency, 7 + latency / 1000, 0) for latency in range(1, 1001)], dtype=np.float64)
     load = transcript(*lines("pgbench-18.txt")).load(7, latencies)
     latency = load.latency_ms
     assert latency["p50"] == pytest.approx(0.5005)
@@ -151,11 +157,34 @@ def test_percentiles_come_from_the_log_in_milliseconds() -> None:
 
 
 def test_the_histogram_of_a_log_counts_each_transaction() -> None:
-    latencies = np.array([(latency, 7) for latency in (0, 1, 250, 250, 20_000)], dtype=np.float64)
+    latencies = np.array([(latency, 7, 0) for latency in (0, 1, 250, 250, 20_000)], dtype=np.float64)
     histogram = histogram_of(latencies)
     assert [*histogram.values()] == [2, 2, 1]
     assert [*histogram] == pytest.approx([0.001, 0.25, 20.0], rel=0.011)
     assert histogram_of(latencies[:0]) == {}
+
+
+def logged(*transactions: tuple[float, float, int]) -> NDArray[np.float64]:
+    return np.array(transactions, dtype=np.float64)
+
+
+def test_each_of_several_scripts_has_its_own_share_and_latency() -> None:
+    """The first second, in which clients connect and fill their caches, is in no latency."""
+    cold = [(9000.0, 7.1, 0), (9000.0, 7.2, 1)]
+    found = kinds_in(logged(*cold, (1000.0, 8.2, 0), (2000.0, 8.4, 1), (4000.0, 9.2, 1)), ("a", "b"), 500)
+    assert {name: kind.transactions for name, kind in found.items()} == {"a": 200, "b": 300}
+    assert found["a"].latency_ms["mean"] == 1.0
+    assert found["b"].latency_ms["mean"] == found["b"].latency_ms["second"] == 3.0
+    assert found["b"].latency_ms["max"] == 4.0
+    assert kinds_in(logged(*cold), ("a", "b"), 2)["a"].latency_ms["mean"] == 9.0, "nothing came later"
+
+
+def test_a_single_script_is_what_the_step_itself_is_about() -> None:
+    transactions = logged((1000.0, 8.2, 0), (2000.0, 8.4, 1))
+    assert kinds_in(transactions, ("a",), 2) == kinds_in(transactions, ("a", "a"), 2) == {}
+    assert kinds_in(NOTHING, ("a", "b"), 0) == {}
+    repeated = kinds_in(transactions, ("a", "b", "a"), 2)
+    assert [kind.transactions for kind in repeated.values()] == [1, 1]
 
 
 # --- the command line

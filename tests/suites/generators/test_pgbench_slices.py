@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from build.version import Engine
 from suites.definition import load_suite
-from suites.generators.load import Load, LoadError, Observer, Share, WorkLimit
+from suites.generators.load import KindLoad, Load, LoadError, Observer, Share, WorkLimit
 from suites.generators.pgbench.client import Pgbench
 from suites.generators.separate_runs.slices import sum_of
 from suites.keys.step import Step
 from suites.server import Address
 from suites.slices import Schedule
-from suites.turns.load_values import load_values
+from suites.turns.load_values import kind_values, load_values
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.generators.test_sysbench_slices import Noting
 from tests.suites.servers import small
@@ -150,6 +150,21 @@ def test_histograms_of_slices_are_one_if_all_are_known() -> None:
     parts = [replace(load, histogram=histogram) for histogram in ({1.0: 7, 2.0: 3}, {2.0: 9, 30.0: 1})]
     assert sum_of(parts).histogram == {1.0: 7, 2.0: 12, 30.0: 1}
     assert sum_of([*parts, load]).histogram == {}
+
+
+def test_the_scripts_of_slices_are_summed_and_their_mean_is_over_transactions() -> None:
+    load = Load(10, 10.0, 1.0, 3, (10.0,), {"mean": 1.0}, 10.0, 1.0)
+    first = {"a": KindLoad(6, {}, 0, 6, {"mean": 1.0, "max": 2.0}), "b": KindLoad(4, {}, 0, 4, {"mean": 5.0})}
+    second = {"a": KindLoad(2, {}, 0, 2, {"mean": 3.0, "max": 9.0}), "b": KindLoad(0, {}, 0, 0, {})}
+    whole = sum_of([replace(load, kinds=kinds) for kinds in (first, second)])
+    assert whole.kinds == {
+        "a": KindLoad(8, {}, 0, 8, {"mean": 1.5, "max": 9.0}),
+        "b": KindLoad(4, {}, 0, 4, {"mean": 5.0}),
+    }
+    assert not {"retried_deadlock", "refused_transactions"} & load_values(whole).keys(), (
+        "pgbench does not say"
+    )
+    assert kind_values(whole)["a"]["tps"] == pytest.approx(8 / 20 * load_values(whole)["tps"])
 
 
 def test_causes_of_failures_that_did_not_occur_are_counted_too() -> None:

@@ -73,4 +73,4 @@ def test_a_log_of_pgbench_with_other_digits_and_bytes(tmp_path: Path) -> None:
     (tmp_path / "log.1").write_bytes(
         "0 1 ² 0 7 1\n0 1 500 0 7 1\n".encode() + b"0 1 \xff 0 7 1\n0 1 " + b"9" * 400 + b" 0 7 1"
     )
-    assert logged_transactions(tmp_path).tolist() == [[500.0, 7.0]]
+    assert logged_transactions(tmp_path).tolist() == [[500.0, 7.000001, 0.0]]
