@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from history.changes import confirmation, repository
+from history.changes import confirmation
 from history.changes.confirmation import Confirmation
 from history.changes.courses import course_between
 from history.changes.level_shift import Course
@@ -60,9 +60,6 @@ class ChangeReport:
     That is so in an imported table, whose base a person named, and where nights had several bases.
     """
 
-    commits: tuple[str | None, str | None]
-    """The commits of the nights before and after it, 40 hex digits; None for a version not from git."""
-
     later: tuple[Point, ...]
     """The nights of the main series after the first one with the change, without gaps."""
 
@@ -90,6 +87,11 @@ class ChangeReport:
 
     switches: int = 0
     """How often it switched between its two levels; 0 if it does not alternate."""
+
+    @property
+    def commits(self) -> tuple[str | None, str | None]:
+        """The commits of the nights before and after it; None for a version not from git."""
+        return self.change.last_before.commit or None, self.change.first_after.commit or None
 
     @property
     def is_gained_counted(self) -> bool:
@@ -182,10 +184,6 @@ def _report(connection: Connection, change: Change) -> ChangeReport:
         change,
         base,
         names_base=session.is_imported or len(base_branches(connection, main.key.environment)) > 1,
-        commits=(
-            repository.commit_of(connection, change.last_before),
-            repository.commit_of(connection, change.first_after),
-        ),
         later=_later(connection, main, base),
         gained=_gained(connection, change, main),
         environment=tuple(_environment(connection, change)),

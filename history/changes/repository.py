@@ -12,10 +12,10 @@ from history.changes.acknowledgements import Acknowledgement, load_acknowledgeme
 from history.changes.confirmation import Confirmation
 from history.changes.level_shift import Direction, Shift, ShiftOutcome, direction_between, leads
 from history.changes.stored_rules import Muting, Owner, load_mutings, load_owners
-from history.series.series import Night, SeriesKey, key_of, night_of
+from history.series.series import Night, SeriesKey, key_of, night_of, select_nights
 from history.series.version_order import NightRange, VersionOrder, read_version_order
 from history.store.records import ChangeStatus
-from history.store.schema import builds, change_series, changes, nights, series, sessions
+from history.store.schema import change_series, changes, nights, series
 from history.timestamps import from_text, to_text
 
 _STORED = {
@@ -348,12 +348,7 @@ def _confirmations(
 def _nights(connection: Connection, row: RowMapping, key: SeriesKey) -> dict[str, Night]:
     names = ("last_before_id", "first_after_id", "raised_id", "gone_id")
     ids = {row[name] for name in names if row[name] is not None}
-    columns = (nights.c.session_id, nights.c.started_at, nights.c.version, nights.c.build_id)
-    query = (
-        select(*columns, sessions.c.started_at)
-        .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
-        .where(nights.c.session_id.in_(ids), nights.c.branch == key.branch)
-    )
+    query = select_nights().where(nights.c.session_id.in_(ids), nights.c.branch == key.branch)
     by_id = {row[0]: night_of(*row) for row in map(tuple, connection.execute(query))}
     return {name: by_id[row[name]] for name in names if row[name] is not None}
 
@@ -362,9 +357,3 @@ def _in_order(placed: _Placed) -> tuple[datetime, datetime]:
     """Return the sort key of a night with its place: nights of one version follow each other in time."""
     place, night = placed
     return place, night.started_at
-
-
-def commit_of(connection: Connection, night: Night) -> str | None:
-    """Return the commit that a night measured; None for a version that is not from git or was not built."""
-    digest = connection.scalar(select(builds.c.source_digest).where(builds.c.id == night.build_id))
-    return digest.split(":")[1] if digest and digest.startswith("git:") else None  # git:COMMIT:TREE

@@ -28,6 +28,7 @@ from history.comparison.rounds.steadiness import steadiness
 from history.comparison.verdict import TRAITS, Verdict
 from history.comparison.warnings import comparison_warnings, warnings_of_lookup
 from history.errors import ComparisonError
+from history.series.series import commit_in, with_commit
 from history.stats.noise_model import Noise
 from history.store.reader import Reader
 from history.store.records import Run, Session
@@ -167,7 +168,10 @@ def _compare_in_session(
                 calibrations=tuple(calibrated.values()),
                 kinds=_kinds(history, session, measured, (base, contender), options, bursts),
                 same_rows=same_rows(measured, (base, contender)),
-                builds=_builds(history, session, base, contender),
+                builds=(
+                    *_commits(measured, (str(base), str(contender))),
+                    *_builds(history, session, base, contender),
+                ),
                 within_rounds=_within(
                     history, session, measured, chosen, (str(base), str(contender)), intervals
                 ),
@@ -205,6 +209,13 @@ def _with_client_time(
 
     rounds = [history.wait_profiles(session.id, step.step, version) for version in (base, contender)]
     return replace(step, client_time=client_time(*rounds)) if all(rounds) else step
+
+
+def _commits(runs: Sequence[Run], versions: Sequence[str]) -> Iterator[str]:
+    """Yield the commit of each version that was built from git, or of which an imported file names one."""
+    for version in versions:
+        commits = sorted({commit_in(run.source_digest) for run in runs if run.version == version} - {""})
+        yield from (text for commit in commits if (text := with_commit(version, commit)) != version)
 
 
 def _builds(history: Reader, session: Session, base: Version, contender: Version) -> tuple[str, ...]:

@@ -257,7 +257,8 @@ class ContenderComparison:
     same_rows: Mapping[str, int] = field(default_factory=dict)
     """By step: the rows that both hold alike after the transactions of a counted pass and a crash."""
     builds: tuple[str, ...] = ()
-    """How base and contender were compiled differently, where one of them is an install prefix."""
+    """The commits of base and contender where their names do not say them, and how they were compiled
+    differently, where one of them is an install prefix."""
 
     within_rounds: tuple[Finding, ...] = ()
     """What was found in the seconds of rounds: changes that began within them, and variation."""

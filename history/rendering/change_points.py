@@ -8,6 +8,7 @@ from history.changes.hindsight import AlternatingLevels, GradualChange, LevelCha
 from history.counts import counted
 from history.numbers import amount, change_text, rounded
 from history.rendering.changes import confidence_text
+from history.series.series import SHOWN_DIGITS
 from history.stats.change_points import FALSE_SHARE, SHORTEST
 from suites.metrics import METRICS, label_of
 
@@ -101,7 +102,11 @@ def level_change_json(change: LevelChange) -> dict[str, Any]:
         "ratio_high": rounded(change.high),
         "confidence": rounded(change.confidence),
         **{
-            name: {"night": night.started_at.isoformat(), "version": night.version}
+            name: {
+                "night": night.started_at.isoformat(),
+                "version": night.version,
+                "commit": night.commit or None,
+            }
             for name, night in nights.items()
         },
     }
@@ -147,7 +152,9 @@ def _change_point(series: SearchedSeries, change: LevelChange) -> Iterator[str]:
     between = f"{before.started_at:%Y-%m-%d} to {after.started_at:%Y-%m-%d}"
     sure = f"confidence {confidence_text(change.confidence)}"
     yield f"    from {change.first.started_at:%Y-%m-%d} on ({between}), {sure}"
-    if before.version != after.version:
+    if before.commit and after.commit:
+        yield f"    commits {before.commit[:SHOWN_DIGITS]}..{after.commit[:SHOWN_DIGITS]}"
+    elif before.version != after.version:
         yield f"    {before.version} to {after.version}"
 
 

@@ -15,6 +15,7 @@ from history.changes.repository import Member
 from history.changes.stored_rules import Muting, Owner
 from history.counts import counted
 from history.numbers import change_text, rounded
+from history.series.series import SHOWN_DIGITS
 from history.store.records import ChangeStatus
 from suites.metrics import label_of
 
@@ -23,9 +24,6 @@ SHOWN_SERIES = 4
 
 CERTAIN = 0.999
 """A higher confidence is shown as `over` this."""
-
-HASH = 10
-"""The characters of a commit that are shown."""
 
 SHOWN_NIGHTS = 5
 """The shared nights of a metric that are listed; of more the latest."""
@@ -83,7 +81,7 @@ def _range(report: ChangeReport) -> str:
         nights += f" (past commits, measured up to {max(measured):%Y-%m-%d})"
     old, new = report.commits
     if old and new:
-        return f"{nights}, commits {old[:HASH]}..{new[:HASH]}"
+        return f"{nights}, commits {old[:SHOWN_DIGITS]}..{new[:SHOWN_DIGITS]}"
     return f"{nights}, {before.version} and {after.version}" if before.version != after.version else nights
 
 

@@ -25,7 +25,7 @@ SHOWN_HAND_OVERS = 20
 
 _CSV_HEADS = (
     *("date", "session_id", "version", "value", "base_version", "base_value", "relative", "gap", "changes"),
-    "measured_at",
+    *("measured_at", "commit"),
 )
 
 
@@ -94,7 +94,7 @@ def render_series(timeline: Timeline, changes: Sequence[LevelChange], screen: Sc
         relative = DASH if point.relative is None else f"{point.relative:.3f}"
         date = f"{point.night.started_at:%Y-%m-%d %H:%M}"
         notes = "; ".join(filter(None, (levels.get(point.night.session_id), *_note_texts(entry))))
-        cells.append((date, point.night.version, amount(point.value), amount(point.base), relative, notes))
+        cells.append((date, point.night.shown, amount(point.value), amount(point.base), relative, notes))
     _print_table(screen, heads, cells, left=("date", "version", "notes"), wraps_last=True)
     if timeline.base:
         screen.line(SPARKLINE_LEGEND)
@@ -181,6 +181,7 @@ def _values(entry: TimelineEntry) -> list[Any]:
         point.gap or None,
         list(entry.changes),
         point.night.measured_at and point.night.measured_at.isoformat(),
+        point.night.commit or None,
     ]
 
 

@@ -24,6 +24,7 @@ from history.rendering.table import (
     kinds_legends,
     legend,
     outcome,
+    plans_legends,
     rows,
     title,
 )
@@ -70,7 +71,7 @@ def _lines(
         yield from _table(KIND_HEADS, kind_rows(contender.kinds))
     legends = [*legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
     legends += costs_legend(contender) if costs else []
-    legends += kinds_legends(contender, kinds)
+    legends += [*kinds_legends(contender, kinds), *plans_legends(contender, plans)]
     for note in notes(comparison, contender, legends, costs=costs):
         yield md("- {}", note)
     yield ""

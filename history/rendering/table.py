@@ -9,6 +9,7 @@ from build.version import Version
 from history.comparison.beside.curves import Curve, Shape, client_share, shapes
 from history.comparison.beside.open_connections import ConnectionCost
 from history.comparison.exact import is_exact
+from history.comparison.findings.plans import why_no_plans
 from history.comparison.kinds import KindComparison
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone, verdict_of
@@ -322,7 +323,14 @@ def kinds_legends(contender: ContenderComparison, asked: bool) -> list[str]:
     """Return the explanation of the table, or a note why it is not there although it was `asked` for."""
     if not asked:
         return []
+    if contender.nights is not None:
+        return ["No kinds: they are compared within one session, not over nights."]
     return [*KINDS_LEGEND] if contender.kinds else ["No kinds: the suite does not tell transactions apart."]
+
+
+def plans_legends(contender: ContenderComparison, asked: bool) -> list[str]:
+    """Return a note why there is no plan although they were `asked` for."""
+    return [why] if asked and (why := why_no_plans(contender)) else []
 
 
 def kind_rows(kinds: Sequence[KindComparison]) -> Iterator[Row]:

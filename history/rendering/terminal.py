@@ -29,6 +29,7 @@ from history.rendering.table import (
     legend,
     mean_rows,
     outcome,
+    plans_legends,
     step_row,
     title,
 )
@@ -65,7 +66,7 @@ def render_terminal(
         _further_tables(contender, screen, costs=costs, kinds=kinds)
         legends = [*legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
         legends += costs_legend(contender) if costs else []
-        legends += kinds_legends(contender, kinds)
+        legends += [*kinds_legends(contender, kinds), *plans_legends(contender, plans)]
         if without:
             names = ", ".join(map(head_of, without))
             legends.append(f"Columns that do not fit: {names}; --costs has all metrics.")

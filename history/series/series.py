@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select
 
 from history.store.database import plain_rows
 from history.store.records import ALL_STEPS, Environment
-from history.store.schema import gaps, nights, points, series, sessions
+from history.store.schema import builds, gaps, nights, points, series, sessions
 from history.timestamps import from_text, to_text
 
 IDS_PER_QUERY = 500
@@ -39,6 +39,29 @@ class Night(NamedTuple):
 
     measured_at: datetime | None = None
     """For a past commit, when it was measured; None for a night, which stands where it was measured."""
+
+    commit: str = ""
+    """The commit that was built, or that an imported file names; empty if the source is not from git."""
+
+    @property
+    def shown(self) -> str:
+        """The version, with its commit if there is one."""
+        return with_commit(self.version, self.commit)
+
+
+SHOWN_DIGITS = 10
+"""The digits of a commit that are shown."""
+
+
+def with_commit(version: str, commit: str) -> str:
+    """Return a version with the commit that it was, unless it is called by that."""
+    shown = commit[:SHOWN_DIGITS]
+    return version if not shown or shown in version else f"{version}, commit {shown}"
+
+
+def commit_in(source_digest: str | None) -> str:
+    """Return the commit in the digest of a build's source, `git:COMMIT:TREE`; empty without one."""
+    return source_digest.split(":")[1] if source_digest and source_digest.startswith("git:") else ""
 
 
 class Point(NamedTuple):
@@ -130,12 +153,7 @@ def nights_of(
     last: int | None = None,
 ) -> tuple[Night, ...]:
     """Return the nights of a branch in order, from a time on, or the `last` ones."""
-    columns = (nights.c.session_id, nights.c.started_at, nights.c.version, nights.c.build_id)
-    query = (
-        select(*columns, sessions.c.started_at)
-        .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
-        .where(in_environment(nights, environment), nights.c.branch == branch)
-    )
+    query = select_nights().where(in_environment(nights, environment), nights.c.branch == branch)
     if since is not None:
         query = query.where(nights.c.started_at >= to_text(since))
     query = query.order_by(nights.c.started_at.desc(), nights.c.session_id.desc())
@@ -145,10 +163,27 @@ def nights_of(
     return tuple(night_of(*row) for row in reversed(rows))
 
 
-def night_of(session_id: int, stands_at: str, version: str, build_id: int | None, measured_at: str) -> Night:
-    """Return a night from the texts of its place and of the start of its session."""
+def select_nights() -> Select[Any]:
+    """Return a query for nights, whose rows are the arguments of `night_of`."""
+    columns = (nights.c.session_id, nights.c.started_at, nights.c.version, nights.c.build_id)
+    return (
+        select(*columns, sessions.c.started_at, builds.c.source_digest)
+        .join_from(nights, sessions, sessions.c.id == nights.c.session_id)
+        .outerjoin(builds, builds.c.id == nights.c.build_id)
+    )
+
+
+def night_of(
+    session_id: int,
+    stands_at: str,
+    version: str,
+    build_id: int | None,
+    measured_at: str,
+    source_digest: str | None = None,
+) -> Night:
+    """Return a night from the texts of its place, of the start of its session, and of its build's source."""
     measured = None if measured_at == stands_at else from_text(measured_at)
-    return Night(session_id, from_text(stands_at), version, build_id, measured)
+    return Night(session_id, from_text(stands_at), version, build_id, measured, commit_in(source_digest))
 
 
 def read_series(

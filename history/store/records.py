@@ -314,6 +314,9 @@ class Run:
     warnings: tuple[str, ...] = ()
     """Reasons to distrust the values, such as a reset that did not finish."""
 
+    source_digest: str = ""
+    """That of the build's source: `git:COMMIT:TREE`, or of a file."""
+
 
 @dataclass(frozen=True)
 class LatestRun:

@@ -107,7 +107,7 @@ def runs_of(
     if versions:
         criteria.append(run.version.in_([str(version) for version in versions]))
     query = (
-        select(run.id, run.version, builds.c.key, *columns, run.warnings)
+        select(run.id, run.version, builds.c.key, *columns, run.warnings, builds.c.source_digest)
         .join_from(runs, builds, run.build_id == builds.c.id)
         .where(*criteria)
         .order_by(run.position, run.id)
@@ -360,7 +360,8 @@ def _session(row: RowMapping, machine: Machine) -> Session:
 
 
 def _run(row: Sequence[Any], values: Mapping[str, float]) -> Run:
-    run_id, version, build_key, step, step_position, repetition, position, status, failure, warnings = row
+    run_id, version, build_key, step, step_position, repetition, position, status, failure, *rest = row
+    warnings, source_digest = rest
     return Run(
         run_id,
         version,
@@ -373,6 +374,7 @@ def _run(row: Sequence[Any], values: Mapping[str, float]) -> Run:
         failure,
         values,
         tuple(map(str, stored_list(warnings))),
+        source_digest,
     )
 
 

@@ -5,7 +5,7 @@ It is read once for a site, in a few queries whatever the size of the history.
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -15,6 +15,7 @@ from sqlalchemy import Connection, case, func, select
 
 from history.comparison.options import CompareOptions
 from history.errors import stored_options
+from history.series.series import commit_in, with_commit
 from history.store.database import plain_rows
 from history.store.records import (
     CONFIRMS,
@@ -25,7 +26,16 @@ from history.store.records import (
     SessionStatus,
     judged_metric,
 )
-from history.store.schema import bisect_events, calibrations, machines, nights, profiles, runs, sessions
+from history.store.schema import (
+    bisect_events,
+    builds,
+    calibrations,
+    machines,
+    nights,
+    profiles,
+    runs,
+    sessions,
+)
 from history.timestamps import from_text
 from report.values.clearance import Clearance
 from suites.metrics import METRICS
@@ -124,12 +134,18 @@ class NightEntry:
     measured_at: datetime | None = None
     """For a past commit, when it was measured; None for a night."""
 
+    commits: Mapping[str, str] = field(default_factory=dict)
+    """The commit of each branch that was built from git, or of which an imported file names one."""
+
     def shown_version(self, branch: str) -> str | None:
-        """Return the version of a branch; of a past commit also the day on which it was measured."""
+        """Return the version of a branch with its commit; of a past one also the day it was measured on."""
         version = self.versions.get(branch)
-        if version is None or self.measured_at is None or branch == self.base:
-            return version
-        return f"{version}, measured {self.measured_at:%Y-%m-%d}"
+        if version is None:
+            return None
+        shown = with_commit(version, self.commits.get(branch, ""))
+        if self.measured_at is None or branch == self.base:
+            return shown
+        return f"{shown}, measured {self.measured_at:%Y-%m-%d}"
 
 
 @dataclass(frozen=True)
@@ -336,7 +352,11 @@ def _places(connection: Connection, uids: Mapping[int, str]) -> tuple[PlaceNight
         "is_base",
         "build_id",
     )
-    query = select(*(nights.c[name] for name in columns)).order_by(*(nights.c[name] for name in columns[:6]))
+    query = (
+        select(*(nights.c[name] for name in columns), builds.c.source_digest)
+        .outerjoin_from(nights, builds, builds.c.id == nights.c.build_id)
+        .order_by(*(nights.c[name] for name in columns[:6]))
+    )
     rows: defaultdict[Environment, dict[int, list[Any]]] = defaultdict(dict)
     for box, suite, configuration, *night in plain_rows(connection, query):
         rows[Environment(box, suite, configuration)].setdefault(night[1], []).append(night)
@@ -353,8 +373,9 @@ def _night(rows: list[Any], uids: Mapping[int, str]) -> NightEntry:
         session_id,
         uids[session_id],
         from_text(started),
-        next((branch for _, _, branch, _, is_base, _ in rows if is_base), None),
-        {branch: version for _, _, branch, version, _, _ in rows},
-        frozenset(branch for _, _, branch, _, _, build in rows if build is not None),
+        next((branch for _, _, branch, _, is_base, _, _ in rows if is_base), None),
+        {branch: version for _, _, branch, version, _, _, _ in rows},
+        frozenset(branch for _, _, branch, _, _, build, _ in rows if build is not None),
         None if measured == started else from_text(measured),
+        {branch: commit for *_, branch, _, _, _, digest in rows if (commit := commit_in(digest))},
     )

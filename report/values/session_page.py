@@ -11,6 +11,7 @@ from history.comparison.profile_diff import Differential, Rounds, differential
 from history.comparison.result import Comparison
 from history.errors import ComparisonError, stored_object, stored_version
 from history.rendering.notes import basis
+from history.series.series import commit_in
 from history.store.reader import Reader
 from history.store.records import DroppedRound, Run, Session, SessionStatus
 from history.store.schema import builds, configurations, gaps, points, runs, series
@@ -184,7 +185,7 @@ def _differentials(entry: SessionEntry, rounds: Mapping[str, Rounds]) -> Mapping
 
 def _setups_of(session_id: int) -> Any:
     return (
-        select(runs.c.version, configurations.c.settings, builds.c.manifest)
+        select(runs.c.version, configurations.c.settings, builds.c.manifest, builds.c.source_digest)
         .join_from(runs, builds, runs.c.build_id == builds.c.id)
         .outerjoin(configurations, runs.c.configuration_id == configurations.c.id)
         .where(runs.c.session_id == session_id)
@@ -195,11 +196,14 @@ def _setups_of(session_id: int) -> Any:
 def _setups(rows: Sequence[Any]) -> tuple[VersionSetup, ...]:
     """Return one setup for each version, as of its last run with a configuration."""
     chosen: dict[str, VersionSetup] = {}
-    for version, settings, manifest in rows:
+    for version, settings, manifest, source_digest in rows:
         if version in chosen and chosen[version].settings:
             continue
         kept = {name: str(value) for name, value in stored_object(settings).items()} if settings else {}
-        chosen[version] = VersionSetup(version, kept, dict(flattened(stored_object(manifest))))
+        build = dict(flattened(stored_object(manifest)))
+        if commit := commit_in(source_digest):
+            build["commit"] = commit
+        chosen[version] = VersionSetup(version, kept, build)
     return tuple(chosen[version] for version in reversed(chosen))
 
 

@@ -1,6 +1,6 @@
 """Plans beside verdicts: a step whose statements base and contender carry out differently."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from history.comparison.beside.clients import clients_of
@@ -41,12 +41,9 @@ class ChangedPlan:
 
 def changed_plans(contender: ContenderComparison) -> Iterator[ChangedPlan]:
     """Yield the steps whose plan changed, within one session and engine, whatever their verdict."""
-    plans = contender.session.options.get(PLANS)
-    if contender.nights is not None or len(contender.engines) > 1 or not isinstance(plans, dict):
+    if contender.nights is not None or len(contender.engines) > 1:
         return
-    old, new = (plans.get(str(version)) for version in (contender.base, contender.contender))
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return
+    old, new = _plans(contender)
     for step in contender.steps:
         base, other = (side.get(plain_name(step.step)) for side in (old, new))
         if not (isinstance(base, str) and isinstance(other, str)):
@@ -54,6 +51,28 @@ def changed_plans(contender: ContenderComparison) -> Iterator[ChangedPlan]:
         found = difference(base, other)
         if found is not None:
             yield ChangedPlan(step.step, base, other, found, _seconds(contender.session, step))
+
+
+def why_no_plans(contender: ContenderComparison) -> str:
+    """Return why no changed plan can be shown; empty if one can."""
+    if contender.nights is not None:
+        return "No plans: they are compared within one session, not over nights."
+    if len(contender.engines) > 1:
+        return "No plans: those of two engines are not compared."
+    if not all(_plans(contender)):
+        return (
+            "No plans: the session has none of both versions. Suites with plans = true and files of plain "
+            "SQL (--generator queries) record them; pgbench does not print the statements of its scripts."
+        )
+    return "" if any(changed_plans(contender)) else "No plan changed."
+
+
+def _plans(contender: ContenderComparison) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    """Return the plans of base and contender by step; empty where none were recorded."""
+    plans = contender.session.options.get(PLANS)
+    of_version = plans if isinstance(plans, dict) else {}
+    old, new = (of_version.get(str(version)) for version in (contender.base, contender.contender))
+    return old if isinstance(old, dict) else {}, new if isinstance(new, dict) else {}
 
 
 def _seconds(session: Session, step: StepComparison) -> tuple[float, float] | None:

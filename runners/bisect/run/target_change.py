@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection
-
 from history.changes import repository
 from history.changes.repository import Change
 from history.store.records import ChangeStatus
@@ -27,20 +25,19 @@ def target_change(store: Store, chosen: str | None, question: Question, span: Ca
                 )
             return chosen
         open_changes = repository.load(connection, suite=question.suite, statuses=[ChangeStatus.OPEN])
-        matching = [change for change in open_changes if _matches(connection, change, question, span)]
+        matching = [change for change in open_changes if _matches(change, question, span)]
     return matching[-1].fingerprint if matching else None
 
 
-def _matches(connection: Connection, change: Change, question: Question, span: CandidateRange) -> bool:
+def _matches(change: Change, question: Question, span: CandidateRange) -> bool:
     if not change.branch.startswith(f"{question.engine}@"):
         return False
     if question.step not in {member.key.step for member in change.members}:
         return False
     ends = ((change.last_before, span.points[0]), (change.first_after, span.points[-1]))
     for night, point in ends:
-        commit = repository.commit_of(connection, night)
         names = set(_names(span, point.commit)) if point.commit else set()
-        if night.version != point.version and commit not in names:
+        if night.version != point.version and night.commit not in names:
             return False
     return True
 

@@ -8,7 +8,6 @@ from sqlalchemy import Connection
 from build.errors import TidemarkError
 from build.sources.commits import recent_commits
 from build.sources.git import Mirror
-from history.changes import repository
 from history.changes.repository import Change
 from history.store.bisects import of_change
 from runners.bisect.report.state import BisectState
@@ -34,7 +33,7 @@ def touched_files(connection: Connection, change: Change, mirrors: Sequence[Mirr
 
     Nothing is fetched: a mirror has what was measured on its box.
     """
-    span = _blamed(connection, change) or _between(connection, change)
+    span = _blamed(connection, change) or _between(change)
     if span is None:
         return TouchedFiles(None)
     for mirror in mirrors:
@@ -47,10 +46,8 @@ def touched_files(connection: Connection, change: Change, mirrors: Sequence[Mirr
     return TouchedFiles(None, is_settled=False)
 
 
-def _between(connection: Connection, change: Change) -> tuple[str, str] | None:
-    before, after = (
-        repository.commit_of(connection, night) for night in (change.last_before, change.first_after)
-    )
+def _between(change: Change) -> tuple[str, str] | None:
+    before, after = change.last_before.commit, change.first_after.commit
     return (before, after) if before and after else None
 
 

@@ -131,11 +131,14 @@ def test_acknowledged_with_a_reason(store: Store) -> None:
         acknowledge(connection, "f2", "?", LATER)
 
 
-def test_the_commit_of_a_night(store: Store) -> None:
+def test_the_nights_of_a_change_have_their_commits(store: Store) -> None:
+    write(store, course())
+    (before,) = load(store)
+    assert (before.last_before.commit, before.first_after.commit) == ("", "")
     with store.database.writing() as connection:
-        assert repository.commit_of(connection, night(1)) is None
-        assert repository.commit_of(connection, night(1)._replace(build_id=None)) is None
         connection.exec_driver_sql(
             "UPDATE builds SET source_kind = 'git', source_digest = 'git:5bf748b86b:aa' WHERE id = 2"
         )
-        assert repository.commit_of(connection, night(1)) == "5bf748b86b"
+    (change,) = load(store)
+    assert change.first_after.commit == "5bf748b86b"
+    assert change.first_after.shown == f"{NEW}, commit 5bf748b86b"

@@ -370,13 +370,6 @@ def compare_text(history: Sequence[str], capsys: pytest.CaptureFixture[str]) -> 
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_the_commits_of_a_branch_are_kept(tmp_path: Path) -> None:
-    take_in(tmp_path / "h.db", FILES / "data.js", given=GIVEN)
-    with open_store(tmp_path / "h.db") as store, store.database.reading() as connection:
-        rows = connection.exec_driver_sql("SELECT source_digest FROM builds ORDER BY 1").scalars().all()
-    assert rows == [f"git:{commit * 40}:" for commit in "12"]
-
-
 # --- docs/history.md
 
 

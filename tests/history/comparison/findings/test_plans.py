@@ -51,6 +51,26 @@ def test_whole_plans_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "point, plan of new:\n\n    Index Scan using k on t\n" in out
 
 
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_why_no_plan_is_shown_is_said_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    compared(tmp_path / "h.db", 80.0, "--plans", "--format", form)
+    assert "No plan changed." in capsys.readouterr().out
+    start = replace(session_start("scripts"), options={"versions": [BASE, NEW], "threads": 8})
+    with open_store(tmp_path / "scripts.db") as store:
+        record_steps(store, start, {"own": {BASE: [100.0] * 3, NEW: [80.0] * 3}})
+    words = [BASE, NEW, "--history", str(tmp_path / "scripts.db"), "--format", form]
+    program.main([*words, "--plans"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No plans: the session has none of both versions." in said
+    assert "pgbench does not print the statements of its scripts." in said
+    program.main([*words, "--plans", "--kinds", "--since", "2026-01-01"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No plans: they are compared within one session, not over nights." in said
+    assert "No kinds: they are compared within one session, not over nights." in said
+
+
 @pytest.mark.parametrize(
     ("over", "means"),
     [
