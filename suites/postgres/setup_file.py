@@ -19,6 +19,16 @@ from suites.server import SETUP_SECONDS, Address, ServerError, SetupError
 _TRIAL, _BESIDE = "tidemark_trial", "template1"
 """A database that exists for a moment, and one from which it can be made."""
 
+_COPY_SETTINGS = """
+    INSERT INTO pg_db_role_setting (setdatabase, setrole, setconfig)
+    SELECT copy.oid, setting.setrole, setting.setconfig
+    FROM pg_db_role_setting setting
+    JOIN pg_database original ON original.oid = setting.setdatabase AND original.datname = %s
+    JOIN pg_database copy ON copy.datname = %s
+"""
+"""CREATE DATABASE leaves out what ALTER DATABASE SET and ALTER ROLE IN DATABASE SET say of its template. They
+are copied as rows, because a list such as search_path is not stored as ALTER DATABASE takes it."""
+
 _ERROR = re.compile(
     r"^psql:(?P<file>.+?):(?P<line>\d+): (?:(?:ERROR|FATAL|PANIC|error): *)?(?P<said>.+)$", re.M
 )
@@ -107,7 +117,7 @@ def _set_role(address: Address, rights: str) -> None:
 
 @contextlib.contextmanager
 def trial_copy(address: Address) -> Iterator[Address]:
-    """Return a context with the address of a copy of the database, which is dropped at its end.
+    """Return a context with the address of a copy of the database with its settings, dropped at the end.
 
     What is tried in the copy leaves the loaded data as they are. Raises ServerError.
     """
@@ -117,6 +127,7 @@ def trial_copy(address: Address) -> Iterator[Address]:
             create = sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}")
             connection.execute(create.format(copy, original, sql.Identifier(address.user)))
             try:
+                connection.execute(_COPY_SETTINGS, (address.database, _TRIAL))
                 yield replace(address, database=_TRIAL)
             finally:
                 connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(copy))

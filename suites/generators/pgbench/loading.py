@@ -71,18 +71,20 @@ def _try_scripts(pgbench: PgbenchCommand, address: Address, step: Step) -> None:
         alone = step.model_copy(update={"scripts": (weighted_script(script).name,)})
         once = ["--client=1", "--transactions=1", "--no-vacuum", *pgbench.scripts(alone)]
         argv = [*pgbench.connected_to(address), pgbench.protocol(step, address), *once]
-        with naming_the_line(pgbench.suite.folder, alone):
+        tried = f"it was tried once, in {address.database}, a copy of the database made for that"
+        with naming_the_line(pgbench.suite.folder, alone, hint=tried):
             password, folder = address.password_variables, pgbench.suite.folder
             run_all([argv], 1, TRIAL_SECONDS, password, folder, pgbench.account)
 
 
 @contextlib.contextmanager
 def naming_the_line(
-    folder: Path, step: Step, copies: Path | None = None, lines_before: int = 0
+    folder: Path, step: Step, copies: Path | None = None, lines_before: int = 0, hint: str = ""
 ) -> Iterator[None]:
     """Name file and line in a LoadError about a command of a script of the step, in the suite's `folder`.
 
     pgbench was given `copies` of the scripts in another folder, if any, with so many lines more before them.
+    The error has the `hint`.
     """
     try:
         yield
@@ -92,6 +94,7 @@ def naming_the_line(
             raise LoadError(
                 f"{file}, line {line}: {said}",
                 where=f"{folder / file}:{line}",
+                hint=hint,
                 place=error.place,
             ) from error
         raise

@@ -95,6 +95,43 @@ def test_own_tables_and_weighted_scripts(
         assert load.transactions >= load.due > 40
 
 
+SETTINGS = """
+CREATE SCHEMA "Orders, of 2026";
+ALTER TABLE orders SET SCHEMA "Orders, of 2026";
+SELECT format('ALTER DATABASE %I SET app.tenant = %L', current_database(), 'the 7th, of "9"') \\gexec
+SELECT format('ALTER DATABASE %I SET search_path = "Orders, of 2026", public', current_database()) \\gexec
+SELECT format('ALTER ROLE %I IN DATABASE %I SET app.role = 8', current_user, current_database()) \\gexec
+"""
+
+
+def test_scripts_are_tried_with_the_settings_of_the_database(
+    suite: Callable[..., Suite], server_folder: Path, postgres_18: Build
+) -> None:
+    """An application may have its tenant or its search path there, which a copy of the database lacks."""
+    told = "SELECT 1 / (current_setting('app.tenant') = 'the 7th, of \"9\"' AND app = '8')::int FROM orders,"
+    own = suite(
+        setup=SETUP + SETTINGS,
+        orders=f"{told} (SELECT current_setting('app.role') AS app) of_role LIMIT 1;\n",
+        toml=TOML.replace("variables = { most = 100 }", ""),
+    )
+    with running(postgres_18, server_folder, ROOM) as server:
+        generator = loaded(own, server, postgres_18)
+        load = generator.run(server.address, own.steps[0], WorkLimit(30, 100), Meter(server.pid))
+        assert load.transactions == 100
+        assert value(server, "SELECT count(*) FROM pg_db_role_setting WHERE setdatabase <> 0") == 2
+
+
+def test_what_fails_in_the_trial_is_said_to_be_tried_in_a_copy(
+    suite: Callable[..., Suite], server_folder: Path, postgres_18: Build
+) -> None:
+    named = "SELECT 1 / (current_database() <> 'tidemark_trial')::int FROM orders;\n"
+    own = suite(orders=named, toml=TOML.replace("variables = { most = 100 }", ""))
+    with running(postgres_18, server_folder, ROOM) as server:
+        with pytest.raises(LoadError, match=r"orders.sql, line 1: division by zero") as caught:
+            loaded(own, server, postgres_18)
+        assert "in tidemark_trial, a copy of the database" in caught.value.hint
+
+
 REFUSING = """
 CREATE SEQUENCE tried;
 CREATE FUNCTION refuse_some() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
