@@ -5,7 +5,7 @@ tried as its user would, in a home of its own with the builds of this one: the e
 JSON and in what people read, must name the resource. What was told is kept, with the commit of Tidemark, so
 that an interrupted run goes on; `again` measures it anew, and `busy` accepts rounds that other work on the
 machine disturbs, instead of measuring them up to three times. `equal` records sessions of equal builds until
-there are 40, and `clean` says how often they, and sessions drawn from their rounds, have a false finding.
+there are 40, and `clean` says how many of them, and of longer ones joined from them, have a false finding.
 `time` compares the minutes of a session with those before anything of this was measured.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks.kinds.attempts import kind_figures
 from benchmarks.kinds.catalogue import kinds
-from benchmarks.kinds.drawn_sessions import clean_figures
 from benchmarks.kinds.equal_sessions import equal_figures
+from benchmarks.kinds.joined_sessions import clean_figures
 from benchmarks.kinds.session_minutes import time_figures
 from benchmarks.output.figures import Figure, report
 from benchmarks.output.parts import chosen_parts

@@ -1,4 +1,4 @@
-"""Sessions of equal builds, recorded into a history that stays, until there are enough to draw from.
+"""Sessions of equal builds, recorded into a history that stays, until there are enough.
 
 A session compares two, as users' sessions do: the base, and one of the other builds in turn.
 """

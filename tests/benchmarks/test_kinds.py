@@ -1,4 +1,4 @@
-"""The benchmark of kinds: its catalogue, what counts as told, kept results, sessions that are drawn."""
+"""The benchmark of kinds: its catalogue, what counts as told, kept results, sessions of equal builds."""
 
 import json
 import random
@@ -21,18 +21,26 @@ from benchmarks.kinds.catalogue import (
     kinds,
     parsed,
 )
-from benchmarks.kinds.drawn_sessions import DrawnHistory, drawn_runs, false_told, rounds_of
-from benchmarks.kinds.equal_sessions import NAMES, equal_sessions
+from benchmarks.kinds.equal_sessions import NAMES, EqualSession, equal_sessions, history_of_equals
+from benchmarks.kinds.joined_sessions import (
+    JoinedHistory,
+    clean_figures,
+    false_told,
+    joined_runs,
+    most_likely,
+    rounds_of,
+)
 from benchmarks.kinds.told import ToldDifference, missed, told_worse
 from benchmarks.output.intervals import upper_bound
 from benchmarks.surroundings.scratch_home import CommandRun
 from build.home import Home
+from build.version import Version
 from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
 from history.escaping.markdown import md
 from history.open import open_store
 from history.rendering.json_text import render_json
-from history.store.records import SessionStatus
+from history.store.records import Run, SessionStatus
 from runners import cli
 from runners.commands.run import request_of
 from tests.history.handmade import record_steps, run_record, session_start
@@ -207,7 +215,7 @@ def scattered(rng: random.Random, around: float = 1000.0) -> list[float]:
     return [around * rng.gauss(1, 0.02) for _ in range(3)]
 
 
-def test_sessions_are_drawn_from_rounds_with_names_at_random(tmp_path: Path) -> None:
+def test_joined_sessions_have_following_rounds_under_their_own_names(tmp_path: Path) -> None:
     rng = random.Random(1)
     path = recorded(tmp_path / "history.db", {str(name): scattered(rng) for name in NAMES[:2]})
     with open_store(path) as history:
@@ -218,23 +226,49 @@ def test_sessions_are_drawn_from_rounds_with_names_at_random(tmp_path: Path) -> 
         ]
         rounds = rounds_of(history, sessions)
         assert {step: len(of_step) for step, of_step in rounds.items()} == {"insert": 6, "delete": 6}
-        drawn = drawn_runs(rounds, 4, NAMES[1], rng)
-        assert {(run.version, run.repetition) for run in drawn if run.step == "insert"} == {
-            (str(name), number) for name in NAMES[:2] for number in range(1, 5)
+        assert list(joined_runs(rounds, 7, NAMES[2])) == []
+        (joined,) = joined_runs(rounds, 4, NAMES[2])  # the last two rounds are too few for another
+        measured = {
+            name: [run.values["qps"] for equal in sessions for run in of_version(history, equal, name)][:4]
+            for name in NAMES[:2]
         }
-        rates = [run.values["qps"] for run in drawn if run.step == "insert"]
-        assert len(rates) == len(drawn) / 2 == 8
-        first = sessions[0].session.id
-        moved = [run for run in drawn if run.values["qps"] not in _rates(history, run.version, first)]
-        assert moved, "names are given anew"
-        assert false_told(DrawnHistory(history.database, drawn), sessions[0]) == {
-            "finding": [],
-            "verdict": [],
-        }
+        for name, called in ((NAMES[0], NAMES[0]), (NAMES[1], NAMES[2])):
+            found = [run for run in joined if run.step == "insert" and run.version == str(called)]
+            assert [run.repetition for run in found] == [1, 2, 3, 4]
+            assert [run.values["qps"] for run in found] == measured[name]
+        assert len(joined) == 16
+        (joined,) = joined_runs(rounds, 4, NAMES[1])
+        told = false_told(JoinedHistory(history.database, joined), sessions[0])
+        assert told == {"finding": [], "verdict": []}
 
 
-def _rates(history: Any, version: str, session: int) -> set[float]:
-    return {run.values["qps"] for run in history.runs(session) if run.version == version}
+def of_version(history: Any, equal: EqualSession, name: Version) -> list[Run]:
+    runs = history.runs(equal.session.id, (name,))
+    return [run for run in runs if run.step == "insert"]
+
+
+def test_a_difference_that_lasts_for_one_of_two_servers_is_in_the_evidence(
+    tmp_path: Path, home: Home
+) -> None:
+    """Names given at random to each round would hide it."""
+    history = history_of_equals(home)
+    history.parent.mkdir(parents=True)
+    rates = {str(NAMES[0]): [1000.0, 1001.0, 1002.0], str(NAMES[1]): [970.0, 971.0, 972.0]}
+    recorded(history, rates, sessions=4)
+    figures = {figure.name: figure for figure in clean_figures(home)}
+    for what, count in (("recorded sessions", 4), ("sessions joined to 5 rounds", 2)):
+        figure = figures[f"equal builds: {what} with a false verdict"]
+        assert (figure.value, figure.unit, figure.met) == (count, f"of {count}", False)
+        assert "at most 100.0 % with 95 % confidence" in figure.note
+    assert not any("20 rounds" in name for name in figures), "there are 12 rounds"
+
+
+@pytest.mark.parametrize(
+    ("trials", "share", "most"), [(40, 0.01, 2), (40, 0.02, 2), (6, 0.01, 1), (1, 0.02, 0), (300, 0.01, 6)]
+)
+def test_more_false_findings_than_chance_brings_are_a_miss(trials: int, share: float, most: int) -> None:
+    """R's qbinom(0.95, trials, share)."""
+    assert most_likely(trials, share) == most
 
 
 def test_what_is_false_is_found(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""False findings of equal builds: in the sessions that were recorded, and in many drawn from their rounds.
+"""False findings of equal builds: in the sessions that were recorded, and in longer ones joined from them.
 
-A drawn session takes rounds of each step from all recorded sessions, none of them twice, and gives the two
-names to the runs of each round at random: equal builds may have had either.
+A joined session has rounds that followed each other, with the names that they were measured under: what
+lasts over rounds, or belongs to one of two servers, is in it as in a session of so many rounds. No two share
+a round, so that the share of them with a false finding has the bounds of independent ones.
 """
 
-import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +19,7 @@ from history.comparison.finding import Bearing
 from history.comparison.options import CompareOptions
 from history.comparison.verdict import Verdict
 from history.open import open_reader
+from history.stats.distributions import binomial_tail
 from history.store.database import Database
 from history.store.reader import Reader
 from history.store.records import Run, RunStatus
@@ -28,29 +29,26 @@ FALSE_PERCENT = {"finding": 1.0, "verdict": 2.0}
 direction."""
 
 CONFIDENCE = 0.95
-ROUNDS = (3, 5, 10, 20)
-DRAWN = 400
-"""Drawn sessions for each number of rounds."""
-
-SEED = 20261125
+ROUNDS = (5, 10, 20)
+"""The rounds of joined sessions; recorded ones have fewer."""
 
 Rounds = Mapping[str, Sequence[Sequence[Run]]]
 """Step -> rounds -> the runs of both names."""
 
 
-class DrawnHistory(Reader):
-    """The history of equal builds in which a session has other runs: those that were drawn."""
+class JoinedHistory(Reader):
+    """The history of equal builds in which a session has other runs: those that were joined."""
 
-    def __init__(self, database: Database, drawn: Sequence[Run]) -> None:
+    def __init__(self, database: Database, joined: Sequence[Run]) -> None:
         super().__init__(database)
-        self._drawn = drawn
+        self._joined = joined
 
     def runs(
         self, session_id: int, versions: Sequence[Version] = (), metrics: Collection[str] = ()
     ) -> tuple[Run, ...]:
-        """Return the drawn runs, as `Reader.runs` returns those of a session."""
+        """Return the joined runs, as `Reader.runs` returns those of a session."""
         names = set(map(str, versions))
-        chosen = (run for run in self._drawn if not names or run.version in names)
+        chosen = (run for run in self._joined if not names or run.version in names)
         return tuple(
             replace(run, values={name: value for name, value in run.values.items() if name in metrics})
             if metrics
@@ -60,37 +58,46 @@ class DrawnHistory(Reader):
 
 
 def clean_figures(home: Home) -> Iterator[Figure]:
-    """Yield how many recorded sessions, and which share of drawn ones, have a false finding or verdict."""
+    """Yield how many recorded sessions, and how many joined ones, have a false finding or verdict."""
     with open_reader(history_of_equals(home)) as history:
         recorded = equal_sessions(history)
         yield Figure("equal builds: recorded sessions", len(recorded), "", at_least=SESSIONS)
         if not recorded:
             return
-        told = [false_told(history, equal) for equal in recorded]
-        for which in FALSE_PERCENT:
-            false = [found[which] for found in told if found[which]]
-            bound = upper_bound(len(false), len(recorded), CONFIDENCE)
-            note = f"at most {100 * bound:.1f} % with {100 * CONFIDENCE:.0f} % confidence{_most(false)}"
-            yield Figure(f"equal builds: recorded sessions with a false {which}", len(false), "", note=note)
+        yield from _figures("recorded sessions", [false_told(history, equal) for equal in recorded])
         rounds = rounds_of(history, recorded)
-        available = min(map(len, rounds.values()))
-        for number in (number for number in ROUNDS if number <= available):
-            yield from _drawn_figures(history, recorded[-1], rounds, number)
+        for number in ROUNDS:
+            template = replace(recorded[-1], session=replace(recorded[-1].session, repetitions=number))
+            told = [
+                false_told(JoinedHistory(history.database, runs), template)
+                for runs in joined_runs(rounds, number, template.contender)
+            ]
+            if told:
+                yield from _figures(f"sessions joined to {number} rounds", told)
 
 
-def _drawn_figures(history: Reader, equal: EqualSession, rounds: Rounds, number: int) -> Iterator[Figure]:
-    """Yield the shares of drawn sessions of `number` rounds; `equal` says what else a session has."""
-    rng = random.Random(SEED + number)
-    template = replace(equal, session=replace(equal.session, repetitions=number))
-    told = [
-        false_told(DrawnHistory(history.database, drawn_runs(rounds, number, equal.contender, rng)), template)
-        for _ in range(DRAWN)
-    ]
+def _figures(what: str, told: Sequence[Mapping[str, Sequence[str]]]) -> Iterator[Figure]:
+    """Yield how many of some sessions have a false finding and verdict, and what share that leaves possible.
+
+    It is a miss if so many would be found in fewer than 5 % of cases at the promised share.
+    """
     for which, percent in FALSE_PERCENT.items():
         false = [found[which] for found in told if found[which]]
-        name = f"equal builds: drawn sessions of {number} rounds with a false {which}"
-        note = f"of {DRAWN}{_most(false)}"
-        yield Figure(name, 100 * len(false) / DRAWN, "%", at_most=percent, note=note)
+        bound = upper_bound(len(false), len(told), CONFIDENCE)
+        yield Figure(
+            f"equal builds: {what} with a false {which}",
+            len(false),
+            f"of {len(told)}",
+            at_most=most_likely(len(told), percent / 100),
+            note=f"at most {100 * bound:.1f} % with {100 * CONFIDENCE:.0f} % confidence{_most(false)}",
+        )
+
+
+def most_likely(trials: int, share: float) -> int:
+    """Return the largest count that is reached in 5 % of cases where each of so many has the given chance."""
+    return max(
+        count for count in range(trials + 1) if binomial_tail(count, trials - count, share) >= 1 - CONFIDENCE
+    )
 
 
 def false_told(history: Reader, equal: EqualSession) -> Mapping[str, Sequence[str]]:
@@ -110,30 +117,31 @@ def false_told(history: Reader, equal: EqualSession) -> Mapping[str, Sequence[st
 
 
 def rounds_of(history: Reader, recorded: Iterable[EqualSession]) -> Rounds:
-    """Return the rounds that both names finished, of all sessions, by step."""
+    """Return the rounds that both names finished, in the order in which they were measured, by step."""
     found: dict[str, list[Sequence[Run]]] = defaultdict(list)
     for equal in recorded:
         by_round: dict[tuple[str, int], list[Run]] = defaultdict(list)
         for run in history.runs(equal.session.id):
             if run.status is RunStatus.FINISHED:
                 by_round[run.step, run.repetition].append(run)
-        for (step, _), runs in by_round.items():
+        for (step, _), runs in sorted(by_round.items()):
             if len(runs) == 2:
                 found[step].append(runs)
     return found
 
 
-def drawn_runs(rounds: Rounds, number: int, contender: Version, rng: random.Random) -> list[Run]:
-    """Return the runs of a session of `number` rounds, its names given at random within each round."""
-    drawn = []
-    for of_step in rounds.values():
-        for repetition, runs in enumerate(rng.sample(list(of_step), number), start=1):
-            names = rng.sample((BASE, contender), 2)
-            drawn += [
-                replace(run, version=str(name), repetition=repetition)
-                for run, name in zip(runs, names, strict=True)
-            ]
-    return drawn
+def joined_runs(rounds: Rounds, number: int, contender: Version) -> Iterator[list[Run]]:
+    """Yield the runs of sessions of `number` rounds that followed each other, none of them in two sessions.
+
+    All contenders are called `contender`.
+    """
+    for begin in range(0, min(map(len, rounds.values())) - number + 1, number):
+        yield [
+            replace(run, version=str(BASE if run.version == str(BASE) else contender), repetition=repetition)
+            for of_step in rounds.values()
+            for repetition, runs in enumerate(of_step[begin : begin + number], start=1)
+            for run in runs
+        ]
 
 
 def _most(false: Sequence[Sequence[str]]) -> str:
