@@ -36,6 +36,7 @@ def commands() -> list[str]:
 
 
 @pytest.mark.server
+@pytest.mark.alone
 def test_six_commands_lead_to_the_first_night(postgres_17: Build, postgres_18: Build) -> None:
     clone, setup, token, init, install, night = commands()
     assert len(commands()) <= MAX_COMMANDS

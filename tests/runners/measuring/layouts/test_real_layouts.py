@@ -13,7 +13,7 @@ from build.relink import can_relink
 from build.version import parse_version
 from tests.runners.measuring.test_end_to_end import tidemark
 
-pytestmark = [pytest.mark.server, pytest.mark.compile]
+pytestmark = [pytest.mark.server, pytest.mark.compile, pytest.mark.alone]
 
 NAME = "postgres@18.6"
 WORDS = ("--step", "update-index", "--seconds", "1", "--no-exact", "--keep-disturbed")
