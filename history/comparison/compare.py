@@ -168,10 +168,7 @@ def _compare_in_session(
                 calibrations=tuple(calibrated.values()),
                 kinds=_kinds(history, session, measured, (base, contender), options, bursts),
                 same_rows=same_rows(measured, (base, contender)),
-                builds=(
-                    *_commits(measured, (str(base), str(contender))),
-                    *_builds(history, session, base, contender),
-                ),
+                builds=_builds(history, session, measured, (base, contender)),
                 within_rounds=_within(
                     history, session, measured, chosen, (str(base), str(contender)), intervals
                 ),
@@ -211,20 +208,22 @@ def _with_client_time(
     return replace(step, client_time=client_time(*rounds)) if all(rounds) else step
 
 
-def _commits(runs: Sequence[Run], versions: Sequence[str]) -> Iterator[str]:
-    """Yield the commit of each version that was built from git, or of which an imported file names one."""
-    for version in versions:
-        commits = sorted({commit_in(run.source_digest) for run in runs if run.version == version} - {""})
-        yield from (text for commit in commits if (text := with_commit(version, commit)) != version)
+def _builds(
+    history: Reader, session: Session, runs: Sequence[Run], versions: tuple[Version, Version]
+) -> tuple[str, ...]:
+    """Return the commits of two builds, and how they were compiled differently if they were not by us."""
+    commits = [text for version in versions for text in _commits(runs, str(version))]
+    if versions[0].engine is not versions[1].engine or not any(version.is_install for version in versions):
+        return tuple(commits)
+    manifests = history.manifests(session.id, versions)
+    base, contender = (manifests.get(str(version), {}) for version in versions)
+    return (*commits, *build_differences(base, contender))
 
 
-def _builds(history: Reader, session: Session, base: Version, contender: Version) -> tuple[str, ...]:
-    """Return how two builds were compiled differently; nothing for two that were compiled here."""
-    if base.engine is not contender.engine or not (base.is_install or contender.is_install):
-        return ()
-    manifests = history.manifests(session.id, (base, contender))
-    known = [manifests.get(str(version), {}) for version in (base, contender)]
-    return tuple(build_differences(*known))
+def _commits(runs: Sequence[Run], version: str) -> list[str]:
+    """Return a version with each commit that it was, of a build from git or as an imported file names it."""
+    commits = sorted({commit_in(run.source_digest) for run in runs if run.version == version})
+    return [text for commit in commits if (text := with_commit(version, commit)) != version]
 
 
 def _within(

@@ -310,12 +310,9 @@ class Run:
     failure: str | None
     values: Mapping[str, float]
     """The values by metric, in the units of suites.metrics.METRICS."""
-
     warnings: tuple[str, ...] = ()
     """Reasons to distrust the values, such as a reset that did not finish."""
-
     source_digest: str = ""
-    """That of the build's source: `git:COMMIT:TREE`, or of a file."""
 
 
 @dataclass(frozen=True)

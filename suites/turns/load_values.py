@@ -107,10 +107,10 @@ RETRY_METRICS = {
 
 def kind_values(load: Load) -> Mapping[str, Mapping[str, float]]:
     """Return throughput, latency, retries and refusals of each kind that occurred as metrics."""
-    each = rate_of(load) / load.queries
+    rate_of_one = rate_of(load) / load.queries
     return {
         name: {
-            "tps": each * kind.transactions,
+            "tps": rate_of_one * kind.transactions,
             "transactions": float(kind.transactions),
             **{LATENCY[part]: value for part, value in kind.latency_ms.items()},
             **_retries([kind]),

@@ -10,7 +10,7 @@ from build.version import Engine
 from suites.keys.sql_statements import Statement, statements_in
 from suites.keys.step import Step
 
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 """The characters of a statement in its name."""
 
 
@@ -46,7 +46,7 @@ def _named(statements: Sequence[Statement]) -> list[tuple[str, Statement]]:
 
 def _first_words(text: str) -> str:
     words = " ".join(text.split())
-    return words if len(words) <= MOST_SHOWN else f"{words[: MOST_SHOWN - 1].rstrip()}…"
+    return words if len(words) <= MAX_SHOWN else f"{words[: MAX_SHOWN - 1].rstrip()}…"
 
 
 def place_of(file: str, query: str) -> str:
