@@ -80,7 +80,11 @@ def test_json_and_the_series_name_the_same_change(home: Path, capsys: pytest.Cap
     assert change["direction"] == "worse"
     assert change["ratio_low"] < 0.9 < change["ratio_high"]
     first = change["first"]
-    assert first == {"night": f"{FIRST + timedelta(days=CHANGE)}T00:00:00+00:00", "version": "postgres@18.2"}
+    assert first == {
+        "night": f"{FIRST + timedelta(days=CHANGE)}T00:00:00+00:00",
+        "version": "postgres@18.2",
+        "commit": None,
+    }
     assert main(["history", "series", "--step", "insert", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["change_points"] == [change]
     assert main(["history", "series", "--step", "insert"]) == 0
