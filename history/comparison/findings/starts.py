@@ -18,10 +18,11 @@ FALSE_FINDINGS = 0.0005
 
 For the worse it is 0.1 % in a session of a base and four of them."""
 
-USUAL: Mapping[str, Noise] = {START: Noise(0.15, 4), CONNECT: Noise(0.05, 3), RECOVERY: Noise(0.1, 4)}
+USUAL: Mapping[str, Noise] = {START: Noise(0.15, 4), CONNECT: Noise(0.05, 3), RECOVERY: Noise(0.25, 4)}
 """The scatter that is expected of equal builds before any is seen, by metric.
 
-Three values hardly show their own. Where they scatter more than this, what is seen counts alone."""
+Three values hardly show their own. Where they scatter more than this, what is seen counts alone. A recovery
+takes a second or less, of which each step has one, while another version works (docs/verdicts.md)."""
 
 
 def pooled_interval(metric: str, logs: Sequence[float]) -> Interval | None:
