@@ -31,7 +31,7 @@ from history.rendering.table import left_out
 from history.timestamps import moment, now
 from runners import cli
 from suites.metrics import METRICS
-from tests.history.handmade import NIGHT
+from tests.history.handmade import NIGHT, record_steps, session_start
 from tests.history.nightly import BASE, NEW, Calendar, opened, record_nights
 from tests.history.outcomes import record_outcomes
 from tests.suites.golden import of_any_checkout, require_golden
@@ -219,6 +219,15 @@ def test_the_first_line_says_how_it_came_out(tmp_path: Path) -> None:
     table, _, folded = text.partition("<details>")
     assert "update-inlist" not in table, "it is unchanged"
     assert "update-inlist" in folded
+
+
+def test_what_is_undecided_is_not_called_the_worst(tmp_path: Path) -> None:
+    """Its ratio may be above 1."""
+    rounds = {BASE: [1000.0, 1010.0, 990.0], NEW: [1100.0, 1300.0, 900.0]}
+    with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
+        record_steps(store, session_start(), {"insert": rounds})
+        text = render_summary(compare(store, parse_version(BASE), [parse_version(NEW)]))
+    assert "0 regressions, 0 improvements, 0 unchanged, 1 inconclusive.**" in text
 
 
 def test_a_summary_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:

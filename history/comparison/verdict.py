@@ -59,15 +59,12 @@ class VerdictTraits:
     is_open: bool = False
     """Whether further rounds may replace it by another verdict."""
 
-    severity: int = 0
-    """Steps with the highest severity above 0 are named as the worst ones of a comparison."""
-
 
 TRAITS: Mapping[Verdict, VerdictTraits] = {
-    Verdict.REGRESSION: VerdictTraits("regressions", Tone.BAD, exit_code=1, severity=2),
+    Verdict.REGRESSION: VerdictTraits("regressions", Tone.BAD, exit_code=1),
     Verdict.IMPROVEMENT: VerdictTraits("improvements", Tone.GOOD, exit_code=0),
     Verdict.UNCHANGED: VerdictTraits("unchanged", Tone.QUIET, exit_code=0),
-    Verdict.INCONCLUSIVE: VerdictTraits("inconclusive", Tone.OPEN, exit_code=2, is_open=True, severity=1),
+    Verdict.INCONCLUSIVE: VerdictTraits("inconclusive", Tone.OPEN, exit_code=2, is_open=True),
 }
 """One entry for every verdict, in the order in which they are counted."""
 

@@ -12,7 +12,7 @@ from history.comparison.exact import is_exact
 from history.comparison.findings.plans import why_no_plans
 from history.comparison.kinds import KindComparison
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
-from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone, verdict_of
+from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone, Verdict, verdict_of
 from history.counts import counted
 from history.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
@@ -65,7 +65,7 @@ def title(
 
 
 def outcome(contender: ContenderComparison) -> str:
-    """Return a sentence on a contender: how many steps have which verdict, the worst step, the findings."""
+    """Return a sentence on a contender: how many steps have which verdict, the worst regression, findings."""
     trades = sum(step.is_trade for step in contender.steps)
     counts = Counter(step.judged.verdict for step in contender.steps if not step.is_trade)
     parts = [
@@ -76,7 +76,8 @@ def outcome(contender: ContenderComparison) -> str:
         parts.insert(0, counted(trades, "trade"))
     if counts[None]:
         parts.append(f"{counts[None]} without a verdict")
-    worst = _worst(contender.steps)
+    regressed = [step for step in contender.steps if step.judged.verdict is Verdict.REGRESSION]
+    worst = min((step for step in regressed if step.judged.value), key=_goodness, default=None)
     tail = f"; worst: {worst.step} {_ratio_text(worst)}" if worst is not None else ""
     worse = [found for step in contender.steps for found in step.findings if found.is_worse]
     tail += f"; {counted(len(worse), 'finding')} that is worse" if len(worse) == 1 else ""
@@ -87,16 +88,6 @@ def outcome(contender: ContenderComparison) -> str:
 def _ratio_text(step: StepComparison) -> str:
     judged = step.judged
     return f"{decimal(judged.metric, judged.value)} ({bounds(judged.interval, decimals(judged.metric))})"
-
-
-def _worst(steps: Sequence[StepComparison]) -> StepComparison | None:
-    """The worst regression; without one the step furthest on the bad side that is inconclusive."""
-    severe = [verdict for verdict, traits in TRAITS.items() if traits.severity]
-    for verdict in sorted(severe, key=lambda verdict: -TRAITS[verdict].severity):
-        candidates = [step for step in steps if step.judged.verdict is verdict and step.judged.value]
-        if candidates:
-            return min(candidates, key=_goodness)
-    return None
 
 
 def _goodness(step: StepComparison) -> float:
