@@ -200,13 +200,18 @@ def unknown_lines(contender: ContenderComparison, *, costs: bool = False) -> Ite
 
 
 def _overhead(contender: ContenderComparison) -> Iterator[str]:
-    """Return the overhead of each step of a pair, with its interval, in one line."""
-    texts = []
+    """Return the overhead of each step of a pair, with its interval, in one line; a faster step has none."""
+    texts, faster = [], []
     for overhead in overheads(contender):
+        if overhead.is_none:
+            faster.append(overhead.step)
+            continue
         text = f"{overhead.step} {100 * overhead.value:+.1f} %"
         if overhead.low is not None and overhead.high is not None:
             text += f" ({100 * overhead.low:+.1f} to {100 * overhead.high:+.1f})"
         texts.append(text)
+    if faster:
+        texts.append(f"none in {', '.join(faster)}, which {'is' if len(faster) == 1 else 'are'} faster")
     if texts:
         yield f"overhead, 1 - new/base: {', '.join(texts)}"
 

@@ -21,6 +21,11 @@ class Overhead:
 
     high: float | None
 
+    @property
+    def is_none(self) -> bool:
+        """Whether the step is certainly faster with it."""
+        return self.high is not None and self.high < 0
+
 
 def overheads(contender: ContenderComparison) -> list[Overhead]:
     """Return the overhead of each step of a pair: two variants of one version, compiled alike.
