@@ -14,7 +14,7 @@ from runners.measuring.durations.deadline import Deadline
 from runners.measuring.failures.cause import run_failure
 from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.layouts import Layouts
-from runners.measuring.long_mode.blocks import Blocks
+from runners.measuring.long_mode.blocks import Blocks, ShownRounds
 from runners.measuring.passes.counted_passes import CountedPasses
 from runners.measuring.request import Exact, Request, counted_once, is_slowly_counted
 from runners.measuring.round_measurement import MeasuredRound, RoundMeasurement
@@ -78,10 +78,10 @@ class Rounds:
         self.policy.resume(versions)
         began = time.monotonic() if session_began is None else session_began
         try:
-            total = self.request.least_rounds * len(self.request.steps)
-            with self.progress.task(
-                "measuring", total, f"{plural_of(self.request.round_name)} of steps"
-            ) as task:
+            least = self.request.least_rounds
+            unit = f"{plural_of(self.request.round_name)} of steps"
+            unit = unit if least == self.request.most_rounds else f"or more {unit}"
+            with self.progress.task("measuring", least * len(self.request.steps), unit) as task:
                 self.tell_passes_in(task)
                 for version in versions:
                     loaded = self.measurement.sizes.data_loaded
@@ -94,8 +94,11 @@ class Rounds:
                 deadline = Deadline(self.request, began, time.monotonic)
                 self._count_first(versions, deadline, task)
                 last: dict[str, int] = {}
-                for steps in self._by_doubt(versions):
-                    last |= self._measure_rounds(steps, versions, deadline, task)
+                groups = self._by_doubt(versions)
+                for place, steps in enumerate(groups, 1):
+                    later = least * sum(map(len, groups[place:]))
+                    shown = ShownRounds(task, sum(last.values()), later)
+                    last |= self._measure_rounds(steps, versions, deadline, shown)
                 if deadline.passed:
                     self.progress.note("the time budget is used up; steps without a verdict stay open")
                 self._count_undecided(versions, last, task)
@@ -198,26 +201,26 @@ class Rounds:
         steps: Sequence[Step],
         versions: Sequence[MeasuredVersion],
         deadline: Deadline,
-        task: ProgressTask,
+        shown: ShownRounds,
     ) -> Mapping[str, int]:
         """Measure the rounds of some steps; return the number of the last one by step."""
         open_steps: Sequence[Step] = steps
         done, last = 0, dict[str, int]()
         for number in range(1, self.request.most_rounds + 1):
-            for step in open_steps:
+            later = max(0, self.request.least_rounds - number) * len(steps)
+            for place, step in enumerate(open_steps, 1):
                 if not deadline.allows(number):
                     return last
                 is_new = not self.recorder.recorded_versions(step, number)
                 if is_new:
                     which = f"{self.request.round_name} {number}"
-                    task.rename(f"{which}: {step.name} ({counted(len(open_steps), 'step')} open)")
+                    shown.task.rename(f"{which}: {step.name} ({counted(len(open_steps), 'step')} open)")
                 began = time.monotonic()
                 self.measure_round(number, step, versions)
                 done, last[step.name] = done + 1, number
                 if is_new:  # those of an interrupted session took no time now
                     deadline.take(time.monotonic() - began)
-                    remaining = max(0, self.request.least_rounds - number) * len(steps)
-                    task.update(done, done + remaining)
+                    shown.count(done, len(open_steps) - place + later)
             if self.request.until_decided and number >= self.request.least_rounds:
                 names = self.verdicts.open_steps([step.name for step in open_steps], number)
                 open_steps = [step for step in open_steps if step.name in names]

@@ -22,20 +22,23 @@ WARMING_IDS = 200_000
 
 
 @dataclass(frozen=True)
-class _ShownBlocks:
-    """The task that is shown, with the blocks of all steps before one and the least of those after it."""
+class ShownRounds:
+    """The task that is shown, with the rounds before some steps and the least of those after them.
+
+    Rounds are also blocks of long mode.
+    """
 
     task: ProgressTask
     before: int
     after: int
 
-    def count(self, block: int, left: int) -> None:
-        """Show a new block of the step, of which so many are left.
+    def count(self, done: int, left: int) -> None:
+        """Show a new round of the steps, of which so many more are certain to come.
 
         What was recorded before a session was resumed is not shown alone: it took no time now, by which the
         time left would be estimated.
         """
-        done = self.before + block
+        done += self.before
         self.task.update(done, done + left + self.after)
 
 
@@ -69,14 +72,14 @@ class Blocks:
         for place, step in enumerate(steps):
             deadline.share_among(len(steps) - place)
             later = (len(steps) - place - 1) * self.least
-            done += self._measure_step(step, versions, deadline, _ShownBlocks(task, done, later))
+            done += self._measure_step(step, versions, deadline, ShownRounds(task, done, later))
             had_time = had_time and not deadline.passed
         if not had_time:
             self.progress.note("the time budget is used up; steps without a verdict stay open")
         return had_time
 
     def _measure_step(
-        self, step: Step, versions: Sequence[MeasuredVersion], deadline: Deadline, shown: "_ShownBlocks"
+        self, step: Step, versions: Sequence[MeasuredVersion], deadline: Deadline, shown: "ShownRounds"
     ) -> int:
         """Measure the blocks of a step that are not recorded yet, until it ends; return how many it has."""
         part, is_running = self._part(step), False
@@ -93,7 +96,7 @@ class Blocks:
                 shown.task.rename(f"{step.name}, block {block} of {self._most_in_words}")
             ends = self._measure_block(block, step, versions, part, deadline, shown.task)
             if is_new:
-                shown.count(block, 0 if ends else max(0, self.least - block))
+                shown.count(block, 0 if ends else max(1, self.least - block))
             if ends:
                 return block
         return self.most

@@ -1,11 +1,13 @@
 """Which rounds have a counted pass, and what becomes of passes that fail or disagree: without servers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from build.errors import TidemarkError
-from build.progress import Silent
+from build.progress import ProgressTask, Silent, SilentTask
 from history.store.records import RunStatus
 from history.store.resume import recorded
 from runners.measuring import rounds
@@ -124,10 +126,29 @@ def test_all_passes_of_a_step_count_as_many_transactions(passes: Passes) -> None
 def test_a_long_pass_tells_how_far_it_is(passes: Passes) -> None:
     told: list[str] = []
     session(1, Exact.ONLY, progress=shown(told))
-    assert told[0] == "passes of steps"
+    assert told[0] == "or more passes of steps"
     assert f"pass 1: {STEPS[0].name} (2 steps open)" in told
     assert "the server of postgres@18.6 starts under callgrind" in told
     assert "postgres@18.6 has run 100 of 400 transactions under callgrind, about 30 s left" in told
+
+
+def test_passes_that_are_certain_to_come_are_counted_from_the_first_on(passes: Passes) -> None:
+    """And what is added later is announced: `4 of 4 or more passes of steps`."""
+    counts: list[tuple[float, float | None]] = []
+
+    class Task(SilentTask):
+        def update(self, done: float, total: float | None = None) -> None:
+            counts.append((done, total))
+
+    class Shown(Silent):
+        @contextmanager
+        def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
+            assert (total, unit) == (4, "or more passes of steps")
+            yield Task()
+
+    passes.counts["18.6 delete"] = [1000.0, 1100.0, 1000.0, 1100.0]
+    session(2, Exact.ONLY, progress=Shown())
+    assert counts == [(1, 4), (2, 4), (3, 4), (4, 4), (5, 5), (6, 6)]
 
 
 def test_once_a_pass_has_ended_the_one_that_is_waited_for_is_told(
