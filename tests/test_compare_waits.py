@@ -62,6 +62,13 @@ def test_a_regression_that_costs_nothing_names_its_wait(tmp_path: Path) -> None:
     assert "not explained by cost" not in text
 
 
+def test_a_wait_that_exceeds_the_whole_change_is_no_part_of_it(tmp_path: Path) -> None:
+    """Queries wait longer for the lock, and shorter for the flush."""
+    flushed = (SLOW, [(161, 12, 228), (155, 15, 231), (158, 11, 226)])
+    text = flat(terminal(compared(tmp_path, (QUICK, flushed))))
+    assert "insert: waits: LWLock:WALInsert +100 µs (+80.0 to +120), in all +64.5 µs per query" in text
+
+
 def test_machines_read_all_of_the_client_time(tmp_path: Path) -> None:
     comparison = compared(tmp_path, (QUICK, HELD))
     (step,) = json.loads(render_json(comparison))["contenders"][0]["steps"]

@@ -84,34 +84,35 @@ def gained_lines(step: "StepComparison") -> Iterator[str]:
 def named_events(step: "StepComparison") -> str:
     """Return the wait events and stages that moved with the throughput of a step, as one line of text.
 
-    Such as `LWLock:WALInsert +31.0 µs of +34.2 µs per query (+26.1 to +36.0)`. Where none did and costs do
+    Such as `LWLock:WALInsert +31.0 µs of +34.2 µs per query (+26.1 to +36.0)`, or, where others changed the
+    other way, `stage updating +495 µs (+301 to +690), in all +322 µs per query`. Where none did and costs do
     not explain the change, it says how much of it clients spent on CPU. Empty where nothing is to be said.
     """
     whole, events = step.client_time, step.moved_events
     if whole is None:
         return ""
     if events:
-        first, *others = (_named_event(event, whole) for event in events)
-        return ", ".join([first.replace(" (", f"{_of(whole)} (", 1), *others])
+        names = [event.name if event.name in whole.waits else f"stage {event.name}" for event in events]
+        others = map(_event_text, names[1:], events[1:])
+        return ", ".join([_part_text(names[0], events[0], whole), *others])
     if whole.cpu is None or step.explanation in (Explanation.COST, Explanation.PROFILE, None):
         return ""
-    working = _event_text("CPU or waiting for a core", whole.cpu).replace(" (", f"{_of(whole)} (", 1)
-    return f"none moved by much; {working}"
+    return f"none moved by much; {_part_text('CPU or waiting for a core', whole.cpu, whole)}"
 
 
-def _named_event(event: "FunctionChange", whole: "ClientTime") -> str:
-    return _event_text(event.name if event.name in whole.waits else f"stage {event.name}", event)
+def _part_text(name: str, event: "FunctionChange", whole: "ClientTime") -> str:
+    """Return how an event moved, and all of a query; as a part of that if it is one."""
+    change = f"{_microseconds(whole.change)} per query"
+    if 0 <= event.own_change * whole.change <= whole.change**2:
+        return _event_text(name, event, f" of {change}")
+    return f"{_event_text(name, event)}, in all {change}"
 
 
-def _of(whole: "ClientTime") -> str:
-    return f" of {_microseconds(whole.change)} per query"
-
-
-def _event_text(name: str, event: "FunctionChange") -> str:
+def _event_text(name: str, event: "FunctionChange", of: str = "") -> str:
     low, high = event.own_interval or (event.own_change,) * 2
     bounds = f"{_microseconds(low)} to {_microseconds(high)}".replace(" µs", "")
     doubt = "" if event.is_certain else ", not certain"
-    return f"{name} {_microseconds(event.own_change)} ({bounds}{doubt})"
+    return f"{name} {_microseconds(event.own_change)}{of} ({bounds}{doubt})"
 
 
 def _microseconds(change: float) -> str:
@@ -123,6 +124,17 @@ def _microseconds(change: float) -> str:
 def shortened(name: str) -> str:
     """Return a name of at most LONGEST_NAME characters."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def share_of_change(function: "FunctionChange") -> str:
+    """Return how much of the whole change a function makes up, after a comma.
+
+    Empty where that is not known, or so much more than all that others must have lost.
+    """
+    share = function.own_share or 0.0
+    if not 0 < share <= MAX_SHARES:
+        return ""
+    return ", all of the change" if share > 0.995 else f", {100 * share:.0f} % of the change"
 
 
 def labelled(function: "FunctionChange") -> str:
@@ -205,10 +217,8 @@ def conclusion(both: "Differential", base: str, contender: str) -> str:
         return f"No function of {contender} is known to use more or less CPU per query than in {base}."
     more = "more" if first.own_change > 0 else "less" if unit.startswith("µs") else "fewer"
     amount = f"{abs(first.own_change):.0f}" if both.base.is_exact else f"{abs(first.own_change):.2f}"
-    part = first.own_share or 0.0
-    # Where others lost, it may be more than all of the change.
-    share = f", {100 * part:.0f} % of the whole change" if 0 < part <= MAX_SHARES else ""
-    return f"{contender} uses {amount} {unit} {more} per query in {labelled(first)} than {base}{share}."
+    what = f"{contender} uses {amount} {unit} {more} per query in {labelled(first)} than {base}"
+    return f"{what}{share_of_change(first)}."
 
 
 def _render_exact(both: "Differential", limit: int, screen: Screen) -> None:

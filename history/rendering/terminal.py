@@ -58,11 +58,7 @@ def render_terminal(
     whole plans of the steps with another one.
     """
     for contender in comparison.contenders:
-        screen.line(title(comparison, contender), BOLD)
-        screen.line(outcome(contender))
-        without = left_out(contender, screen.width)
-        _verdicts(contender, without, screen)
-        screen.line()
+        without = render_verdicts(comparison, contender, screen)
         _further_tables(contender, screen, costs=costs, kinds=kinds)
         legends = [*legend(contender), *([SPARKLINE_LEGEND] if contender.has_trends else [])]
         legends += costs_legend(contender) if costs else []
@@ -79,6 +75,16 @@ def render_terminal(
                 screen.line(f"{plan.step}, plan of {side}", BOLD)
                 screen.lines(text.splitlines())
                 screen.line()
+
+
+def render_verdicts(comparison: Comparison, contender: ContenderComparison, screen: Screen) -> Sequence[str]:
+    """Print the sentence on a contender and the table of its steps; return the columns that do not fit."""
+    screen.line(title(comparison, contender), BOLD)
+    screen.line(outcome(contender))
+    without = left_out(contender, screen.width)
+    _verdicts(contender, without, screen)
+    screen.line()
+    return without
 
 
 def _further_tables(contender: ContenderComparison, screen: Screen, *, costs: bool, kinds: bool) -> None:

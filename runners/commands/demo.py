@@ -15,7 +15,8 @@ from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import TRAITS, Verdict
 from history.open import open_store
 from history.rendering.plain_table import standard_output
-from history.rendering.terminal import render_terminal
+from history.rendering.profiles import share_of_change
+from history.rendering.terminal import render_verdicts
 from history.store.writer import Store
 from report import addresses
 from report.writing.site import SiteOptions, write_site
@@ -47,7 +48,7 @@ GROSS = 0.5
 """The half width of an interval from which on it is not worth a figure."""
 
 NEXT = f"""Next:
-  ./compare.py {BASE} {CONTENDER} --session {{uid}} --format markdown     the first table, for a mail
+  ./compare.py {BASE} {CONTENDER} --session {{uid}}     the first table with its notes
   ./tidemark profile diff {CONTENDER} {PLANTED} --step update-index --exact     functions, flame graphs
   ./tidemark run --suite {SUITE} --profile short {BASE} {CONTENDER}     minutes a step: fewer undecided
   ./tidemark --help"""
@@ -68,10 +69,9 @@ def main(arguments: argparse.Namespace) -> int:
         timed = _measure(home, store, _timed())
         comparison = compare(store, BASE, (CONTENDER,), CompareOptions(session=timed.uid))
         exact = _counted(home, store)
-        page = session_page(store, home, timed.uid)
-    render_terminal(comparison, standard_output(plain_width=110))
-    for counted in exact:
-        render_terminal(counted, standard_output(plain_width=110))
+        page = session_page(store, home, (exact[-1] if exact else comparison).contenders[0].session.uid)
+    for table in (comparison, *exact):
+        render_verdicts(table, table.contenders[0], standard_output(plain_width=110))
     print(f"Base {BASE}, contender {CONTENDER}; the history lies in {home.history}.")
     print("\n".join(summary(comparison, exact)))
     print(NEXT.format(uid=timed.uid))
@@ -194,8 +194,7 @@ def _guilty(comparison: Comparison) -> Iterator[str]:
     if gained:
         worst = max(gained, key=lambda step: step.judged.value or 0.0)
         function = worst.gained_instructions[0]
-        share = "" if function.own_share is None else f", {100 * function.own_share:.0f} % of the change"
         yield (
             f"- Guilty function: {function.name}, {function.own_change:+.0f} instructions per query in "
-            f"{worst.step}{share}."
+            f"{worst.step}{share_of_change(function)}."
         )
