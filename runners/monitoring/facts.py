@@ -77,24 +77,26 @@ def box_facts(plan: Plan, box: str, home: Home, now: datetime, connection: Conne
 def facts_with_history(plan: Plan | None, box: str, home: Home, now: datetime) -> ServiceFacts:
     """Return what is known of a box, for which its history is opened, and never written to.
 
-    Without a plan nothing is expected of the box. That the history cannot be read is a problem, unless its
-    first night is still running; so is one that knows nothing of the box although a night of it has ended.
+    Without a plan the history is that of the home, and nothing is expected of the box. That there is none,
+    or that it cannot be read, is a problem, unless its first night is running or still to come; so is one
+    that knows nothing of the box although a night of it has ended.
     """
     current = read_current(home, now)
-    if plan is None:
-        return _facts(home, box, None, current, None, "")
     history, problem = None, ""
     try:
-        target = existing_history(str(plan_history(plan, home)))
+        target = existing_history(str(home.history if plan is None else plan_history(plan, home)))
+        if plan is None:
+            return _facts(home, box, None, current, None, "")
         with open_reader(target) as reader, reader.database.reading() as connection:
             history = read_history(plan, box, connection, now, heard_of(current.found, current.pause))
         beat = current.found.beat
         if beat is not None and beat.box == box and beat.has_recorded and not history.knows_box:
             problem = f"a night of {box} has ended, and the history has nothing of it: {target}; {RESTORE}"
     except HistoryError as error:
-        is_first = current.found.state is State.RUNNING and not any(home.summaries.glob("*.md"))
-        problem = "" if is_first else f"whether results arrive is unknown: {error}"
-    return _facts(home, box, _limits(plan, box, home), current, history, problem)
+        is_before_first = current.found.state in (State.RUNNING, State.NEVER)
+        is_before_first = is_before_first and not any(home.summaries.glob("*.md"))
+        problem = "" if is_before_first else f"whether results arrive is unknown: {error}"
+    return _facts(home, box, None if plan is None else _limits(plan, box, home), current, history, problem)
 
 
 def renewed(facts: ServiceFacts, home: Home, now: datetime) -> ServiceFacts:

@@ -295,6 +295,25 @@ def test_no_night_is_missed_during_a_pause_and_before_the_next_one_is_due(
     assert status(home.heartbeat, until + late, until).state is State.MISSED
 
 
+@pytest.mark.parametrize("is_named", [True, False], ids=["plan", "no plan"])
+def test_a_lost_history_is_told_during_a_pause(
+    home: Home, plan: Path, capsys: Capture, *, is_named: bool
+) -> None:
+    """Before the first night there is none to be lost."""
+    now = datetime.now(UTC)
+    words = ["--plan", str(plan)] if is_named else []
+    begin(home, now + HOUR, "a patch", now - timedelta(days=3))
+    assert main(["status", *words]) == 0
+    Heart(home.heartbeat, "db1", Silent(), lambda: now - timedelta(days=3)).end("1 session")
+    capsys.readouterr()
+    assert main(["status", *words]) == 1
+    assert "whether results arrive is unknown: there is no history yet" in capsys.readouterr().out
+    home.heartbeat.unlink()
+    home.summaries.mkdir()
+    (home.summaries / "2026-11-24.md").touch()
+    assert main(["status", *words]) == 1
+
+
 def test_status_and_watch_know_of_the_pause(home: Home, plan: Path, capsys: Capture) -> None:
     now = datetime.now(UTC)
     with open_store(home.path / "history.db"):
