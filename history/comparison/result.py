@@ -257,7 +257,8 @@ class ContenderComparison:
     same_rows: Mapping[str, int] = field(default_factory=dict)
     """By step: the rows that both hold alike after the transactions of a counted pass and a crash."""
     builds: tuple[str, ...] = ()
-    """The commits of base and contender, and how they were compiled differently, if one is an install."""
+    """The commits of both, how they were compiled differently if one is an install, and settings that are not
+    those of releases."""
 
     within_rounds: tuple[Finding, ...] = ()
     """What was found in the seconds of rounds: changes that began within them, and variation."""

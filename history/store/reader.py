@@ -188,6 +188,11 @@ class Reader:
         with self._database.reading() as connection:
             return session_reads.manifests_of(connection, session_id, versions)
 
+    def settings(self, session_id: int, versions: Sequence[Version]) -> Mapping[str, Mapping[str, str]]:
+        """Return the settings with which the servers of some versions ran in a session, by version."""
+        with self._database.reading() as connection:
+            return session_reads.settings_of(connection, session_id, versions)
+
     def latest_runs(self) -> tuple[LatestRun, ...]:
         """Return the latest session of each version, suite and profile, latest first."""
         with self._database.reading() as connection:

@@ -27,6 +27,7 @@ from history.store.schema import (
     activities,
     builds,
     calibrations,
+    configurations,
     counted_profiles,
     dropped_rounds,
     kinds,
@@ -136,6 +137,22 @@ def manifests_of(
         .distinct()
     )
     return {str(row.version): stored_object(row.manifest) for row in connection.execute(query)}
+
+
+def settings_of(
+    connection: Connection, session_id: int, versions: Sequence[Version]
+) -> Mapping[str, Mapping[str, str]]:
+    """Return the settings with which the servers of some versions ran in a session, by version."""
+    query = (
+        select(runs.c.version, configurations.c.settings)
+        .join_from(runs, configurations, runs.c.configuration_id == configurations.c.id)
+        .where(runs.c.session_id == session_id, runs.c.version.in_([str(version) for version in versions]))
+        .distinct()
+    )
+    return {
+        str(row.version): {name: str(value) for name, value in stored_object(row.settings).items()}
+        for row in connection.execute(query)
+    }
 
 
 def kinds_of(

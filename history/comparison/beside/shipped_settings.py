@@ -1,0 +1,112 @@
+"""Settings of Postgres with which it was measured, and that its releases ship otherwise."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from build.programs.shell import shell_line
+from build.version import Engine, Version
+from history.comparison.beside.clients import clients_of
+from history.comparison.result import StepComparison
+from history.series.variants import definition_in
+from history.store.records import Session
+from suites.metric import Role
+
+SLOW_SECONDS = 0.01
+"""The time of a query from which on parallel workers and JIT may be worth what they cost to start."""
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A setting that the configuration of a suite gives another value than releases have."""
+
+    name: str
+    value: str
+    """That of releases."""
+
+    since: int
+    """The first major version that has this value."""
+
+    until: int
+    """The last one of which that is known."""
+
+    of_slow_queries: bool
+
+
+SHIPPED = (
+    Shipped("io_method", "worker", since=18, until=19, of_slow_queries=False),
+    Shipped("max_parallel_workers_per_gather", "2", since=10, until=19, of_slow_queries=True),
+    Shipped("jit", "on", since=12, until=18, of_slow_queries=True),
+)
+"""What can decide which of two versions is faster. A history has what servers ran with alone."""
+
+
+def shipped_line(
+    session: Session,
+    versions: Sequence[Version],
+    steps: Sequence[StepComparison],
+    settings: Mapping[str, Mapping[str, str]],
+) -> str:
+    """Return which settings of two versions are not those of their releases, with the command for them.
+
+    `settings` are those that servers ran with, by version. Empty where there are none that can matter: those
+    of slow queries do in steps whose queries take SLOW_SECONDS, and what a variant sets is meant so.
+    """
+    is_slow = any(_seconds(session, step) >= SLOW_SECONDS for step in steps)
+    others = {
+        version: [
+            shipped
+            for shipped in _others(session, version, settings)
+            if is_slow or not shipped.of_slow_queries
+        ]
+        for version in versions
+    }
+    told = [
+        f"{version}: "
+        + ", ".join(
+            f"{shipped.name} = {settings[str(version)][shipped.name]} (its release has {shipped.value})"
+            for shipped in found
+        )
+        for version, found in others.items()
+        if found
+    ]
+    if not told:
+        return ""
+    line = f"not the release's settings: {'; '.join(told)}"
+    is_plain = not any(version.variant for version in versions)
+    return f"{line}; as released: {_command(session, others)}" if is_plain else line
+
+
+def _others(
+    session: Session, version: Version, settings: Mapping[str, Mapping[str, str]]
+) -> Iterator[Shipped]:
+    """Yield the settings that a version did not have as its release ships them."""
+    ran_with = settings.get(str(version), {})
+    major = re.match("[0-9]+", ran_with.get("server_version", ""))
+    if version.engine is not Engine.POSTGRES or major is None:
+        return
+    chosen = definition_in(session.options, version.variant).get("settings")
+    for shipped in SHIPPED:
+        value = ran_with.get(shipped.name, shipped.value)
+        is_chosen = isinstance(chosen, Mapping) and shipped.name in chosen
+        if shipped.since <= int(major[0]) <= shipped.until and value != shipped.value and not is_chosen:
+            yield shipped
+
+
+def _seconds(session: Session, step: StepComparison) -> float:
+    """Return how long a query of the base takes; 0 where that is not known."""
+    judged, clients = step.judged, clients_of(session, step.step)
+    if judged.row.role is Role.THROUGHPUT:
+        return clients / judged.base if clients and judged.base else 0.0
+    return {"s": 1.0, "ms": 0.001}.get(judged.row.unit, 0.0) * (judged.base or 0.0)
+
+
+def _command(session: Session, others: Mapping[Version, Sequence[Shipped]]) -> str:
+    """Return the command that measures both versions with the settings of their releases."""
+    words, names = ["./tidemark", "run", "--suite", session.suite, "--profile", session.profile], []
+    for number, (version, found) in enumerate(others.items(), start=1):
+        variant = f"released{number}" if found else ""
+        for shipped in found:
+            words += ["--set", f"{variant}:{shipped.name}={shipped.value}"]
+        names.append(f"{version}#{variant}" if found else str(version))
+    return shell_line(*words, *names)
