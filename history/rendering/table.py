@@ -65,12 +65,15 @@ def title(
 
 
 def outcome(contender: ContenderComparison) -> str:
-    """Return a sentence on a contender: how many steps have which verdict, the worst regression, findings."""
+    """Return a sentence on a contender: how many steps have which verdict, the worst regression, findings.
+
+    What is counted has more or less of it: instructions are no time.
+    """
+    is_counted = any(is_exact(step.judged.metric) for step in contender.steps)
     trades = sum(step.is_trade for step in contender.steps)
     counts = Counter(step.judged.verdict for step in contender.steps if not step.is_trade)
     parts = [
-        f"{counts[verdict]} {verdict if counts[verdict] == 1 else traits.plural}"
-        for verdict, traits in TRAITS.items()
+        f"{counts[verdict]} {_word(verdict, counts[verdict], is_counted=is_counted)}" for verdict in TRAITS
     ]
     if trades:
         parts.insert(0, counted(trades, "trade"))
@@ -78,11 +81,33 @@ def outcome(contender: ContenderComparison) -> str:
         parts.append(f"{counts[None]} without a verdict")
     regressed = [step for step in contender.steps if step.judged.verdict is Verdict.REGRESSION]
     worst = min((step for step in regressed if step.judged.value), key=_goodness, default=None)
-    tail = f"; worst: {worst.step} {_ratio_text(worst)}" if worst is not None else ""
+    most = "most" if is_counted else "worst"
+    tail = f"; {most}: {worst.step} {_ratio_text(worst)}" if worst is not None else ""
     worse = [found for step in contender.steps for found in step.findings if found.is_worse]
     tail += f"; {counted(len(worse), 'finding')} that is worse" if len(worse) == 1 else ""
     tail += f"; {len(worse)} findings that are worse" if len(worse) > 1 else ""
     return f"{', '.join(parts)}{tail}."
+
+
+def _word(verdict: Verdict, count: int, *, is_counted: bool) -> str:
+    """Return a verdict as so many steps have it."""
+    if is_counted and verdict in _OF_COUNTS:
+        return f"with {_OF_COUNTS[verdict]}"
+    return verdict if count == 1 else TRAITS[verdict].plural
+
+
+_OF_COUNTS = {Verdict.REGRESSION: MetricChange.MORE, Verdict.IMPROVEMENT: MetricChange.LESS}
+"""What a verdict on a count is called, less of which is better."""
+
+
+def verdict_word(step: StepComparison) -> str:
+    """Return what is said of one step: its verdict, of counts more or less, or why it has none."""
+    verdict = step.judged.verdict
+    if step.is_trade:
+        return TRADE
+    if verdict in _OF_COUNTS and is_exact(step.judged.metric):
+        return str(_OF_COUNTS[verdict])
+    return verdict or step.judged.reason or "no verdict"
 
 
 def _ratio_text(step: StepComparison) -> str:

@@ -137,6 +137,7 @@ def _machine_changes(
         if old == new and rows[0]["memory_bytes"] != rows[1]["memory_bytes"]:
             return []
     names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    names = ["cpu model"] if "cpu model" in names else names  # another machine differs in much that follows
     text = ", ".join(f"{name} {old.get(name, 'unknown')} -> {new.get(name, 'unknown')}" for name in names)
     return [f"the machine changed: {text or 'its fingerprint'}"]
 

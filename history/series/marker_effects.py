@@ -1,6 +1,7 @@
 """What a marker explains: a shift that all series show which share it, or that the base's own values show."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -43,13 +44,15 @@ class MarkerEffects:
     def explanation(self, row: int, first: int, last: int, size: float) -> str:
         """Return the markers that explain a shift of a row by `size`, a logarithm; empty when none does.
 
-        `first` and `last` are the nights that surely are before and after it.
+        `first` and `last` are the nights that surely are before and after it. Markers that read alike, as of
+        two machines that take turns, are told once.
         """
-        return "; ".join(
+        found = Counter(
             str(marker)
             for position, marker in self._marked.items()
             if self._explains(position, marker, row, size, (first, last))
         )
+        return "; ".join(f"{text}, {times} times" if times > 1 else text for text, times in found.items())
 
     def _explains(
         self, position: int, marker: Marker, row: int, size: float, nights: tuple[int, int]

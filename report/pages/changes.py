@@ -46,7 +46,8 @@ def changes_page(reports: Sequence[ChangeReport], clearance: Clearance, until: d
         key=lambda found: (found.change.status is not ChangeStatus.OPEN, -found.change.found_at.timestamp()),
     )
     body: h.Node = note(
-        "No change was detected yet: nights are judged by nightly, or by ./tidemark history judge."
+        "No change is recorded: nightly and ./tidemark history judge search nights, and record what they "
+        "find; ./tidemark history change-points shows what a search would find."
     )
     if reports:
         body = [

@@ -19,7 +19,6 @@ from report.markup.parts import (
     legend,
     note,
     numeric,
-    shade_of,
     table,
 )
 from report.values.clearance import Clearance
@@ -228,11 +227,11 @@ def _mean(ladder: Ladder, name: str, steps: Sequence[str]) -> h.Node:
     cells = []
     for column in ladder.columns:
         mean = ladder.mean(column, steps)
-        shade = shade_of(mean, ladder.metric.better) if mean is not None else "none"
         cells.append(
-            h.td(class_=f"heat {shade}", data_v=f"{mean:.6g}" if mean is not None else None)[
-                h.span[ratio_text(mean)]
-            ]
+            h.td(
+                class_=f"heat {'same' if mean is not None else 'none'}",
+                data_v=f"{mean:.6g}" if mean is not None else None,
+            )[h.span[ratio_text(mean)]]
         )
     return h.tr[
         h.th(scope="row")[name], h.td(class_="heat same base-cell", data_v="1")[h.span["1.00"]], cells

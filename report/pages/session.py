@@ -18,7 +18,7 @@ from report.markup.frame import Page
 from report.markup.metrics import described, metric_parts
 from report.markup.parts import bullets, commands, facts, legend, note, numbers, numeric, section, table
 from report.pages.verdicts import debt, findings, plans, table_beside, verdict_table
-from report.values.catalog import SessionKind
+from report.values.catalog import SessionEntry, SessionKind
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
 from suites.control_groups.declared import Declared
@@ -26,13 +26,16 @@ from suites.metric import Metric
 from suites.metrics import METRICS
 
 KINDS = {
-    SessionKind.NIGHT: "a night of the nightly service, or a comparison by hand",
+    SessionKind.NIGHT: "a night of the nightly service",
     SessionKind.COMPARISON: "not a night: it has no version of a branch",
     SessionKind.CONFIRMATION: "it measured two commits of a branch side by side, to confirm a change",
     SessionKind.BISECT: "rounds of a bisect",
     SessionKind.CALIBRATION: "one version against itself, to learn how noisy the steps are",
     SessionKind.IMPORTED: "results of another tool, or of a table",
 }
+
+BY_HAND = "measured by hand; it has a base and a branch, so that its values are in their series"
+"""What a session is that became a night, and that nightly did not measure."""
 
 
 def session_page(values: SessionPage, clearance: Clearance, *, linked: bool = True) -> Page:
@@ -75,6 +78,11 @@ def resets_of(steps: Sequence[StepRuns], base: str, contender: str) -> dict[str,
     return found
 
 
+def _kind(entry: SessionEntry) -> str:
+    is_by_hand = entry.kind is SessionKind.NIGHT and not entry.is_by_service
+    return BY_HAND if is_by_hand else KINDS[entry.kind]
+
+
 def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Node:
     entry, session = values.entry, values.session
     machine = clearance.machine(session.machine)
@@ -86,7 +94,7 @@ def _facts(values: SessionPage, clearance: Clearance, root: str | None) -> h.Nod
                 f"{moment(entry.started_at)} to {moment(entry.ended_at) if entry.ended_at else 'now'}",
             ),
             ("status", entry.outcome),
-            ("kind", f"{entry.kind}: {KINDS[entry.kind]}"),
+            ("kind", f"{entry.kind}: {_kind(entry)}"),
             ("box", _link(root, addresses.machine(machine.hostname), machine.hostname)),
             ("machine", f"{machine.processor}, {gib:.0f} GiB, {machine.kernel}"),
             ("suite", f"{session.suite}, profile {session.profile}, durability {session.durability}"),

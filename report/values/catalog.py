@@ -97,6 +97,9 @@ class SessionEntry:
     is_apart: bool = False
     """Whether it can be no night whatever it measured: one of a bisect or a try, or with layouts."""
 
+    is_by_service: bool = False
+    """Whether nightly measured it, and nobody by hand."""
+
     @property
     def outcome(self) -> str:
         """Its status as pages tell it: one that ended and measured nothing is not just finished."""
@@ -226,6 +229,10 @@ class Catalog:
         """The night of each session that is one, by the session's id."""
         return {night.session_id: night for place_nights in self.places for night in place_nights.nights}
 
+    def is_of_service(self, uid: str) -> bool:
+        """Whether nightly measured a session; without a uid it has looked at the box, no more."""
+        return uid not in self.sessions or self.sessions[uid].is_by_service
+
     def is_night(self, night: NightEntry) -> bool:
         """Whether a night counts as one: a calibration is in the series too."""
         return self.by_id[night.session_id].kind is not SessionKind.CALIBRATION
@@ -289,6 +296,7 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
         select(
             *(sessions.c[name] for name in ("id", "uid", "machine_id", "suite", "profile", "started_at")),
             *(sessions.c.ended_at, sessions.c.status, sessions.c.options, machines.c.hostname),
+            sessions.c.command,
         )
         .join_from(sessions, machines, sessions.c.machine_id == machines.c.id)
         .order_by(sessions.c.started_at, sessions.c.uid)
@@ -296,7 +304,7 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
     rows = plain_rows(connection, query)
     calibrated = {row[2:5]: row[1] for row in rows if row[0] in calibrating}
     entries = {}
-    for id_, uid, machine_id, suite, profile, started, ended, status, text, box in rows:
+    for id_, uid, machine_id, suite, profile, started, ended, status, text, box, command in rows:
         options = stored_options(text)
         count, last, failures, rounds = counts.get(id_, (0, 0, 0, 0))
         entries[uid] = SessionEntry(
@@ -319,6 +327,7 @@ def _sessions(connection: Connection) -> dict[str, SessionEntry]:
             0 < count == failures,
             rounds > 0,
             any(options.get(name) for name in NO_NIGHT),
+            command.split()[1:2] == ["nightly"],
         )
     return entries
 

@@ -7,11 +7,13 @@ import htpy as h
 from history.changes.report import ChangeReport, most_prominent
 from history.changes.repository import Change, Member
 from history.comparison.compare import is_regression
+from history.comparison.exact import is_exact
 from history.comparison.result import StepComparison
-from history.comparison.verdict import TRADE, Verdict
+from history.comparison.verdict import Verdict
 from history.counts import counted
 from history.rendering.changes import counted_rounds
 from history.rendering.commands import DECIDED, change_search, run_again
+from history.rendering.table import verdict_word
 from report import addresses
 from report.charts.sparkline import spark
 from report.markup.formats import DASH, SHORT_HASH, bounds, day, metric_name, percent, span, typeset
@@ -28,6 +30,9 @@ from report.values.overview import ChangeNews, LatestComparison
 
 MAX_STEPS = 4
 """The steps that a card names."""
+
+COUNTED = "Instructions are no time. "
+"""What a card of counted passes says: more of them need not be slower."""
 
 
 def change_card(news: ChangeNews, catalog: Catalog) -> h.Node:
@@ -220,6 +225,7 @@ def verdict_card(entry: LatestComparison, catalog: Catalog) -> h.Node:
             h.p(".where")[
                 f"{metric_name(entry.metric.name)}, {place.suite} ({place.configuration}) on {place.box}, "
                 f"session of {day(entry.night.started_at)}. "
+                f"{COUNTED if is_exact(entry.metric.name) else ''}"
                 "There are too few nights to search for changes of a branch."
             ],
             _decide(entry, catalog.clearance),
@@ -241,7 +247,6 @@ def _step(step: StepComparison) -> h.Node:
     tone = "worse" if is_regression(step) else tone_of(judged.verdict)
     shown = Verdict.REGRESSION if tone == "worse" else judged.verdict
     sign = SIGNS[shown] if shown is not None else DASH
-    verdict = TRADE if step.is_trade else judged.verdict or judged.reason or "no verdict"
     worse = [found.text for found in step.findings if found.is_worse]
     if step.has_more_instructions and step.is_open:
         worse.insert(0, "more instructions")
@@ -252,7 +257,7 @@ def _step(step: StepComparison) -> h.Node:
         " ",
         h.strong(class_=f"number {tone_of(judged.verdict)}")[percent(judged.value)],
         h.span(".quiet")[f" ({bounds(judged.interval)})"] if judged.interval else None,
-        f" {step.step}: {verdict}{also}",
+        f" {step.step}: {verdict_word(step)}{also}",
     ]
 
 

@@ -80,6 +80,8 @@ def _night(overview: Overview, catalog: Catalog) -> str:
     days = sorted({day(box.at) for box in reported})
     if not days:
         return "No night yet"
+    if not any(catalog.is_of_service(box.uid) for box in reported):
+        return f"Sessions up to {days[-1]}"
     if len(days) == 1:
         return f"Night of {days[0]}"
     dated = [f"{day(box.at)} on {catalog.clearance.box(box.box)}" for box in reported]
@@ -160,9 +162,16 @@ def _reported(overview: Overview, catalog: Catalog) -> h.Node:
 def _undecided(overview: Overview) -> h.Node:
     if all(entry in overview.verdicts for entry in overview.of_last_night):
         return None  # the verdicts have said it
-    steps = sum(len(entry.comparison.steps) for entry in overview.of_last_night)
-    undecided = sum(entry.undecided for entry in overview.of_last_night)
-    return f"{undecided} of {counted(steps, 'step')} undecided"
+    steps = {
+        (entry.place.suite, step.step): False
+        for entry in overview.of_last_night
+        for step in entry.comparison.steps
+    }
+    for entry in overview.of_last_night:
+        suite = entry.place.suite
+        steps |= {(suite, step.step): True for step in entry.comparison.steps if step.is_open}
+    where = "" if len(overview.of_last_night) == 1 else " in one comparison at least"
+    return f"{sum(steps.values())} of {counted(len(steps), 'step')} undecided{where}"
 
 
 def _not_measured(overview: Overview, catalog: Catalog) -> h.Node:

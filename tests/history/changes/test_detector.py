@@ -133,6 +133,21 @@ def test_a_shift_with_the_machine_is_explained_and_not_told(nights: Nights) -> N
     )
 
 
+def test_machines_that_take_turns_are_told_once(nights: Nights) -> None:
+    """A shift happened at one of these changes, and which is not known."""
+    nights.more(QUIET)
+    for number in range(6):
+        fingerprint, kernel = ("beef", "6.9") if number % 2 == 0 else (MACHINE.fingerprint, MACHINE.kernel)
+        nights.machine = replace(MACHINE, fingerprint=fingerprint, kernel=kernel)
+        nights.more(1, 0.9, delete=0.9)
+    nights.more(6, 0.9, delete=0.9)
+    (change,) = nights.judge().explained
+    assert change.reason == (
+        "the machine changed: kernel 6.8.0-55 -> 6.9, 2 times; "
+        "the machine changed: kernel 6.9 -> 6.8.0-55, 2 times"
+    )
+
+
 def test_a_marker_explains_no_shift_that_the_others_beside_it_do_not_show(nights: Nights) -> None:
     nights.more(QUIET)
     nights.machine = replace(MACHINE, fingerprint="beef", kernel="6.9")

@@ -71,6 +71,14 @@ def test_machine_suite_and_tools(store: Store) -> None:
     }
 
 
+def test_of_another_processor_nothing_else_is_told(store: Store) -> None:
+    """Its mitigations and its memory follow from it, and fill a page."""
+    night(store, session_start("one"))
+    other = another(cpu_model="Xeon", cores=8, details={"settings": {"mitigations": "a, b, c"}})
+    night(store, replace(session_start("two"), machine=other))
+    assert found(store) == {1: f"the machine changed: cpu model {MACHINE.cpu_model} -> Xeon"}
+
+
 def test_memory_that_differs_by_what_a_kernel_keeps_is_the_same_machine(store: Store) -> None:
     night(store, session_start("one"))
     night(store, replace(session_start("two"), machine=another(memory_bytes=MACHINE.memory_bytes + 4096)))

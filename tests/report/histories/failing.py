@@ -32,5 +32,5 @@ def _night(path: Path, number: int, box: str, *, fails: bool) -> None:
     }
     machine = replace(MACHINE, hostname=box, fingerprint=f"f-{box}")
     with open_store(path, clock=lambda: moment) as store:
-        start = replace(session_start(f"{box}-{number:02}"), machine=machine)
+        start = replace(session_start(f"{box}-{number:02}"), machine=machine, command="./tidemark nightly")
         record_steps(store, start, rates, failure=REASON)

@@ -11,12 +11,14 @@ from sqlalchemy import insert, update
 from build.progress import Silent
 from history.changes import repository
 from history.open import open_reader, open_store
+from history.store.records import SessionStatus
 from history.store.schema import changes, task_states
 from history.timestamps import to_text
 from report.values.commits import CommitsBetween, ListedCommit
 from report.values.overview import MAX_CARDS, SETTLED_DAYS
 from report.writing.site import SiteOptions, write_site
-from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
+from suites.metric_names import INSTRUCTIONS
+from tests.history.handmade import MACHINE, NIGHT, record_steps, run_record, session_start
 from tests.history.watched import Nights, dated, record_regression
 from tests.report.conftest import write
 from tests.report.histories.failing import BLIND, REASON, record_failing
@@ -60,8 +62,8 @@ def row_of(site: Path, box: str) -> list[str]:
 def test_the_sentence_names_the_night_the_changes_the_boxes_and_what_is_undecided(site: Path) -> None:
     assert news(site) == (
         "worse",
-        "▾ Night of 2026-04-16: 1 new change for the worse; 2 of 2 boxes reported; 6 of 16 steps undecided; "
-        "everything was measured.",
+        "▾ Night of 2026-04-16: 1 new change for the worse; 2 of 2 boxes reported; 3 of 4 steps undecided in "
+        "one comparison at least; everything was measured.",
     )
 
 
@@ -315,3 +317,30 @@ def test_ten_boxes_have_no_cards_of_what_did_not_change(tmp_path: Path) -> None:
     assert "11 of 11 boxes reported" in news(site)[1]
     assert all("regression" in words(card) for _, card in cards(site))
     assert len(cards(site)) <= MAX_CARDS
+
+
+def test_counts_have_more_and_are_no_time_and_sessions_by_hand_are_no_night(tmp_path: Path) -> None:
+    """As after the demo: rounds of two versions, then counted passes."""
+    path, moment = tmp_path / "h.db", [NIGHT]
+    with open_store(path, clock=lambda: moment[0]) as store:
+        rounds = {"postgres@17.11": [1000.0, 1040.0, 970.0], "postgres@18.6": [1020.0, 960.0, 1030.0]}
+        record_steps(store, session_start("timed"), {"insert": rounds})
+        moment[0] += timedelta(minutes=9)
+        options = {"exact": {"tool": "valgrind", "passes": 2, "when": "only"}}
+        session = store.start_session(replace(session_start("counted", 2), options=options))
+        for version, count in (("postgres@17.11", 1000.0), ("postgres@18.6", 1064.0)):
+            for number in range(1, 5):
+                values = {INSTRUCTIONS: count + number / 10}
+                store.record_run(session, run_record(values, version=version, repetition=number))
+        store.finish_session(session, SessionStatus.FINISHED)
+    site = site_of(path)
+    tone, text = news(site)
+    assert tone == "worse"
+    assert text.startswith(
+        "▾ Sessions up to 2026-03-01: postgres@18.6 against postgres@17.11, exact instructions: 1 with more, "
+        "0 with less, 0 unchanged, 0 inconclusive; most: insert 1.064 ("
+    )
+    assert "regression" not in words(cards(site)[0][1])
+    assert ": more" in words(cards(site)[0][1])
+    assert "Instructions are no time." in words(cards(site)[0][1])
+    assert "measured by hand; it has a base and a branch" in words((site / "sessions/timed.html").read_text())
