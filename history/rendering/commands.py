@@ -84,7 +84,7 @@ def change_again(report: "ChangeReport") -> list[str]:
 WITHOUT_COMMIT = {
     Course.DRIFT: (
         "No bisect is offered: the series moved gradually, and no single commit made the difference.",
-        "Measure both ends side by side, as above.",
+        "Measure versions of both ends side by side.",
         "If they do not differ, the machine, its data or the base has changed.",
         "If they do, measure versions in between to see which part of the time brought most of it.",
     ),

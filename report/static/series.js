@@ -57,7 +57,7 @@
     seriesTable.fill(series, drawn, { relative, left, pick, pickNone: () => choose({ picked: "" }), picked: (view().get("picked") || "").split(",") });
     const values = drawn[0].filter((point) => shown(point, relative) !== null).length;
     by("state").textContent = drawn[0].length
-      ? `${name(series)}: ${values} nights with a value, ${drawn[0].length - values} without.`
+      ? `${name(series)}: ${values} ${values === 1 ? "night" : "nights"} with a value, ${drawn[0].length - values} without.`
       : `${name(series)}: no night in this range.`;
     title(`${name(series)}, ${relative ? "relative" : "absolute"}${rows.length > 1 ? `, ${rows.length} boxes` : ""}`);
     document.documentElement.dataset.ready = series.id;

@@ -11,6 +11,7 @@ from history.comparison.exact import is_exact
 from history.comparison.result import StepComparison
 from history.comparison.verdict import Verdict
 from history.counts import counted
+from history.errors import stored_version
 from history.rendering.changes import counted_rounds
 from history.rendering.commands import DECIDED, change_search, run_again
 from history.rendering.table import verdict_word
@@ -123,7 +124,9 @@ def _since_which_commit(news: ChangeNews, clearance: Clearance) -> h.Node:
         return [h.strong["Culprit"], ": ", culprit_of(bisect, clearance), ", found by ", found, "."]
     before, after = report.change.last_before, report.change.first_after
     if before.version == after.version:
-        return f"Both nights measured {before.version}: there are no commits between them."
+        is_one = stored_version(before.version).is_release
+        why = "there are no commits" if is_one else "it may have moved; no commits are recorded"
+        return f"Both nights measured {before.version}: {why} between them."
     nights = f"between the nights of {day(before.started_at)} and {day(after.started_at)}"
     if isinstance(commits, NoCommits):
         return f"{commits_text(report)}, {nights}."
