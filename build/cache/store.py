@@ -239,9 +239,9 @@ def compile_seconds(
 
     They are those on an idle machine, as far as builds record how many processes wanted a core.
 
-    One alone may have found nearly all of its objects in ccache, or none. A `patched` version finds what
-    the same version without the patch left there: only compiles of patched ones say how long it takes, and they say
-    nothing of others. With `extension` they are compiles of that extension alone.
+    One alone may have found nearly all of its objects in ccache, or none. A `patched` version finds what the
+    same version without the patch left there: only compiles of patched ones say how long it takes, and they
+    say nothing of others. With `extension` they are compiles of that extension alone.
 
     None where nothing is recorded, as of imported builds.
     """

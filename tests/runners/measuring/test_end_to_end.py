@@ -214,9 +214,8 @@ def test_what_one_core_did_adds_up(home: Home, postgres_18: Build) -> None:
 
     Where client and server wake each other up across idle cores, ticks miss up to half of their time, as most
     of it lies between two ticks. On one busy core the two ways of counting have to agree. With the clock they
-    agree roughly: the CPU time is that of the whole round, the rate that of its steady part, and the first
-    tenth of a round costs more for each query, on cold caches; from below, another program may have had part of the
-    core.
+    agree roughly: the CPU time is that of the whole round, the rate that of its steady part, and on cold caches
+    the first tenth of a round costs more; from below, another program may have had part of the core.
     """
     steps = ("--step", "update-one", "--step", "insert")
     short = ("--seconds", "2", "--repetitions", "1", "--no-exact", "--keep-disturbed")
