@@ -212,10 +212,10 @@ def _check_run(connection: sqlite3.Connection, version: str, step: str) -> None:
 def test_what_one_core_did_adds_up(home: Home, postgres_18: Build) -> None:
     """The processes' exact CPU time against the kernel's ticks, and both against the clock.
 
-    Where client and server wake each other up across idle cores, ticks miss up to half of their time, as most
-    of it lies between two ticks. On one busy core the two ways of counting have to agree. With the clock they
-    agree roughly: the CPU time is that of the whole round, the rate that of its steady part, and on cold caches
-    the first tenth of a round costs more; from below, another program may have had part of the core.
+    Where client and server wake each other up across idle cores, ticks miss up to half of their time, as
+    most of it lies between two ticks. On one busy core the two ways of counting have to agree. With the clock
+    they agree roughly: the CPU time is that of the whole round, the rate that of its steady part, and on cold
+    caches the first tenth costs more; from below, another program may have had part of the core.
     """
     steps = ("--step", "update-one", "--step", "insert")
     short = ("--seconds", "2", "--repetitions", "1", "--no-exact", "--keep-disturbed")
