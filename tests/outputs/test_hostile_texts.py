@@ -1,6 +1,7 @@
 """Issues, comments, summaries of nights and the whole site of the hostile history."""
 
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from runners.nightly.report import report
 from runners.nightly.summary import summary
 from runners.watching.box_issues import update_outbox
 from tests.outputs.harmless import assert_nothing_hidden, require_markdown, require_page
-from tests.outputs.hostile_history import INJECTED, hostile
+from tests.outputs.hostile_history import INJECTED, hostile, make_hostile
 from tests.report.conftest import write
 from tests.report.parsed import pages_of
 from tests.report.rich import BRANCH
@@ -62,7 +63,9 @@ def test_issues_are_harmless(home: Path) -> None:
         require_issue(issue)
 
 
-def test_the_summary_of_a_night_is_harmless(home: Path) -> None:
+def test_the_summary_of_a_night_is_harmless(home: Path, written: Path) -> None:
+    shutil.copy(written, home / "history.db")
+    make_hostile(home / "history.db", with_nul=False)  # which no text may hold
     with open_store(home / "history.db") as store:
         found = report(Plan.model_validate(PLAN), Home(home), store)
     night = NightResult(hostile("db1"), problems=[hostile("a problem")])
