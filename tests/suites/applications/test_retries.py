@@ -75,7 +75,6 @@ local function start(own, engine)
    connection = own
    sleep = engine == "pgsql" and "SELECT pg_sleep(%s)" or "DO SLEEP(%s)"
    snapshot = engine == "pgsql"
-   if snapshot then own:query("SET deadlock_timeout = '20ms'") end
    if snapshot and sysbench.opt.work == "serialisation" then
       own:query("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ")
    end
@@ -136,7 +135,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
 def server(server_folder: Path, suite: Suite, request: pytest.FixtureRequest) -> Iterator[Server]:
     build: Build = request.getfixturevalue(BUILDS[request.param])
     room = sizes(suite, suite.profile("smoke"), Hardware(1, 1), suite.steps)
-    started = make_server(build, room, Durability.RELAXED, server_folder / "s", {})
+    settings = {"deadlock_timeout": "20ms"} if request.param == "postgres" else {}
+    started = make_server(build, room, Durability.RELAXED, server_folder / "s", settings)
     try:
         create(started, room)
         started.start()
