@@ -168,7 +168,7 @@ def test_a_pause_holds_for_the_whole_run_and_the_next(stand: Stand) -> None:
     stand.execute(
         "INSERT INTO alerts (fingerprint, nonce, kind, title, body, wanted, closing, attempts, created_at,"
         " updated_at) VALUES ('f0', 'n', 'crash', 'it does not build', 'x', 'open', '', 0,"
-        " '2026-11-01T00:00:00+00:00', '2026-11-01T00:00:00+00:00')"
+        " '2026-11-01T00:00:00.000Z', '2026-11-01T00:00:00.000Z')"
     )
     for fault in (Fault(429, LATER), Fault(503, retry_date()), Fault(403, LATER)):
         stand.github.faults = [fault]
@@ -238,7 +238,7 @@ def test_refused_issues_do_not_keep_others_from_being_opened(stand: Stand) -> No
         stand.execute(
             "INSERT INTO alerts (fingerprint, nonce, kind, title, body, wanted, closing, attempts, issue,"
             f" issue_state, created_at, updated_at) VALUES ('f{number}', 'n', 'crash', 'x', 'x', 'open', '',"
-            f" 0, {number}, 'open', '2026-11-01T00:00:00+00:00', '2026-11-01T00:00:00+00:00')"
+            f" 0, {number}, 'open', '2026-11-01T00:00:00.000Z', '2026-11-01T00:00:00.000Z')"
         )
         stand.github.create({"title": "x", "body": f"<!-- tidemark f{number} n -->"}, BOT)
         stand.github.transfer(number, number)

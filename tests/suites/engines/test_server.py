@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from build.build import Build
-from build.programs.accounts import server_account
+from build.programs.accounts import AccountError, server_account
 from suites.accounting.work_curve import TotalsReader
 from suites.capabilities import SettingError
 from suites.engines import require_settings
@@ -22,7 +22,6 @@ from suites.keys.durability import Durability
 from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.postgres.configuration import PORT
 from suites.postgres.server import PostgresServer
-from suites.processes import ProcessError
 from suites.server import ServerError
 from tests.suites.servers import ask, exists, lives, of_each, running, segment, small, tree, value
 
@@ -285,6 +284,6 @@ def test_the_longest_socket_path_works(server_folder: Path, postgres_18: Build) 
 def test_a_folder_that_the_server_user_cannot_reach(server_folder: Path, postgres_18: Build) -> None:
     closed = server_folder / "closed"
     closed.mkdir(mode=0o700)
-    with pytest.raises(ProcessError) as caught:
+    with pytest.raises(AccountError) as caught:
         PostgresServer(postgres_18, small(), Durability.RELAXED, closed / "pg").create()
     assert caught.value.where == str(closed)
