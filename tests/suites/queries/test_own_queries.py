@@ -57,6 +57,7 @@ def suite(tmp_path: Path) -> Suite:
         if name != "setup.sql":
             steps.append(f'[[steps]]\nname = "{name[:-4]}"\ntitle = "x"\noptions = {{ file = "{name}" }}\n')
     (tmp_path / "suite.toml").write_text(TOML + "".join(steps))
+    tmp_path.chmod(0o755)  # the user of clients reads it
     return load_suite(f"{tmp_path}/")
 
 

@@ -286,7 +286,8 @@ def planted(loaded: Loaded, fault: Fault) -> Iterator[None]:
         "mariadb": "SET foreign_key_checks = 0",
     }[loaded.server.address.engine]
     where = f"WHERE {fault.rows}"
-    with connected(loaded.server.address) as connection, connection.cursor() as cursor:
+    # Who changes how foreign keys are checked is no client.
+    with connected(loaded.server.address.of_admin) as connection, connection.cursor() as cursor:
         cursor.execute(ignoring)
         cursor.execute(f"CREATE TABLE kept AS SELECT * FROM {fault.table} {where}")
         cursor.execute(fault.change if fault.change.startswith("INSERT") else f"{fault.change} {where}")
