@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from build.engines import EngineRegistry
 from build.programs.shell import shell_line
 from build.version import Engine, Version
 from history.comparison.beside.clients import clients_of
@@ -33,10 +34,18 @@ class Shipped:
     of_slow_queries: bool
 
 
-SHIPPED = (
-    Shipped("io_method", "worker", since=18, until=19, of_slow_queries=False),
-    Shipped("max_parallel_workers_per_gather", "2", since=10, until=19, of_slow_queries=True),
-    Shipped("jit", "on", since=12, until=18, of_slow_queries=True),
+SHIPPED: EngineRegistry[Sequence[Shipped]] = EngineRegistry(
+    "settings of releases",
+    __name__,
+    {
+        Engine.POSTGRES: (
+            Shipped("io_method", "worker", since=18, until=19, of_slow_queries=False),
+            Shipped("max_parallel_workers_per_gather", "2", since=10, until=19, of_slow_queries=True),
+            Shipped("jit", "on", since=12, until=18, of_slow_queries=True),
+        ),
+        Engine.MYSQL: (),
+        Engine.MARIADB: (),
+    },
 )
 """What can decide which of two versions is faster. A history has what servers ran with alone."""
 
@@ -83,10 +92,10 @@ def _others(
     """Yield the settings that a version did not have as its release ships them."""
     ran_with = settings.get(str(version), {})
     major = re.match("[0-9]+", ran_with.get("server_version", ""))
-    if version.engine is not Engine.POSTGRES or major is None:
+    if major is None:
         return
     chosen = definition_in(session.options, version.variant).get("settings")
-    for shipped in SHIPPED:
+    for shipped in SHIPPED[version.engine]:
         value = ran_with.get(shipped.name, shipped.value)
         is_chosen = isinstance(chosen, Mapping) and shipped.name in chosen
         if shipped.since <= int(major[0]) <= shipped.until and value != shipped.value and not is_chosen:
