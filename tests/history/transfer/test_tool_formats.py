@@ -306,7 +306,7 @@ SAMPLES = [path.read_bytes() for path in sorted(FILES.iterdir())]
 def test_damaged_files_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, sample: bytes, at: int, length: int, put: bytes
 ) -> None:
-    """`./tidemark bench robustness` tries many more."""
+    """Many more are tried in tests/robustness/fuzzing."""
     begin = at % len(sample)
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(sample[:begin] + put + sample[begin + length :])
