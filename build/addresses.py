@@ -47,7 +47,7 @@ def without_secrets(address: str) -> str:
         return f"{scheme}://{HIDDEN}"
     user, at, host = parts.netloc.rpartition("@")
     tail = rest[len(parts.netloc) :]
-    if not _HOST_AND_PORT.fullmatch(host) or (not at and ":" in host and "@" in tail):
+    if not _HOST_AND_PORT.fullmatch(host) or ((at or ":" in host) and "@" in tail):
         # A password with an unquoted `/`, `?` or `#`: what seems to be the host begins or ends within it.
         return f"{scheme}://{HIDDEN}"
     shown = f"{scheme}://{_shown_user(scheme, user)}{host}{parts.path}"

@@ -48,6 +48,8 @@ NOWHERE = "127.0.0.1:9"
         ("postgresql://me:hu/sh@db/x", "postgresql://***"),
         ("https://me:12#hush@git.example/pg.git", "https://***"),
         ("https://me:hu?sh@git.example/pg.git", "https://***"),
+        ("https://me:@hush/@git.example/pg.git", "https://***"),
+        ("https://git.example/@scope/pg.git", "https://git.example/@scope/pg.git"),
         ("postgresql://me:hush@[::1]:5432/x", "postgresql://me:***@[::1]:5432/x"),
         ("http://[hush", "http://***"),
     ],
