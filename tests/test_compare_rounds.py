@@ -196,9 +196,8 @@ def test_without_a_calibration_it_is_not_known_how_to_find_out_is(tmp_path: Path
         undirected = compared(store, metric="transactions")
     assert comparison.contenders[0].steps[0].smallest_visible is None
     assert "sees" not in render_markdown(comparison)
-    assert (
-        "Not calibrated: ./tidemark calibrate --suite write-heavy --profile short postgres@17.11"
-    ) in notes(comparison)
+    command = "./tidemark calibrate --suite write-heavy --profile short --step insert postgres@17.11"
+    assert f"Not calibrated: {command}" in notes(comparison)
     assert "calibrate" not in render_markdown(undirected)
 
 

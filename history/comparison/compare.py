@@ -8,7 +8,7 @@ from build.version import Engine, Version
 from history.comparison.beside.build_differences import build_differences
 from history.comparison.beside.clients import waiting_clients
 from history.comparison.beside.remedies import no_session
-from history.comparison.beside.shipped_settings import shipped_line
+from history.comparison.beside.shipped_settings import other_settings
 from history.comparison.beside.work_done import same_rows
 from history.comparison.exact import is_exact
 from history.comparison.explanation import imported_stand_ins
@@ -169,7 +169,10 @@ def _compare_in_session(
                 calibrations=tuple(calibrated.values()),
                 kinds=_kinds(history, session, measured, (base, contender), options, bursts),
                 same_rows=same_rows(measured, (base, contender)),
-                builds=_builds(history, session, measured, steps, (base, contender)),
+                builds=_builds(history, session, measured, (base, contender)),
+                other_settings=other_settings(
+                    session, (base, contender), steps, history.settings(session.id, (base, contender))
+                ),
                 within_rounds=_within(
                     history, session, measured, chosen, (str(base), str(contender)), intervals
                 ),
@@ -213,21 +216,15 @@ def _builds(
     history: Reader,
     session: Session,
     runs: Sequence[Run],
-    steps: Sequence[StepComparison],
     versions: tuple[Version, Version],
 ) -> tuple[str, ...]:
-    """Return the commits of two builds, what differs in how they were compiled, and settings not as released.
-
-    Of two that were compiled here there is nothing to be said of how.
-    """
+    """Return the commits of two builds, and what differs in how they were compiled if one is an install."""
     commits = [text for version in versions for text in _commits(runs, str(version))]
-    shipped = shipped_line(session, versions, steps, history.settings(session.id, versions))
-    settings = [shipped] if shipped else []
     if versions[0].engine is not versions[1].engine or not any(version.is_install for version in versions):
-        return (*commits, *settings)
+        return tuple(commits)
     manifests = history.manifests(session.id, versions)
     differences = build_differences(*(manifests.get(str(version), {}) for version in versions))
-    return (*commits, *differences, *settings)
+    return (*commits, *differences)
 
 
 def _commits(runs: Sequence[Run], version: str) -> list[str]:

@@ -38,6 +38,7 @@ from suites.metric_names import INSTRUCTIONS, PRIMARY
 from suites.metrics import METRICS
 
 if TYPE_CHECKING:
+    from history.comparison.beside.shipped_settings import OtherSetting
     from history.comparison.kinds import KindComparison
     from history.comparison.profile_diff import ClientTime, FunctionChange
 
@@ -257,8 +258,10 @@ class ContenderComparison:
     same_rows: Mapping[str, int] = field(default_factory=dict)
     """By step: the rows that both hold alike after the transactions of a counted pass and a crash."""
     builds: tuple[str, ...] = ()
-    """The commits of both, how they were compiled differently if one is an install, and settings that are not
-    those of releases."""
+    """The commits of both, and how they were compiled differently if one is an install."""
+
+    other_settings: "tuple[OtherSetting, ...]" = ()
+    """Settings of both that are not those of their releases and can matter in the steps."""
 
     within_rounds: tuple[Finding, ...] = ()
     """What was found in the seconds of rounds: changes that began within them, and variation."""

@@ -15,7 +15,7 @@ from history.changes.level_shift import Course, Direction, direction_between
 from history.comparison.beside.curves import LEVELS
 from history.errors import stored_version
 from history.escaping.characters import one_line
-from history.series.variants import EXTENSIONS, TWIN, definition_in, option_words
+from history.series.variants import EXTENSIONS, TWIN, VARIANTS, definition_in, option_words
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.store.records import EXACT, HELD, LAYOUTS, ONLY, ChangeStatus, Session
 from suites.keys.levels import LEVEL
@@ -24,6 +24,7 @@ from suites.metrics import METRICS
 
 if TYPE_CHECKING:
     from history.changes.report import ChangeReport
+    from history.comparison.result import ContenderComparison
     from suites.definition import Suite
     from suites.keys.profile import Profile
 
@@ -67,6 +68,37 @@ def run_again(
     except TidemarkError as error:
         return [f"# No command measures this again: {one_line(error.what)}."]
     return [*_notes(session, names), quoted(words)]
+
+
+def as_released(contender: "ContenderComparison") -> list[str]:
+    """Return lines for a shell that measure a pair again, with the settings that its releases have.
+
+    Empty for variants, which have what their definitions say.
+    """
+    pair = (contender.base, contender.contender)
+    if any(version.variant for version in pair):
+        return []
+    names, variants = [], {}
+    for number, version in enumerate(pair, start=1):
+        others = [other for other in contender.other_settings if other.version == version]
+        variants[f"released{number}"] = {"settings": {other.name: other.released for other in others}}
+        names.append(f"{version}#released{number}" if others else str(version))
+    session = replace(contender.session, options={**contender.session.options, VARIANTS: variants})
+    return run_again(session, names, [step.step for step in contender.steps])
+
+
+def calibrate_again(contender: "ContenderComparison") -> list[str]:
+    """Return lines for a shell that measure the noise of the steps of a comparison, with its base."""
+    session, base = contender.session, contender.base
+    try:
+        suite, profile = _suite_of(session)
+        words = ["./tidemark", "calibrate", "--suite", session.suite, "--profile", session.profile]
+        words += _steps(session, suite, [step.step for step in contender.steps], calibrates=True)
+        words += session.declared.arguments(profile.declared)
+        words += _defined(session, (base,))
+    except TidemarkError as error:
+        return [f"# No command measures its noise: {one_line(error.what)}."]
+    return [*_notes(session, [str(base)]), quoted([*words, str(base)])]
 
 
 def change_again(report: "ChangeReport") -> list[str]:
@@ -173,6 +205,12 @@ def patch_notes(definition: Mapping[str, Any]) -> list[str]:
     patches = definition.get("patches")
     names = ", ".join(one_line(str(patch)) for patch in patches) if isinstance(patches, list) else ""
     return [f"# Start it in the folder with {names}, as the history does not keep patches."] if names else []
+
+
+def said(notes: Sequence[str], mark: str = "; ") -> str:
+    """Return the comments of a command as the rest of a sentence, each after a mark."""
+    said = [note.removeprefix("# ").rstrip(".") for note in notes]
+    return "".join(f"{mark}{note[:1].lower()}{note[1:]}" for note in said)
 
 
 def quoted(words: Sequence[str]) -> str:

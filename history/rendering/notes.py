@@ -22,7 +22,7 @@ from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
 from history.counts import counted
 from history.numbers import amount, bounds, percent, signed_percent
-from history.rendering.origin import origin_lines
+from history.rendering.origin import Locate, origin_lines, settings_lines
 from history.rendering.profiles import gained_lines
 from history.series.variants import definition_notes
 from history.store.records import RESTARTS, RunStatus
@@ -68,15 +68,23 @@ def notes(
     return [*told(contender, costs=costs), *basis(comparison, contender, legends)]
 
 
-def basis(comparison: Comparison, contender: ContenderComparison, legends: Sequence[str] = ()) -> list[str]:
+def basis(
+    comparison: Comparison,
+    contender: ContenderComparison,
+    legends: Sequence[str] = (),
+    locate: Locate = str,
+) -> list[str]:
     """Return the notes on a contender, by subject: why steps changed, what is missing, what disturbed rounds,
-    and what the numbers rest on, which the `legends` of its tables precede."""
+    and what the numbers rest on, which the `legends` of its tables precede.
+
+    `locate` makes commands those of the reader's folder and home, on whose screen alone they have a place.
+    """
     return [
         *_why(contender),
         *_missing(contender),
         *_disturbed(comparison, contender),
         *legends,
-        *_rests_on(comparison, contender),
+        *_rests_on(comparison, contender, locate),
     ]
 
 
@@ -110,16 +118,17 @@ def _disturbed(comparison: Comparison, contender: ContenderComparison) -> Iterat
     yield from (f"warning: {text}" for text in contender.warnings)
 
 
-def _rests_on(comparison: Comparison, contender: ContenderComparison) -> Iterator[str]:
+def _rests_on(comparison: Comparison, contender: ContenderComparison, locate: Locate) -> Iterator[str]:
     """Return where the numbers come from."""
     session = contender.session
-    yield from origin_lines(comparison, contender)
+    yield from origin_lines(comparison, contender, locate)
     yield from (line for curve in curves(contender) for line in _curve(curve))
     if session.options.get(RESTARTS) is True and not session.only_counted:
         yield RESTARTED
     yield from _connections(contender)
     yield from definition_notes(session.options, (contender.base, contender.contender))
     yield from contender.builds
+    yield from settings_lines(contender, locate)
     yield from _overhead(contender)
     yield from _same_rows(contender)
     yield from _of_one_client(contender)

@@ -1,13 +1,13 @@
 """Where the numbers of a table come from: session or nights, intervals, thresholds, calibration."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from build.programs.shell import shell_line
 from build.progress import in_words
 from history.comparison.exact import MAX_PASSES, exact_rule, is_exact
 from history.comparison.result import Comparison, ContenderComparison, Nights
 from history.counts import counted
+from history.rendering.commands import as_released, calibrate_again, said
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
 from suites.metric import Better, Role
 from suites.metric_names import INSTRUCTIONS, PRIMARY
@@ -16,7 +16,11 @@ MAX_DAYS = 5
 """The nights that are listed for one kind of gap."""
 
 
-def origin_lines(comparison: Comparison, contender: ContenderComparison) -> list[str]:
+Locate = Callable[[str], str]
+"""Returns a command as it has to be typed where it is read."""
+
+
+def origin_lines(comparison: Comparison, contender: ContenderComparison, locate: Locate = str) -> list[str]:
     """Return where the numbers come from, and how wide their intervals are."""
     session, machine = contender.session, contender.session.machine
     place = f"Measured on {machine.hostname}, {machine.processor}."
@@ -27,7 +31,7 @@ def origin_lines(comparison: Comparison, contender: ContenderComparison) -> list
             place,
             *_warmed_up(contender),
             *_intervals(comparison, contender),
-            *_visible(contender),
+            *_visible(contender, locate),
         ]
     return [
         f"{_span(contender.nights)}: {session.suite}, {contender.nights.configuration}.",
@@ -137,7 +141,7 @@ def _of_exact(contender: ContenderComparison) -> str:
     return f", of exact instructions {100 * exact.threshold:g} %" if exact else ""
 
 
-def _visible(contender: ContenderComparison) -> Iterator[str]:
+def _visible(contender: ContenderComparison, locate: Locate) -> Iterator[str]:
     """Explain the column `sees` and name its calibration, or say how to calibrate."""
     session = contender.session
     judged = contender.steps[0].judged if contender.steps else None
@@ -152,5 +156,23 @@ def _visible(contender: ContenderComparison) -> Iterator[str]:
         chance = f"{100 * VISIBLE_PROBABILITY:.0f} %"
         yield f"sees: the {worse} that {rounds} flag with {chance} probability; calibration {named}."
     elif judged.better is not Better.NEITHER and not session.is_imported:
-        words = ["--suite", session.suite, "--profile", session.profile, contender.base.plain]
-        yield f"Not calibrated: {shell_line('./tidemark', 'calibrate', *words)}"
+        yield f"Not calibrated{_in_line(calibrate_again(contender), locate)}"
+
+
+def settings_lines(contender: ContenderComparison, locate: Locate = str) -> Iterator[str]:
+    """Return which settings are not those of the releases, with the command that measures with theirs."""
+    told: dict[str, list[str]] = {}
+    for other in contender.other_settings:
+        text = f"{other.name} = {other.value} (its release has {other.released})"
+        told.setdefault(str(other.version), []).append(text)
+    if told:
+        settings = "; ".join(f"{version}: {', '.join(texts)}" for version, texts in told.items())
+        again = as_released(contender)
+        command = f"; as released{_in_line(again, locate)}" if again else ""
+        yield f"not the release's settings: {settings}{command}"
+
+
+def _in_line(lines: Sequence[str], locate: Locate) -> str:
+    """Return lines for a shell as the rest of a sentence: what to know, then the command."""
+    *remarks, command = lines
+    return said(lines, ": ") if command.startswith("#") else f"{said(remarks)}: {locate(command)}"

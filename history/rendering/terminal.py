@@ -7,6 +7,7 @@ from history.comparison.beside.open_connections import connection_costs
 from history.comparison.findings.plans import changed_plans
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
+from history.rendering.next_step.closing import located
 from history.rendering.notes import basis, told
 from history.rendering.plain_table import BOLD, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND
@@ -66,9 +67,13 @@ def render_terminal(
         if without:
             names = ", ".join(map(head_of, without))
             legends.append(f"Columns that do not fit: {names}; --costs has all metrics.")
-        for paragraph in filter(None, (told(contender, costs=costs), basis(comparison, contender, legends))):
+        notes = basis(comparison, contender, legends, located)
+        for paragraph in filter(None, (told(contender, costs=costs), notes)):
             for line in paragraph:
-                screen.line(line)
+                if "/tidemark " in line:
+                    screen.lines([line])  # so that the command can be pasted
+                else:
+                    screen.line(line)
             screen.line()
         for plan in changed_plans(contender) if plans else ():
             for side, text in plan.sides:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from build.engines import EngineRegistry
-from build.programs.shell import shell_line
 from build.version import Engine, Version
 from history.comparison.beside.clients import clients_of
 from history.comparison.result import StepComparison
@@ -50,40 +49,34 @@ SHIPPED: EngineRegistry[Sequence[Shipped]] = EngineRegistry(
 """What can decide which of two versions is faster. A history has what servers ran with alone."""
 
 
-def shipped_line(
+@dataclass(frozen=True)
+class OtherSetting:
+    """A setting with which a version was measured, and which its release ships with another value."""
+
+    version: Version
+    name: str
+    value: str
+    released: str
+
+
+def other_settings(
     session: Session,
     versions: Sequence[Version],
     steps: Sequence[StepComparison],
     settings: Mapping[str, Mapping[str, str]],
-) -> str:
-    """Return which settings of two versions are not those of their releases, with the command for them.
+) -> tuple[OtherSetting, ...]:
+    """Return which settings of two versions are not those of their releases, and can matter in the steps.
 
-    `settings` are those that servers ran with, by version. Empty where there are none that can matter: those
-    of slow queries do in steps whose queries take SLOW_SECONDS, and what a variant sets is meant so.
+    `settings` are those that servers ran with, by version. Those of slow queries matter in steps whose
+    queries take SLOW_SECONDS, and what a variant sets is meant so.
     """
     is_slow = any(_seconds(session, step) >= SLOW_SECONDS for step in steps)
-    others = {
-        version: [
-            shipped
-            for shipped in _others(session, version, settings)
-            if is_slow or not shipped.of_slow_queries
-        ]
+    return tuple(
+        OtherSetting(version, shipped.name, settings[str(version)][shipped.name], shipped.value)
         for version in versions
-    }
-    told = [
-        f"{version}: "
-        + ", ".join(
-            f"{shipped.name} = {settings[str(version)][shipped.name]} (its release has {shipped.value})"
-            for shipped in found
-        )
-        for version, found in others.items()
-        if found
-    ]
-    if not told:
-        return ""
-    line = f"not the release's settings: {'; '.join(told)}"
-    is_plain = not any(version.variant for version in versions)
-    return f"{line}; as released: {_command(session, others)}" if is_plain else line
+        for shipped in _others(session, version, settings)
+        if is_slow or not shipped.of_slow_queries
+    )
 
 
 def _others(
@@ -108,14 +101,3 @@ def _seconds(session: Session, step: StepComparison) -> float:
     if judged.row.role is Role.THROUGHPUT:
         return clients / judged.base if clients and judged.base else 0.0
     return {"s": 1.0, "ms": 0.001}.get(judged.row.unit, 0.0) * (judged.base or 0.0)
-
-
-def _command(session: Session, others: Mapping[Version, Sequence[Shipped]]) -> str:
-    """Return the command that measures both versions with the settings of their releases."""
-    words, names = ["./tidemark", "run", "--suite", session.suite, "--profile", session.profile], []
-    for number, (version, found) in enumerate(others.items(), start=1):
-        variant = f"released{number}" if found else ""
-        for shipped in found:
-            words += ["--set", f"{variant}:{shipped.name}={shipped.value}"]
-        names.append(f"{version}#{variant}" if found else str(version))
-    return shell_line(*words, *names)

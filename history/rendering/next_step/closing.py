@@ -13,7 +13,7 @@ from history.comparison.exact import MAX_PASSES
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Verdict
 from history.counts import counted
-from history.rendering.commands import DECIDED, quoted, run_again
+from history.rendering.commands import DECIDED, quoted, run_again, said
 from history.rendering.next_step.remaining import rounds_needed
 from history.store.sqlite.read_only import is_compressed
 
@@ -96,8 +96,8 @@ def _over_nights(
         names = [step.step for step in still_open]
         *notes, line = run_again(contender.session, (), names, DECIDED)
         if line.startswith("#"):
-            return f"{head}{_said([line], ': ')}"
-        head += _said(notes)
+            return f"{head}{said([line], ': ')}"
+        head += said(notes)
         again = located(" ".join([line, shell_line(*for_recording(options))]).rstrip())
         return f"{head}; further nights narrow it, or rounds of its last night's versions: {again}"
     where = ["--history", options[options.index("--history") + 1]] if "--history" in options else []
@@ -148,9 +148,9 @@ def _open(
         pair = [str(contender.base), str(contender.contender)]
         *notes, line = run_again(contender.session, pair, list(feasible), None if counts else DECIDED)
         if line.startswith("#"):
-            return f"{head}{_said([line], ': ')}"
+            return f"{head}{said([line], ': ')}"
         line = located(" ".join([line, shell_line(*for_recording(options))]).rstrip())
-    return f"{head}: about {in_words(total)} more{_said(notes)}: {line}"
+    return f"{head}: about {in_words(total)} more{said(notes)}: {line}"
 
 
 def for_recording(options: Sequence[str]) -> Sequence[str]:
@@ -163,12 +163,6 @@ def for_recording(options: Sequence[str]) -> Sequence[str]:
         if (file := Path(options[place + 1])).is_file() and is_compressed(file):
             return [*options[:place], *options[place + 2 :]]
     return options
-
-
-def _said(notes: Sequence[str], mark: str = "; ") -> str:
-    """Return the comments of a command as the rest of a sentence, each after a mark."""
-    said = [note.removeprefix("# ").rstrip(".") for note in notes]
-    return "".join(f"{mark}{note[:1].lower()}{note[1:]}" for note in said)
 
 
 def minutes_for(seconds: float) -> int:

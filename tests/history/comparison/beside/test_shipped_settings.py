@@ -1,16 +1,20 @@
 """Which settings of the servers of a comparison are not those of their releases."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from build.home import ROOT
 from build.version import parse_version
+from compare import main
 from history.comparison.compare import compare
 from history.open import open_store
 from history.rendering.notes import notes
 from history.store.records import SessionStatus
+from runners.cli import parser
 from tests.history.handmade import NIGHT, run_record, session_start
 
 OLD, NEW = "postgres@17.11", "postgres@18.6"
@@ -18,8 +22,8 @@ TUNED = {"jit": "off", "max_parallel_workers_per_gather": "0"}
 SYNC = {**TUNED, "io_method": "sync"}
 START = (
     "not the release's settings: postgres@18.6: io_method = sync (its release has worker); as released: "
-    "./tidemark run --suite write-heavy --profile short --set released2:io_method=worker postgres@17.11 "
-    "'postgres@18.6#released2'"
+    "./tidemark run --suite write-heavy --profile short --step insert --set released2:io_method=worker "
+    "--repetitions 3 --no-exact postgres@17.11 'postgres@18.6#released2'"
 )
 
 
@@ -51,6 +55,26 @@ def test_parallel_workers_and_jit_are_told_of_slow_queries(tmp_path: Path) -> No
     assert "postgres@17.11: max_parallel_workers_per_gather = 0 (its release has 2), jit = off (" in line
     assert "--set released1:jit=on" in line
     assert line.endswith(" 'postgres@17.11#released1' 'postgres@18.6#released2'")
+
+
+def test_on_a_screen_the_command_names_the_home_the_step_and_the_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is what the parser of the command line takes, in whatever folder it is typed."""
+    said(tmp_path, {OLD: TUNED, NEW: SYNC}, seconds=7)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "my home"))
+    main([OLD, NEW, "--history", str(tmp_path / "history.db")])
+    lines = capsys.readouterr().out.splitlines()
+    for start, program in (("not the release's settings: ", "as released: "), ("Not calibrated: ", "")):
+        (line,) = (line for line in lines if line.startswith(start))
+        home, path, *words = shlex.split(line.removeprefix(start).rpartition(program or start)[2])
+        assert (home, path) == (f"TIDEMARK_HOME={tmp_path / 'my home'}", str(ROOT / "tidemark"))
+        asked = parser().parse_args(words)
+        assert asked.step == ["insert"]
+        if asked.command == "run":
+            assert asked.seconds == 7
+            assert [str(version) for version in asked.versions] == [OLD, f"{NEW}#released2"]
 
 
 @pytest.mark.parametrize(
