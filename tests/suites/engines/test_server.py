@@ -64,7 +64,7 @@ def test_a_start_says_how_long_it_took(server_folder: Path, postgres_18: Build) 
             elapsed = time.monotonic() - began
             assert took.keys() == {START, FIRST_ANSWER}
             assert min(took.values()) > 0
-            assert 0.8 * elapsed < sum(took.values()) <= elapsed, "all but closing the connection"
+            assert 0.5 * elapsed < sum(took.values()) <= elapsed, "all but closing the connection"
 
 
 def test_data_checksums_are_on(living: PostgresServer) -> None:

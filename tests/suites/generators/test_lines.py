@@ -81,7 +81,7 @@ def test_one_that_fails_ends_the_other(place: int) -> None:
     error, pids = failing(commands, 30)
     assert error.place == place
     assert error.what.endswith(" failed with exit status 3: no table")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25
     assert len(pids) == 2
     assert gone(pids)
 
@@ -129,7 +129,7 @@ def test_one_that_prints_no_more_but_lives_on_is_late() -> None:
     with pytest.raises(LoadError, match="is still running") as caught:
         list(lines_of_all([python("print('done')"), python(code)], 4))
     assert caught.value.place == 1
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 40
 
 
 def test_whoever_leaves_the_loop_leaves_nothing_behind() -> None:

@@ -291,7 +291,7 @@ def test_several_threads_take_their_turns_together(pair: Pair) -> None:
         for number in (1, 2):
             began = [part.began for part in slices if part.place == number]
             assert len(began) == 3
-            assert max(began) - min(began) < 0.05
+            assert max(began) - min(began) < 0.15
         assert count(server) - before[place] == loads[place].transactions
         assert loads[place].seconds == pytest.approx(2 * 0.38, abs=0.08)
 

@@ -94,7 +94,7 @@ def test_each_statement_is_a_query_and_a_kind(suite: Suite, server: Server, buil
         first, second = (kind.transactions for kind in load.kinds.values())
         assert load.transactions == load.queries == first + second
         assert first == second > 5
-        assert 0.2 <= load.seconds < 2
+        assert 0.2 <= load.seconds < 20
         assert load.watched_queries > load.queries
     (load,) = generator.alternate([server.address], one, share, [Meter(server.pid)])
     assert load.kinds == {}

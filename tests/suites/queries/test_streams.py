@@ -93,7 +93,7 @@ def test_a_query_over_its_limit_ends_all_streams() -> None:
 def test_streams_begin_again_until_their_time_is_over() -> None:
     sessions = Sessions()
     done = run_streams(sessions, [[query("a"), query("b")]] * 2, 5, seconds=0.05)
-    assert 0.05 <= done.seconds < 1
+    assert 0.05 <= done.seconds < 4
     for session in sessions.made:
         assert session.sent[1:] == ["a", "b"] * (len(session.sent) // 2)
         assert len(session.sent) > 5

@@ -222,7 +222,7 @@ def test_a_script_is_loaded_and_run_in_slices(
         share = Share(Schedule(3, (0, 0, 0), warming=1), 1)
         (load,) = generator.alternate([server.address], step, share, [noting])
         assert load.transactions == load.queries > 100
-        assert 5.9 < load.seconds < 7
+        assert 5.9 < load.seconds < 8.5, "the warming is not counted"
         assert len(load.progress) == 4
         assert 0 < load.watched_queries <= 1.05 * load.queries
         assert {"mean", "p99", "max"} < load.latency_ms.keys()
