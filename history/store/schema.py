@@ -3,7 +3,43 @@
 A column that may be null has a question mark behind its name. Exports take the columns from here.
 """
 
-from sqlalchemy import BigInteger, Float, LargeBinary, TableClause, Text, column, table
+import re
+
+from sqlalchemy import (
+    BigInteger,
+    Dialect,
+    Float,
+    LargeBinary,
+    TableClause,
+    Text,
+    TypeDecorator,
+    column,
+    table,
+)
+
+from history.escaping.characters import REPLACED
+
+_NOT_STORED = re.compile("[\0\ud800-\udfff]")
+
+
+def storable(text: str) -> str:
+    """Return a text as a database takes it, with REPLACED for what none does.
+
+    That is NUL, which a log can hold after a crash, and halves of a surrogate pair, which are no UTF-8.
+    """
+    return _NOT_STORED.sub(REPLACED, text)
+
+
+class StoredText(TypeDecorator[str]):
+    """A text, of which `storable` is written, whoever writes it."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return what is written for a value."""
+        return storable(value) if isinstance(value, str) else value
+
 
 NULLABLE: dict[str, frozenset[str]] = {}
 """Table -> its columns that may be null."""
@@ -12,7 +48,7 @@ NULLABLE: dict[str, frozenset[str]] = {}
 def _table(
     name: str, *, texts: str = "", integers: str = "", reals: str = "", blobs: str = ""
 ) -> TableClause:
-    typed = ((integers, BigInteger), (texts, Text), (reals, Float), (blobs, LargeBinary))
+    typed = ((integers, BigInteger), (texts, StoredText), (reals, Float), (blobs, LargeBinary))
     words = [(word, kind) for names, kind in typed for word in names.split()]
     NULLABLE[name] = frozenset(word.rstrip("?") for word, _ in words if word.endswith("?"))
     return table(name, *(column(word.rstrip("?"), kind) for word, kind in words))

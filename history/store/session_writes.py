@@ -25,6 +25,7 @@ from history.store.schema import (
     profiles,
     runs,
     samples,
+    storable,
     wait_profiles,
 )
 from history.timestamps import to_text
@@ -204,7 +205,7 @@ def require_plausible(metric: str, value: float, where: str) -> None:
 def _configuration_id(connection: Connection, settings: Mapping[str, str] | None) -> int | None:
     if settings is None:
         return None
-    written = json_text(settings)
+    written = storable(json_text(settings))
     row = {"digest": hashlib.sha256(written.encode()).hexdigest(), "settings": written}
     return intern(connection, configurations, "digest", row)
 

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Float, LargeBinary, TableClause, Text, insert, text
+from sqlalchemy import BigInteger, Connection, Float, LargeBinary, TableClause, insert, text
+
+from history.store.schema import StoredText
 
 _ARRAYS: Mapping[type, str] = {
     BigInteger: "bigint[]",
     Float: "double precision[]",
     LargeBinary: "bytea[]",
-    Text: "text[]",
+    StoredText: "text[]",
 }
 """By the type of a column, that of an array of its values in Postgres."""
 
