@@ -58,7 +58,7 @@ def _lines(
     for curve in curves(contender):
         yield md("{}: {} by clients", curve.step, curve.unit)
         yield ""
-        yield from _table(CURVE_HEADS, curve_rows(curve))
+        yield from _table(CURVE_HEADS, curve_rows(contender, curve))
     if held := [connection_row(cost) for cost in connection_costs(contender)]:
         yield CONNECTION_TITLE
         yield ""

@@ -67,13 +67,14 @@ def title(
 def outcome(contender: ContenderComparison) -> str:
     """Return a sentence on a contender: how many steps have which verdict, the worst regression, findings.
 
-    What is counted has more or less of it: instructions are no time.
+    What is counted has more or less of it: instructions are no time. Of two engines one is worse or better:
+    neither regressed.
     """
     is_counted = any(is_exact(step.judged.metric) for step in contender.steps)
     trades = sum(step.is_trade for step in contender.steps)
     counts = Counter(step.judged.verdict for step in contender.steps if not step.is_trade)
     parts = [
-        f"{counts[verdict]} {_word(verdict, counts[verdict], is_counted=is_counted)}" for verdict in TRAITS
+        f"{counts[verdict]} {_plural(contender, verdict, counts[verdict], is_counted)}" for verdict in TRAITS
     ]
     if trades:
         parts.insert(0, counted(trades, "trade"))
@@ -89,25 +90,38 @@ def outcome(contender: ContenderComparison) -> str:
     return f"{', '.join(parts)}{tail}."
 
 
-def _word(verdict: Verdict, count: int, *, is_counted: bool) -> str:
+def _plural(contender: ContenderComparison, verdict: Verdict, count: int, is_counted: bool) -> str:
     """Return a verdict as so many steps have it."""
     if is_counted and verdict in _OF_COUNTS:
         return f"with {_OF_COUNTS[verdict]}"
-    return verdict if count == 1 else TRAITS[verdict].plural
+    word = word_of(contender, verdict)
+    return word if count == 1 or word != verdict else TRAITS[verdict].plural
 
 
 _OF_COUNTS = {Verdict.REGRESSION: MetricChange.MORE, Verdict.IMPROVEMENT: MetricChange.LESS}
 """What a verdict on a count is called, less of which is better."""
 
 
-def verdict_word(step: StepComparison) -> str:
-    """Return what is said of one step: its verdict, of counts more or less, or why it has none."""
+_OF_ENGINES = {Verdict.REGRESSION: "worse", Verdict.IMPROVEMENT: "better"}
+"""What a verdict on two engines is called: what is no newer version of the base has not regressed."""
+
+
+def word_of(contender: ContenderComparison, verdict: Verdict) -> str:
+    """Return what a verdict on a contender is called."""
+    is_one_engine = contender.base.engine is contender.contender.engine
+    return verdict if is_one_engine else _OF_ENGINES.get(verdict, str(verdict))
+
+
+def verdict_word(contender: ContenderComparison, step: StepComparison) -> str:
+    """Return what is said of a step: its verdict, of counts more or less, or why it has none."""
     verdict = step.judged.verdict
     if step.is_trade:
         return TRADE
     if verdict in _OF_COUNTS and is_exact(step.judged.metric):
         return str(_OF_COUNTS[verdict])
-    return verdict or step.judged.reason or "no verdict"
+    if verdict is not None:
+        return word_of(contender, verdict)
+    return step.judged.reason or "no verdict"
 
 
 def _ratio_text(step: StepComparison) -> str:
@@ -191,7 +205,7 @@ def head_of(metric: str) -> str:
     return METRICS[metric].column
 
 
-def curve_rows(curve: Curve) -> Iterator[Row]:
+def curve_rows(contender: ContenderComparison, curve: Curve) -> Iterator[Row]:
     """Iterate over the rows of the table of a step's levels: throughput, ratio, share of the peak."""
     base, new = shapes(curve)
     for level in curve.levels:
@@ -204,7 +218,7 @@ def curve_rows(curve: Curve) -> Iterator[Row]:
             Cell(_share_of_peak(level.base, base)),
             Cell(_share_of_peak(level.contender, new)),
             Cell(percent(client_share(level.comparison))),
-            _verdict(level.comparison),
+            _verdict(contender, level.comparison),
         ]
 
 
@@ -253,7 +267,7 @@ def step_row(contender: ContenderComparison, step: StepComparison, left_out: Col
         *([Cell(percent(step.smallest_visible))] if contender.has_visible else []),
         *map(_marked, _shown(contender, step, left_out)),
         *([Cell(sparkline(step.trend))] if contender.has_trends else []),
-        _verdict(step),
+        _verdict(contender, step),
     ]
 
 
@@ -289,13 +303,13 @@ def _shown(
     return [ratio for ratio in step.beside if head_of(ratio.metric) and ratio.metric not in hidden]
 
 
-def _verdict(step: StepComparison) -> Cell:
+def _verdict(contender: ContenderComparison, step: StepComparison) -> Cell:
     verdict = step.judged.verdict
     if verdict is None:
         return Cell(str(step.judged.gap), Tone.OPEN)
     if step.is_trade:
         return Cell(TRADE, Tone.BAD)
-    return Cell(verdict, TRAITS[verdict].tone, "?" if step.is_unexplained else "")
+    return Cell(word_of(contender, verdict), TRAITS[verdict].tone, "?" if step.is_unexplained else "")
 
 
 def _marked(ratio: Judged) -> Cell:

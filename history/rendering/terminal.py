@@ -96,7 +96,7 @@ def _further_tables(contender: ContenderComparison, screen: Screen, *, costs: bo
     """Print the tables below that of verdicts, with what the session has of them."""
     for curve in curves(contender):
         screen.line(f"{curve.step}: {curve.unit} by clients", BOLD)
-        screen.table(CURVE_HEADS, [[_fields(row) for row in curve_rows(curve)]], LEFT)
+        screen.table(CURVE_HEADS, [[_fields(row) for row in curve_rows(contender, curve)]], LEFT)
         screen.line()
     if held := [connection_row(cost) for cost in connection_costs(contender)]:
         screen.line(CONNECTION_TITLE, BOLD)

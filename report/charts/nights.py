@@ -87,6 +87,13 @@ class NightChart:
     y_values: Sequence[float] = field(default=())
     """Further values that the axis shows, to be common within a row of charts."""
 
+    @property
+    def is_unseen(self) -> bool:
+        """Whether nobody knows what its step can see: no calibration, and a night without a verdict."""
+        return self.visible is None and any(
+            mark.is_open is None for mark in self.marks if mark.ratio is not None
+        )
+
     def is_blind(self, mark: NightMark) -> bool:
         """Whether a night shows nothing: undecided, or a change that its step cannot see."""
         sight = Sight(self.better, self.threshold, self.visible, mark.is_open, mark.interval)
@@ -152,7 +159,9 @@ def _move(change: ChangeMark) -> str:
 
 def chart_key(chart: NightChart) -> h.Node:
     """Return what the marks of a chart mean."""
-    sees = "Hollow points and the hatched ground: what this step can see was never measured here."
+    sees = ""
+    if chart.is_unseen:
+        sees = "Hollow points and the hatched ground: what this step can see was never measured here."
     if chart.visible is not None:
         sees = f"Hatched: changes below {share(chart.visible)} cannot be seen by this step."
         if chart.visible <= chart.threshold:
@@ -162,9 +171,7 @@ def chart_key(chart: NightChart) -> h.Node:
         " Bars: the interval of a session; one that leaves the chart ends in an arrow."
         if any(mark.interval for mark in chart.marks)
         else None,
-        " Hollow: an undecided night, or one whose change cannot be seen."
-        if chart.visible is not None
-        else None,
+        " Hollow: an undecided night, or one whose change cannot be seen." if not chart.is_unseen else None,
         " Shaded: the nights between which a change lies; its frame is solid once it was confirmed."
         if chart.changes
         else None,
@@ -173,9 +180,9 @@ def chart_key(chart: NightChart) -> h.Node:
 
 
 def _band(chart: NightChart, x: TimeScale, y: RatioScale) -> Iterator[Markup]:
-    if chart.visible is None:
+    if chart.is_unseen:
         top, bottom = y.at(y.high), y.at(y.low)
-    elif chart.visible > chart.threshold:
+    elif chart.visible is not None and chart.visible > chart.threshold:
         top, bottom = y.at(1 + chart.visible), y.at(1 / (1 + chart.visible))
     else:
         return
@@ -224,6 +231,8 @@ def _points(chart: NightChart, x: TimeScale, y: RatioScale, height: float, small
     radius = 3.2 if len(places) < 150 else 2.2
     for mark, place in zip(chart.marks, places, strict=True):
         if place is None or mark.ratio is None:
+            if not mark.gap:
+                continue  # it was not to be measured, and so has not failed
             at = x.at(mark.when)
             cross = svg.path(f"M{at - 3:g} {height - _BOTTOM - 8}l6 6m0 -6l-6 6", "gap")
             label = f"{moment(mark.when)}: no value, {mark.gap}"
@@ -251,10 +260,11 @@ def _dots(
     """Draw all points as three paths: rows of small charts have thousands of points."""
     known = [(mark, place) for mark, place in zip(chart.marks, places, strict=True) if place is not None]
     hollow = [place for mark, place in known if chart.is_blind(mark)]
-    gaps = [at for at, place in zip(times, places, strict=True) if place is None]
+    gaps = [at for mark, at in zip(chart.marks, times, strict=True) if mark.ratio is None and mark.gap]
     yield svg.path("".join(f"M{x:g} {y:g}h0" for _, (x, y) in known), "dots")
     yield svg.path("".join(f"M{x:g} {y:g}h0" for x, y in hollow), "dots-inside")
-    yield svg.path("".join(f"M{at - 2:g} {height - _BOTTOM - 7}l5 5m0 -5l-5 5" for at in gaps), "gap")
+    if gaps:
+        yield svg.path("".join(f"M{at - 2:g} {height - _BOTTOM - 7}l5 5m0 -5l-5 5" for at in gaps), "gap")
 
 
 def _label(mark: NightMark) -> str:

@@ -47,6 +47,8 @@ class TrendLine:
 
     name: str
     nights: Sequence[TrendNight]
+    look: int
+    """The number of its look: that of the branch in all charts of a page."""
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -146,14 +148,16 @@ def _releases(chart: TrendChart, x: TimeScale) -> Iterator[Markup]:
 
 def _lines(chart: TrendChart, x: TimeScale, y: RatioScale) -> Iterator[Markup]:
     labels = []
-    for number, line in enumerate(chart.lines):
+    for line in chart.lines:
         places = [(x.at(night.when), y.at(night.mean)) for night in line.nights]
-        yield svg.path(svg.polyline(places) + ("h.1" if len(places) == 1 else ""), f"trend-{number % LOOKS}")
-        labels.append((places[-1][1], line.name, number))
+        yield svg.path(
+            svg.polyline(places) + ("h.1" if len(places) == 1 else ""), f"trend-{line.look % LOOKS}"
+        )
+        labels.append((places[-1][1], line.name, line.look))
     at = _TOP - 2.0
-    for wanted, name, number in sorted(labels):
+    for wanted, name, look in sorted(labels):
         at = max(wanted, at + _LINE)
-        yield svg.line(x.end + 4, at, x.end + 26, at, f"trend-{number % LOOKS}")
+        yield svg.line(x.end + 4, at, x.end + 26, at, f"trend-{look % LOOKS}")
         yield svg.name(x.end + 30, at + 4, name, MAX_LETTERS, "mark")
 
 

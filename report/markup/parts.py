@@ -162,11 +162,11 @@ def tone_of(verdict: Verdict | None) -> str:
     return _TONES[TRAITS[verdict].tone] if verdict is not None else "plain"
 
 
-def verdict_badge(verdict: Verdict | None, reason: str = "") -> Markup:
-    """Return a verdict with its sign, or the reason why there is none."""
+def verdict_badge(verdict: Verdict | None, word: str) -> Markup:
+    """Return a verdict with its sign and the word for it, or the reason why there is none."""
     if verdict is None:
-        return _BADGE("plain", "", reason or DASH)
-    return _BADGE(tone_of(verdict), _HIDDEN(SIGNS[verdict]), str(verdict))
+        return _BADGE("plain", "", word or DASH)
+    return _BADGE(tone_of(verdict), _HIDDEN(SIGNS[verdict]), word)
 
 
 def trade_badge() -> Markup:

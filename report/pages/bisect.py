@@ -38,6 +38,7 @@ def bisect_page(
             (
                 ("question", values.question),
                 ("source", clearance.text(values.source)),
+                ("culprit", culprit_of(values, clearance)),
                 ("box", clearance.box(values.box)),
                 ("began", moment(values.began_at)),
                 (plural_of(values.round_name), str(len(values.rounds))),
@@ -77,6 +78,7 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
             h.td[clearance.box(bisect.box)],
             h.td[bisect.question],
             h.td[typeset(bisect.headline)],
+            h.td[culprit_of(bisect, clearance)],
             numeric(str(len(bisect.rounds))),
         ]
         for bisect in bisects
@@ -84,7 +86,7 @@ def bisects_page(bisects: Sequence[BisectPage], clearance: Clearance) -> Page:
     body: h.Node = note("There was no bisect yet: ./tidemark bisect looks for the commit behind a change.")
     if bisects:
         body = table(
-            ("bisect", "began", "box", "question", "verdict", "rounds or passes"),
+            ("bisect", "began", "box", "question", "verdict", "culprit", "rounds or passes"),
             rows,
             caption="Bisects, latest first",
             sortable=True,
@@ -102,13 +104,17 @@ def culprit_of(values: BisectPage, clearance: Clearance) -> h.Node:
     culprit = values.culprit
     if culprit is None:
         return None
-    is_linked = culprit.address.startswith("https:")
-    name = h.code[culprit.commit]
     return [
-        h.a(href=culprit.address, rel="noreferrer")[name] if is_linked else name,
+        _commit(culprit.commit, culprit.address),
         f" {culprit.subject}" if culprit.subject != culprit.commit else None,
         f" ({culprit.author})" if culprit.author and not clearance.is_public else None,
     ]
+
+
+def _commit(commit: str, address: str) -> h.Node:
+    """Return a commit, which leads to upstream's page of it where there is one."""
+    name = h.code[commit]
+    return h.a(href=address, rel="noreferrer")[name] if address.startswith("https:") else name
 
 
 def posterior_section(values: BisectPage, href: str, clearance: Clearance) -> h.Node:
@@ -194,8 +200,11 @@ def _message(values: CommitMessage) -> h.Node:
 def _steps(values: BisectPage) -> h.Node:
     if not values.steps:
         return None
+    pages = {position.commit: position.address for position in values.positions}
     rows = (
-        h.tr[h.th(scope="row")[h.code[commit]], h.td[subject], numeric(typeset(change))]
+        h.tr[
+            h.th(scope="row")[_commit(commit, pages.get(commit, ""))], h.td[subject], numeric(typeset(change))
+        ]
         for commit, subject, change in values.steps
     )
     heads = ("commit", "subject", "change")

@@ -10,6 +10,7 @@ from history.comparison.result import Comparison, ContenderComparison
 from history.rendering.commands import COUNTED, DECIDED, quoted, run_again
 from history.rendering.csv_text import render_csv
 from history.rendering.notes import basis
+from history.rendering.table import verdict_word
 from report.charts.intervals import IntervalRow, interval_figure
 from report.markup.formats import moment, typeset
 from report.markup.frame import Page
@@ -58,7 +59,7 @@ def _contender(comparison: Comparison, compared: ContenderComparison, heading: s
                 interval.low if interval else None,
                 interval.high if interval else None,
                 tone_of(step.judged.verdict),
-                str(step.judged.verdict or step.judged.reason),
+                verdict_word(compared, step),
             )
         )
     place = f"{machine.hostname}, {machine.processor}, {machine.kernel}"

@@ -1,6 +1,7 @@
 """The page of one step of a session: the same seconds, percentiles, costs, reset, functions, flame graphs."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import htpy as h
@@ -11,6 +12,7 @@ from history.comparison.rounds.background import why_left_out
 from history.comparison.verdict import Judged
 from history.counts import plural_of
 from history.rendering.profiles import quality
+from history.rendering.table import word_of
 from history.stats.estimators import mean
 from history.store.records import Run, RunStatus
 from report import addresses
@@ -59,6 +61,7 @@ FlameGraphs = Callable[[str, str], Mapping[str, str]]
 class _Both(NamedTuple):
     """A contender with its step in the comparison, if there is one."""
 
+    compared: ContenderComparison
     base: str
     contender: str
     step: StepComparison | None
@@ -117,6 +120,7 @@ def _pairs(values: SessionPage, step: StepRuns) -> list[_Both]:
         return []
     return [
         _Both(
+            compared,
             str(compared.base),
             str(compared.contender),
             _of_step(compared, step.step),
@@ -147,7 +151,7 @@ def _contender(
         *(_by_metric(step, both, judged, targets) for judged in _judged(both)),
         _seconds(values, step, both, clearance),
         _percentiles(step, both),
-        _costs(both.step, in_rows),
+        _costs(both, in_rows),
         _resets(step, both),
         _client_time(both.step),
         _functions(values, step, both, root, graphs(step.step, both.contender)),
@@ -174,11 +178,12 @@ def _verdict(both: _Both, judged: Judged) -> h.Node:
     step, is_own = both.step, judged is both.step.judged
     is_timed = judged.row.role is Role.THROUGHPUT
     why = ": ".join(filter(None, (judged.gap, judged.reason)))
+    word = word_of(both.compared, judged.verdict) if judged.verdict is not None else why
     reason = judged.reason if judged.verdict is not None else None
     return facts(
         (
             ("metric", described(judged.row)),
-            ("verdict", verdict_badge(judged.verdict, why)),
+            ("verdict", verdict_badge(judged.verdict, word)),
             ("but", reason),
             ("change", f"{percent(judged.value)} ({bounds(judged.interval)})" if judged.value else None),
             ("values", f"{amount(judged.base)} to {amount(judged.contender)} {judged.unit}"),
@@ -267,10 +272,15 @@ def _percentiles(step: StepRuns, both: _Both) -> h.Node:
     return _metric_table(step, both, names, "Latency of a transaction") if names else None
 
 
-def _costs(step: StepComparison | None, targets: Collection[str]) -> h.Node:
+def _costs(both: _Both, targets: Collection[str]) -> h.Node:
+    step = both.step
     if step is None:
         return None
-    rows = [found for role in BESIDE for found in cost_rows(step, role, targets)]
+    rows = [
+        found
+        for role in BESIDE
+        for found in cost_rows(step, role, targets, word=partial(word_of, both.compared))
+    ]
     if not rows:
         return None
     title = "Costs per query, variation, resets, starts and memory"

@@ -28,7 +28,9 @@ def trend_page(trends: Sequence[PlaceTrend], reports: Sequence[ChangeReport], ca
             f"{NIGHTS} nights at most."
         ]
     ]
-    body += [_trend(trend, reports, catalog) for trend in trends]
+    names = sorted({branch.branch for trend in trends for branch in trend.branches})
+    looks = {name: number for number, name in enumerate(names)}
+    body += [_trend(trend, reports, catalog, looks) for trend in trends]
     if not trends:
         body.append(note("No branch was measured beside a base yet: there is nothing relative to show."))
     until = max(
@@ -38,11 +40,13 @@ def trend_page(trends: Sequence[PlaceTrend], reports: Sequence[ChangeReport], ca
     return Page(addresses.TREND, "Trend", body, until, crumbs=(("Branches", addresses.BRANCHES),))
 
 
-def _trend(trend: PlaceTrend, reports: Sequence[ChangeReport], catalog: Catalog) -> h.Node:
+def _trend(
+    trend: PlaceTrend, reports: Sequence[ChangeReport], catalog: Catalog, looks: Mapping[str, int]
+) -> h.Node:
     place = catalog.clearance.place(trend.place)
     chart = TrendChart(
         f"{place.suite} on {place.box}, geometric mean of {metric_name(trend.metric.name)}",
-        [_line(branch, catalog) for branch in trend.branches],
+        [_line(branch, catalog, looks[branch.branch]) for branch in trend.branches],
         [_release(release, trend) for release in _releases(trend, catalog)],
         list(_changes(trend, reports)),
     )
@@ -63,7 +67,7 @@ def _steps(trend: PlaceTrend) -> h.Node:
     others = _by_branch(trend.others)
     said = (
         f"Left out, because they lack one of these steps: {incomplete}. " if incomplete else "",
-        f"Without any value: {empty}. " if empty else "",
+        f"Without any value of {metric_name(trend.metric.name)}: {empty}. " if empty else "",
         f"In no mean, because they have a value in less than {100 * MIN_SHARE:.0f} % of the nights of all "
         f"branches together: {others}."
         if others
@@ -109,13 +113,14 @@ def _levels(trend: PlaceTrend, lines: Iterable[TrendLine]) -> h.Node:
     return table(heads, rows, caption=caption)
 
 
-def _line(branch: BranchMeans, catalog: Catalog) -> TrendLine:
+def _line(branch: BranchMeans, catalog: Catalog, look: int) -> TrendLine:
     return TrendLine(
         branch.branch,
         [
             TrendNight(night.started_at, mean, addresses.session(catalog.by_id[night.session_id].uid))
             for night, mean in branch.means
         ],
+        look,
     )
 
 

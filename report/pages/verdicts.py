@@ -8,8 +8,9 @@ from markupsafe import Markup
 from history.comparison.beside.domain import domain_of
 from history.comparison.findings.plans import changed_plans
 from history.comparison.result import ContenderComparison, StepComparison
-from history.comparison.verdict import Judged, MetricChange, verdict_of
+from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from history.rendering.notes import findings_lines, unknown_lines
+from history.rendering.table import word_of
 from report.charts.fingerprint import CostMark, fingerprint
 from report.charts.quadrant import DebtMark, quadrant_figure
 from report.markup.formats import (
@@ -95,7 +96,7 @@ def table_beside(contender: ContenderComparison, metric: str) -> h.Node:
             numbers((amount(judged.base), amount(judged.contender))),
             bare_heat_cell(heat_of(judged)),
             numbers([bounds(judged.interval)]),
-            cell(_plain_verdict(judged), f"verdict {tone_of(judged.verdict)}"),
+            cell(_plain_verdict(contender, judged), f"verdict {tone_of(judged.verdict)}"),
             moved=has_moved(judged),
         )
         for step in contender.steps
@@ -118,16 +119,19 @@ def findings(contender: ContenderComparison, cleared: Callable[[str], str]) -> h
     ]
 
 
-def _plain_verdict(judged: Judged) -> str:
-    return f"{SIGNS[judged.verdict]} {judged.verdict}" if judged.verdict is not None else str(judged.gap)
+def _plain_verdict(contender: ContenderComparison, judged: Judged) -> str:
+    if judged.verdict is None:
+        return str(judged.gap)
+    return f"{SIGNS[judged.verdict]} {word_of(contender, judged.verdict)}"
 
 
-def _verdict(step: StepComparison) -> Markup:
+def _verdict(contender: ContenderComparison, step: StepComparison) -> Markup:
     judged = step.judged
     if step.is_trade:
         return cell(trade_badge(), "verdict worse")
     reason = h.span(".quiet")[f" {judged.reason}"] if judged.reason else None
-    badge = verdict_badge(judged.verdict, judged.gap or "")
+    word = word_of(contender, judged.verdict) if judged.verdict is not None else judged.gap or ""
+    badge = verdict_badge(judged.verdict, word)
     return cell([badge, reason], f"verdict {tone_of(judged.verdict)}")
 
 
@@ -178,7 +182,7 @@ def _row(
         cell(_fingerprint(step), "costs"),
         *(_cost(by_name.get(name)) for name in columns),
         *([numeric(sees)] if contender.has_visible else []),
-        _verdict(step),
+        _verdict(contender, step),
         moved=has_moved(step.judged) or any(_is_decided(by_name.get(name)) for name in columns),
     )
 
@@ -261,11 +265,15 @@ def meanings(help_page: str) -> h.Node:
 
 
 def cost_rows(
-    step: StepComparison, role: Role, targets: Container[str] = (), where: Sequence[str] = ()
+    step: StepComparison,
+    role: Role,
+    targets: Container[str] = (),
+    where: Sequence[str] = (),
+    word: Callable[[Verdict], str] = str,
 ) -> Iterator[Markup]:
     """Yield the rows of all metrics of a role; links to a metric of `targets` lead to its row.
 
-    The cells of `where`, the same in every row, follow its head.
+    The cells of `where`, the same in every row, follow its head; `word` is what a verdict is called.
     """
     for ratio in step.metrics:
         if METRICS[ratio.metric].role is role and ratio.pairs:
@@ -279,5 +287,5 @@ def cost_rows(
                 cost_cell(ratio.metric, ratio.value, ratio.change),
                 cell(bounds(ratio.interval), "n interval"),
                 numeric(share(ratio.threshold)),
-                cell(str(ratio.verdict or ratio.gap)),
+                cell(word(ratio.verdict) if ratio.verdict is not None else str(ratio.gap)),
             )

@@ -1,6 +1,8 @@
 """Comparisons within one session, each computed once for all pages that show it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from build.version import Version
 from history.comparison.compare import as_judged, compare
@@ -9,6 +11,15 @@ from history.comparison.result import Comparison, ContenderComparison
 from history.errors import ComparisonError, stored_version
 from history.store.reader import Reader
 from report.values.catalog import SessionEntry
+
+
+def base_of(contender: Version, versions: Sequence[Version]) -> Version:
+    """Return what a contender is compared with: itself without its patch, else the first version.
+
+    `versions` are those of the session, in its order.
+    """
+    own = replace(contender, variant="")
+    return own if own in versions and own != contender else versions[0]
 
 
 class Comparisons:
@@ -25,17 +36,20 @@ class Comparisons:
             self._found[key] = compared(self.history, entry, base, contender)
         return self._found[key]
 
-    def of_session(self, entry: SessionEntry, base: Version, contenders: Sequence[Version]) -> Comparison:
-        """Return several contenders of a session, which are not remembered. Raises ComparisonError."""
+    def of_session(self, entry: SessionEntry, versions: Sequence[Version], most: int) -> Comparison:
+        """Return the contenders of a session, at most so many, each against its base.
+
+        They are not remembered. `versions` are two or more, the base first. Raises ComparisonError.
+        """
         uid, options = entry.uid, options_of(entry)
-        missing = [
-            contender for contender in contenders if not self._found.get((uid, str(base), str(contender)))
-        ]
-        made = iter(compare(self.history, base, missing, options).contenders) if missing else iter(())
-        found = tuple(
-            self._found.get((uid, str(base), str(contender))) or next(made) for contender in contenders
-        )
-        return Comparison(base, found, as_judged(options, found), self.history.where)
+        found: list[ContenderComparison] = []
+        for base, group in groupby(versions[1 : most + 1], lambda contender: base_of(contender, versions)):
+            contenders = list(group)
+            known = [self._found.get((uid, str(base), str(contender))) for contender in contenders]
+            missing = [contender for contender, made in zip(contenders, known, strict=True) if not made]
+            made = iter(compare(self.history, base, missing, options).contenders) if missing else iter(())
+            found += [comparison or next(made) for comparison in known]
+        return Comparison(versions[0], tuple(found), as_judged(options, found), self.history.where)
 
 
 def options_of(entry: SessionEntry, metric: str = "", steps: tuple[str, ...] = ()) -> CompareOptions:

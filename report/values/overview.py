@@ -13,6 +13,7 @@ from history.changes.report import ChangeReport
 from history.comparison.compare import is_regression
 from history.comparison.result import ContenderComparison
 from history.comparison.verdict import Verdict
+from history.errors import stored_version
 from history.series.series import Point, read_series
 from history.stats.change_points.online_cusum import MIN_NIGHTS
 from history.store.records import ChangeStatus, Environment
@@ -20,7 +21,7 @@ from report.values.bisect_page import BisectPage
 from report.values.box_states import LONGEST_NIGHT, BoxState, read_box_states
 from report.values.catalog import Catalog, NightEntry, PlaceNights, SessionKind
 from report.values.commits import Commits
-from report.values.comparisons import Comparisons
+from report.values.comparisons import Comparisons, base_of
 from suites.metric import Metric, Role
 from suites.metrics import METRICS
 
@@ -205,7 +206,7 @@ def read_overview(
 ) -> Overview:
     """Return the first screen of a site."""
     boxes = read_box_states(connection, catalog)
-    last = max((box.at for box in boxes if box.has_nights), default=None)
+    last = max((box.at for box in boxes if box.has_nights), default=catalog.data_until)
     opened = [report for report in reports if report.change.status is ChangeStatus.OPEN]
     worse = [report for report in opened if report.change.direction in FOR_THE_WORSE]
     ordered = sorted(worse, key=lambda report: _importance(report, last), reverse=True)
@@ -245,7 +246,7 @@ def _latest_first(reports: Iterable[ChangeReport]) -> tuple[ChangeReport, ...]:
 
 
 def _is_new(report: ChangeReport, last: datetime | None) -> bool:
-    """Return whether a change was found in the last night, or after it."""
+    """Return whether a change was found in the last night, or after it; without nights, by the data."""
     return last is not None and report.change.found_at >= last - LONGEST_NIGHT
 
 
@@ -287,7 +288,11 @@ def latest_comparisons(
         here = sorted(wanted & {(branch, entry.judged_by) for branch in night.built - {night.base}})
         wanted -= set(here)
         for branch, metric in here:
-            compared = comparisons.of(entry, night.versions[night.base], night.versions[branch])
+            base, version = night.versions[night.base], night.versions[branch]
+            if not catalog.is_of_service(entry.uid):
+                known = [stored_version(name) for name in (base, *night.versions.values())]
+                base = str(base_of(stored_version(version), known))
+            compared = comparisons.of(entry, base, version)
             if compared is not None and compared.steps:
                 found[branch, metric] = LatestComparison(
                     nights.place, branch, night, compared, len(nights.of_branch(branch))
@@ -305,8 +310,9 @@ def comparisons_by_hand(comparisons: Comparisons, catalog: Catalog) -> Iterator[
     for entry in sessions:
         if sessions[-1].started_at - entry.started_at > LONGEST_NIGHT:
             continue
-        base, *contenders = entry.versions or ("",)
-        for version in contenders:
+        versions = [*map(stored_version, entry.versions)]
+        for contender in versions[1:]:
+            base, version = str(base_of(contender, versions)), str(contender)
             compared = comparisons.of(entry, base, version)
             if compared is not None and compared.steps:
                 both = {base: base, version: version}

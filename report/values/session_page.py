@@ -17,7 +17,7 @@ from history.store.records import DroppedRound, Run, Session, SessionStatus
 from history.store.schema import builds, configurations, gaps, points, runs, series
 from history.store.session_reads import activities_of, runs_of, samples_of, session_of
 from report.values.catalog import Catalog, SessionEntry
-from report.values.comparisons import Comparisons
+from report.values.comparisons import Comparisons, base_of
 from suites.accounting.activity import Activity
 from suites.metric import Metric
 from suites.metrics import METRICS
@@ -132,9 +132,8 @@ def _compared(
     ordered = [name for name in entry.versions if name in measured] or list(measured)
     if len(ordered) < 2:
         return None, f"it measured one version, {ordered[0]}"
-    base, *contenders = map(stored_version, ordered)
     try:
-        return comparisons.of_session(entry, base, contenders[:MAX_CONTENDERS]), ""
+        return comparisons.of_session(entry, [*map(stored_version, ordered)], MAX_CONTENDERS), ""
     except ComparisonError as error:
         return None, error.what
 
@@ -175,12 +174,15 @@ def _steps(
 
 
 def _differentials(entry: SessionEntry, rounds: Mapping[str, Rounds]) -> Mapping[str, Differential]:
-    """Return each contender's profile against the base's, the first of the session's versions."""
+    """Return each contender's profile against its base's."""
     ordered = [name for name in entry.versions if name in rounds] or list(rounds)
     if not ordered or (entry.versions and ordered[0] != entry.versions[0]):
         return {}
-    base, *contenders = ordered
-    return {contender: differential(rounds[base], rounds[contender]) for contender in contenders}
+    versions = [*map(stored_version, ordered)]
+    return {
+        contender: differential(rounds[str(base_of(version, versions))], rounds[contender])
+        for contender, version in zip(ordered[1:], versions[1:], strict=True)
+    }
 
 
 def _setups_of(session_id: int) -> Any:

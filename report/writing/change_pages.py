@@ -16,7 +16,7 @@ from report.pages.change.pictures import pictures
 from report.values.bisect_page import BisectPage
 from report.values.catalog import Catalog
 from report.values.change_details import issue_of, read_details
-from report.values.commits import Commits, CommitsOf, as_text, from_json, to_json
+from report.values.commits import Commits, CommitsOf, NoCommits, as_text, from_json, to_json
 from report.writing.alone import STYLE
 from report.writing.session_files import intervals_of
 from report.writing.tree import SiteTree
@@ -58,8 +58,20 @@ class ChangePages:
         return self._commits[fingerprint]
 
     def bisect(self, report: ChangeReport) -> BisectPage | None:
-        """Return the latest bisect that looks for a change; None without one."""
-        return next((shown for shown in self.bisects if shown.change == report.change.fingerprint), None)
+        """Return the latest bisect that looks for a change; None without one.
+
+        One that was not told of the change is of it if it found one of its commits by one of its steps.
+        """
+        named = (shown for shown in self.bisects if shown.change == report.change.fingerprint)
+        found = (shown for shown in self.bisects if shown.change is None and self._has_found(report, shown))
+        return next(named, None) or next(found, None)
+
+    def _has_found(self, report: ChangeReport, shown: BisectPage) -> bool:
+        if shown.culprit is None or shown.step not in {member.key.step for member in report.change.members}:
+            return False
+        commits = self.commits(report)
+        listed = () if isinstance(commits, NoCommits) else commits.newest
+        return any(commit.commit.startswith(shown.culprit.commit) for commit in listed)
 
     def write(self, report: ChangeReport, write: Callable[[Page], None]) -> None:
         """Write the page of a change, unless the old site has the same one."""

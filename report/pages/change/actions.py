@@ -21,7 +21,9 @@ def actions(report: ChangeReport, bisect: BisectPage | None, href: str, catalog:
         # What the versions got may say more of the house than their names.
         again = [line for line in again if line.startswith("./compare.py")]
     else:
-        search = change_search(report) if report.change.status is ChangeStatus.OPEN else []
+        is_found = bisect is not None and bisect.culprit is not None
+        is_wanted = report.change.status is ChangeStatus.OPEN and not is_found
+        search = change_search(report) if is_wanted else []
         decision = change_decision(report)
     blocks = [
         commands(lines, label)

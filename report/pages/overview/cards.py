@@ -8,7 +8,7 @@ from history.changes.report import ChangeReport, most_prominent
 from history.changes.repository import Change, Member
 from history.comparison.compare import is_regression
 from history.comparison.exact import is_exact
-from history.comparison.result import StepComparison
+from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Verdict
 from history.counts import counted
 from history.errors import stored_version
@@ -186,7 +186,8 @@ def _spark(news: ChangeNews, catalog: Catalog) -> h.Node:
 
 def blind_card(box: BoxState, catalog: Catalog) -> h.Node:
     """Return the card of a box on which nothing could be measured."""
-    nights = "in its last night" if box.blind_nights == 1 else f"in its last {box.blind_nights} nights"
+    what = "night" if catalog.is_of_service(box.uid) else "session"
+    last = f"last {what}" if box.blind_nights == 1 else f"last {counted(box.blind_nights, what)}"
     reasons = list(dict.fromkeys(catalog.clearance.text(lack.reason) for lack in box.lacks if lack.reason))
     return h.li(class_="card failed")[
         h.div(".card-text")[
@@ -194,7 +195,7 @@ def blind_card(box: BoxState, catalog: Catalog) -> h.Node:
                 h.span(".sign.failed", aria_hidden="true")["✖"],
                 " ",
                 box_link(box, catalog),
-                f": nothing could be measured {nights}",
+                f": nothing could be measured in its {last}",
             ],
             h.p(".where")[_listed(list(dict.fromkeys(lack.branch for lack in box.lacks)))],
             [h.p(".why-failed")[reason] for reason in reasons[:2]],
@@ -221,7 +222,7 @@ def verdict_card(entry: LatestComparison, catalog: Catalog) -> h.Node:
     return h.li(class_=f"card {tone}")[
         h.div(".card-text")[
             h.h3[verdict_words(entry)],
-            [_step(step) for step in shown],
+            [_step(comparison, step) for step in shown],
             h.p(".where")[f"and {counted(more, 'more step')} that changed or are undecided"]
             if more > 0
             else None,
@@ -245,7 +246,7 @@ def _news_of_step(step: StepComparison) -> tuple[bool, int, float]:
     return not is_regression(step), order, -abs((judged.value or 1.0) - 1)
 
 
-def _step(step: StepComparison) -> h.Node:
+def _step(comparison: ContenderComparison, step: StepComparison) -> h.Node:
     judged = step.judged
     tone = "worse" if is_regression(step) else tone_of(judged.verdict)
     shown = Verdict.REGRESSION if tone == "worse" else judged.verdict
@@ -260,7 +261,7 @@ def _step(step: StepComparison) -> h.Node:
         " ",
         h.strong(class_=f"number {tone_of(judged.verdict)}")[percent(judged.value)],
         h.span(".quiet")[f" ({bounds(judged.interval)})"] if judged.interval else None,
-        f" {step.step}: {verdict_word(step)}{also}",
+        f" {step.step}: {verdict_word(comparison, step)}{also}",
     ]
 
 

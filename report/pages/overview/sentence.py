@@ -78,6 +78,9 @@ def _single(overview: Overview, catalog: Catalog) -> str:
 def _night(overview: Overview, catalog: Catalog) -> str:
     reported = [box for box in overview.nightly if not box.is_missing]
     days = sorted({day(box.at) for box in reported})
+    if not days and catalog.sessions and overview.open_worse[1]:
+        last = max(entry.started_at for entry in catalog.sessions.values())
+        return f"{counted(len(catalog.sessions), 'session')} up to {day(last)}"
     if not days:
         return "No night yet"
     if not any(catalog.is_of_service(box.uid) for box in reported):
@@ -94,8 +97,10 @@ def _blind(overview: Overview, catalog: Catalog) -> h.Node:
         return None
     names = _names(overview.blind, catalog)
     longest = max(box.blind_nights for box in overview.blind)
-    nights = f" for {counted(longest, 'night')} in a row" if longest > 1 else ""
-    return h.strong["nothing could be measured on ", _joined(names, ", "), nights]
+    is_night = any(catalog.is_of_service(box.uid) for box in overview.blind)
+    row = f"for {counted(longest, 'night')}" if is_night else f"in {counted(longest, 'session')}"
+    in_a_row = f" {row} in a row" if longest > 1 else ""
+    return h.strong["nothing could be measured on ", _joined(names, ", "), in_a_row]
 
 
 def _names(boxes: Sequence[BoxState], catalog: Catalog) -> list[h.Node]:
@@ -108,7 +113,7 @@ def _names(boxes: Sequence[BoxState], catalog: Catalog) -> list[h.Node]:
 
 
 def _without_night(overview: Overview, catalog: Catalog) -> h.Node:
-    if overview.nightly or overview.verdicts:
+    if overview.nightly or overview.verdicts or overview.open_worse[1]:
         return None
     sessions = list(catalog.sessions.values())
     if all(entry.kind is SessionKind.IMPORTED for entry in sessions):

@@ -79,7 +79,7 @@ def _stale(overview: Overview, entry: LatestComparison) -> h.Node:
 
 
 def boxes_table(boxes: Sequence[BoxState], catalog: Catalog) -> h.Node:
-    """Return what each box did in its last night, how old that is, and what it lacks."""
+    """Return what each box did in its last night or session, how old that is, and what it lacks."""
     newest = max((box.at for box in boxes), default=None)
     rows = [
         h.tr[
@@ -92,7 +92,7 @@ def boxes_table(boxes: Sequence[BoxState], catalog: Catalog) -> h.Node:
         for box in boxes
     ]
     heads = ("box", "state", "last night or session", "older than the newest by", "what it lacks")
-    return table(heads, rows, caption="Each box in its last night")
+    return table(heads, rows, caption="Each box in its last night or session")
 
 
 def _state(box: BoxState) -> h.Node:

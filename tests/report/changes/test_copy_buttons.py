@@ -48,7 +48,7 @@ def test_each_command_is_copied_from_disk_and_served(
     with served(site) as origin:
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.goto(f"{origin}/{address}" if is_served else (site / address).as_uri())
-        for name in ("Find the commit", "Acknowledge", "Reproduce"):
+        for name in ("Acknowledge", "Reproduce"):
             button = page.get_by_role("button", name=f"Copy: {name}")
             box = button.bounding_box()
             assert box is not None
@@ -77,7 +77,7 @@ def test_without_scripts_the_commands_are_text(browser: Browser, site: Path, add
     page = context.new_page()
     page.goto((site / address).as_uri())
     assert page.get_by_role("button", name="Copy").count() == 0
-    assert "./tidemark bisect --engine" in page.get_by_role("group", name="Find the commit").inner_text()
+    assert "./tidemark run --suite" in page.get_by_role("group", name="Reproduce").inner_text()
     context.close()
 
 
