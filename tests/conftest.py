@@ -84,14 +84,18 @@ SERVERS_SHARE = 0.8
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave deep tests out unless they are asked for, and spread modules with real servers.
+    """Leave long tests out unless they are asked for, spread modules with real servers, ask for reasons.
 
     Servers wait half of their time, so they belong among tests that only compute. None of them begins last,
     when the other workers would have nothing left to do.
     """
-    if "deep" not in config.option.markexpr:
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("deep")])
-        items[:] = [item for item in items if not item.get_closest_marker("deep")]
+    if "long" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+    for item in items:
+        for marker in (mark for mark in item.iter_markers() if mark.name in COSTLY):
+            if not marker.args:
+                raise pytest.UsageError(f"{item.nodeid}: {marker.name} needs a reason: {COSTLY_HELP}")
     modules = dict.fromkeys(item.path for item in items)
     with_servers = {item.path for item in items if item.get_closest_marker("server")}
     places: dict[Path, float] = {}
@@ -99,6 +103,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = [path for path in modules if path in kind]
         places |= {path: share * number / len(chosen) for number, path in enumerate(chosen)}
     items.sort(key=lambda item: places[item.path])
+
+
+# --- processor time
+
+COSTLY = ("deep", "slow")
+COSTLY_HELP = "what would be missed without the test"
+
+CHEAP_SECONDS = 2.0
+"""Of processor time, in the test itself and the processes that it awaits. A costlier test has a marker."""
+
+UNEXPLAINED = "seconds of processor time"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    before = sum(os.times()[:4])
+    yield
+    spent = sum(os.times()[:4]) - before
+    if spent > CHEAP_SECONDS and not any(map(item.get_closest_marker, (*COSTLY, "server", "long"))):
+        item.user_properties.append((UNEXPLAINED, spent))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name costly tests that do not say why; seconds differ by machine, so this is no failure."""
+    reports = [report for report in terminalreporter.getreports("passed") if report.when == "call"]
+    costly = [(value, report.nodeid) for report in reports for name, value in report.user_properties]
+    if costly:
+        terminalreporter.section(f"more than {CHEAP_SECONDS:.0f} s of processor time, without a marker")
+        for seconds, name in sorted(costly, reverse=True):
+            terminalreporter.line(f"{seconds:6.1f} s  {name}")
 
 
 # --- folders

@@ -79,6 +79,7 @@ def figures_of(cells: list[SearchCell]) -> dict[str, Figure]:
     return {figure.name: figure for figure in culprit_figures(cells)}
 
 
+@pytest.mark.deep("a whole command on a whole history")
 def test_a_careless_search_misses_the_target() -> None:
     """Figures can fail: verdicts at a posterior of one half are wrong too often."""
     strict = rules.Rules(confidence=0.51)

@@ -34,6 +34,7 @@ def years(series: int) -> np.ndarray:
     return values
 
 
+@pytest.mark.deep("the numbers of the watch are each of use, which only many simulated series show")
 def test_no_number_of_the_watch_is_idle() -> None:
     values = years(6)
     usual = watch_many(values, JUDGED_SHARE)
@@ -98,6 +99,7 @@ def test_the_table_keeps_its_comments() -> None:
     assert [line for line in lines if line not in text.splitlines()] == ["lag = 13"]
 
 
+@pytest.mark.deep("the numbers of the watch are each of use, which only many simulated series show")
 def test_a_lower_threshold_is_sooner_and_has_more_false_changes() -> None:
     low = replace(WATCH, threshold=6.0)
     assert watch_loss(low, series=20) < watch_loss(WATCH, series=20)

@@ -37,6 +37,7 @@ def test_ignoring_the_looks_misses_the_target() -> None:
     assert false_regressions("careful", simulate(gaussian, 200, (1,))).met
 
 
+@pytest.mark.deep("rates of false verdicts, which only hundreds of simulated sessions show")
 def test_a_ratio_that_wanders_is_seldom_called_and_a_steady_one_is_called_as_before() -> None:
     """Reckoned as independent, such rounds have a false regression in 14 % of sessions until decided."""
     wandered = false_regressions("wandering", simulate(wandering(0.004, 0.01), 1000, (413, 0)), 7.0)
@@ -63,6 +64,7 @@ def test_a_missed_figure_is_exit_code_1(
     assert "MISSED" in capsys.readouterr().out
 
 
+@pytest.mark.deep("rates of false verdicts, which only hundreds of simulated sessions show")
 def test_a_prior_from_later_rounds_would_change_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The figure can fail: it does when a step's last round is taken for the last of all."""
     assert read_otherwise(gaussian, 30, (1,), 0.05) == 0

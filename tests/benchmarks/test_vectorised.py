@@ -24,6 +24,8 @@ from history.stats.noise_model import Noise, pooled_noise
 from history.stats.repeated_intervals import Design, sequential_interval
 from suites.metric import Better
 
+pytestmark = pytest.mark.deep("intervals hold what they promise in hundreds of simulated sessions")
+
 CODES = {
     Verdict.REGRESSION: REGRESSION,
     Verdict.IMPROVEMENT: IMPROVEMENT,

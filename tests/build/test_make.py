@@ -235,6 +235,7 @@ def test_a_patch_cannot_write_outside_the_tree(
         provide(RELEASE, home, progress, patches=[patch])
 
 
+@pytest.mark.deep("hundreds of texts that hypothesis draws")
 def test_two_processes_make_one_build(home: Home, stand: Stand, versions: Pins) -> None:
     path = versions(r18_99=stand.tarball(home.sources / TARBALL, before="@sleep 0.5"))
     both = [child(path, home), child(path, home)]
@@ -245,6 +246,7 @@ def test_two_processes_make_one_build(home: Home, stand: Stand, versions: Pins) 
     assert "the same build is being compiled already; waiting" in "\n".join(said[0] + said[1])
 
 
+@pytest.mark.deep("hundreds of texts that hypothesis draws")
 def test_a_build_is_never_half_visible(home: Home, stand: Stand, versions: Pins) -> None:
     path = versions(r18_99=stand.tarball(home.sources / TARBALL, before="@sleep 0.2"))
     process = child(path, home)

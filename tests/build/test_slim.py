@@ -63,6 +63,7 @@ def test_builds_with_other_programs_are_others(home: Home, progress: Silent, pin
     assert not without.program("pgbench").exists()
 
 
+@pytest.mark.deep("hundreds of texts that hypothesis draws")
 def test_a_slim_build_of_a_variant_is_compiled_as_the_variant_says(
     home: Home, progress: Silent, pinned: Stand, tmp_path: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_slim_build_that_was_imported_is_not_found_as_a_whole_one(
     assert store.imported(home, RELEASE, slim.manifest["source"]["digest"], [], {}) is None
 
 
+@pytest.mark.deep("hundreds of texts that hypothesis draws")
 def test_configure_takes_over_the_answers_of_the_same_script(
     home: Home, progress: Silent, stand: Stand, versions: Pins
 ) -> None:

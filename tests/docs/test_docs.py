@@ -125,6 +125,7 @@ def commands() -> list[list[str]]:
     return found
 
 
+@pytest.mark.deep("figures of the documents are computed again from whole kept histories")
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_commands_parse(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example(tmp_path)

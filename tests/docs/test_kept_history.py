@@ -77,6 +77,7 @@ def test_the_points_are_those_of_the_history(kept: Reader) -> None:
     assert shown == points
 
 
+@pytest.mark.deep("figures of the documents are computed again from whole kept histories")
 @pytest.mark.parametrize(("page", "column", "pairs", "session"), COUNTS)
 def test_the_counts_are_those_of_the_history(
     page: str, column: str, pairs: Sequence[tuple[str, str]], session: str | None
@@ -120,6 +121,7 @@ def test_the_culprits_are_those_of_its_bisects(kept: Reader) -> None:
     assert {(row["step"], row["commit"], row["change, %"]) for row in tables(COMMITS, "step")} == found
 
 
+@pytest.mark.deep("figures of the documents are computed again from whole kept histories")
 def test_the_costs_of_culprits_are_those_of_their_bisects(kept: Reader) -> None:
     said = {
         (row["step"], row["commit"], COSTS[name]): f"{times} {interval}"

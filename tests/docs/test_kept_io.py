@@ -72,6 +72,7 @@ def test_equal_builds(kept: Reader) -> None:
     assert shown == found
 
 
+@pytest.mark.deep("figures of the documents are computed again from whole kept histories")
 def test_sessions_drawn_from_equal_builds_have_no_verdict(kept: Reader) -> None:
     recorded = [
         step for session, _ in sessions(kept, equal=True) for step in recorded_steps(kept, session, SIDES)
@@ -82,6 +83,7 @@ def test_sessions_drawn_from_equal_builds_have_no_verdict(kept: Reader) -> None:
     assert drawn_verdicts(recorded) == []
 
 
+@pytest.mark.deep("figures of the documents are computed again from whole kept histories")
 @pytest.mark.parametrize(("factor", "found"), [(1.0, range(1)), (1.2, range(DRAWN, DRAWN + 1))])
 def test_every_verdict_on_drawn_blocks_is_counted(factor: float, found: range) -> None:
     noise = random.Random(7)

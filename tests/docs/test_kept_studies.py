@@ -19,6 +19,8 @@ from suites.metric import Role
 from suites.metrics import METRICS
 from tests.docs.result_tables import RESULTS, ratio_text, tables
 
+pytestmark = pytest.mark.deep("figures of the documents are computed again from whole kept histories")
+
 COSTS = {
     "CPU": "server_cpu_us_per_op",
     "switches": "server_cs_per_op",

@@ -152,6 +152,7 @@ def in_folder_with_patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.deep("hundreds of sessions that hypothesis draws")
 @pytest.mark.usefixtures("in_folder_with_patches")
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(command_lines())

@@ -26,6 +26,7 @@ def outside(sources: list[Source], door: str) -> list[Source]:
     return [source for source in program(sources) if folder not in source.path.parents]
 
 
+@pytest.mark.deep("imports every module")
 def test_rooms_are_entered_by_their_door(sources: list[Source]) -> None:
     inside = [source for source in read(ROOT, ROOMS) if source.module.startswith(tuple(DOORS))]
     assert len(inside) > len(DOORS)

@@ -5,6 +5,8 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from build.home import Home
 from history.changes import repository
 from history.changes.report import report_changes
@@ -26,6 +28,8 @@ from tests.report.conftest import write
 from tests.report.parsed import pages_of
 from tests.report.rich import BRANCH
 
+pytestmark = pytest.mark.deep("every output of a hostile history")
+
 NOW = datetime(2026, 4, 17, tzinfo=UTC)
 PLAN = {
     "backups": 0,
@@ -42,6 +46,7 @@ def require_issue(issue: DesiredIssue) -> None:
     assert len(issue.title.splitlines()) == 1
 
 
+@pytest.mark.slow("no text of a history becomes markup of an issue")
 def test_issues_are_harmless(home: Path) -> None:
     with open_store(home / "history.db") as store:
         when = "2026-04-16T03:00:00+00:00"

@@ -16,6 +16,8 @@ from tests.report.browser import Seen, chromium, served, sideways, violations
 from tests.report.parsed import parsed
 from tests.report.rich import BASE, BRANCH, NIGHTS, SLOWED, commit
 
+pytestmark = pytest.mark.deep("a real browser works with a whole site")
+
 NARROW, WIDE = 320, 1600
 
 
@@ -165,6 +167,7 @@ def test_a_click_makes_another_version_the_base(browser: Browser, site: Path) ->
     again.close()
 
 
+@pytest.mark.slow("the page with most JavaScript, in a real browser")
 def test_the_explorer_draws_what_its_table_says(browser: Browser, site: Path, kinds: list[str]) -> None:
     page = browser.new_page()
     page.goto((site / "series.html").as_uri())
@@ -245,6 +248,7 @@ def test_two_profiles_are_subtracted(browser: Browser, site: Path) -> None:
     page.close()
 
 
+@pytest.mark.slow("lists in a real browser, by keyboard")
 def test_lists_are_sorted_and_filtered_by_keyboard(browser: Browser, site: Path) -> None:
     page = browser.new_page()
     page.goto((site / "sessions/index.html").as_uri())
@@ -262,6 +266,7 @@ def test_lists_are_sorted_and_filtered_by_keyboard(browser: Browser, site: Path)
     page.close()
 
 
+@pytest.mark.slow("no text of a history runs in a real browser")
 def test_hostile_text_runs_nothing(browser: Browser, tmp_path: Path) -> None:
     import htpy as h
 

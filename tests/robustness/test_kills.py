@@ -56,7 +56,7 @@ class KilledSessions:
     faults: list[str] = field(default_factory=list)
 
 
-@pytest.mark.deep
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("builds", [("postgres_17", "postgres_18"), ("mysql_9",)], ids="-".join)

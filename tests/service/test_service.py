@@ -102,12 +102,13 @@ def test_the_next_version_has_one_migration_more(tmp_path: Path) -> None:
     assert newest() == number
 
 
+@pytest.mark.deep("weeks of the service with all its code")
 @pytest.mark.parametrize(
     "year",
     [
         pytest.param(TWO_WEEKS, id="two weeks"),
-        pytest.param(YEAR, id="a year", marks=[pytest.mark.deep, pytest.mark.timeout(3 * 3600)]),
-        pytest.param(QUIET, id="a quiet year", marks=[pytest.mark.deep, pytest.mark.timeout(3 * 3600)]),
+        pytest.param(YEAR, id="a year", marks=[pytest.mark.long, pytest.mark.timeout(3 * 3600)]),
+        pytest.param(QUIET, id="a quiet year", marks=[pytest.mark.long, pytest.mark.timeout(3 * 3600)]),
     ],
 )
 def test_a_service_tells_all_that_matters_once(year: PlantedYear, tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ from tests.workflows.reading import (
     strings,
 )
 
+pytestmark = pytest.mark.deep("workflows in act")
+
 PLAN = load_plan(ROOT / "runners/nightly.toml")
 
 

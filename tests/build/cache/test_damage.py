@@ -32,6 +32,7 @@ def forget_the_count(prefix: Path) -> None:
     path.write_text(json.dumps(manifest))
 
 
+@pytest.mark.deep("damaged builds are compiled again, by real compilers")
 @pytest.mark.parametrize("counted", [True, False])
 @pytest.mark.parametrize("slim", [None, ("pgbench",)])
 def test_a_build_without_a_file_that_initdb_reads_is_compiled_again(
@@ -70,6 +71,7 @@ def test_a_file_that_no_list_names_is_missed_and_one_that_was_cut_as_well(
     assert store.damaged(home, build.key) == ""
 
 
+@pytest.mark.deep("damaged builds are compiled again, by real compilers")
 @pytest.mark.parametrize("count", [None, [], {}, {"files": 1}, {"files": "1", "bytes": 1}, {"files": -1}])
 def test_a_count_that_is_none_is_named(count: object, home: Home, progress: Silent, pinned: Stand) -> None:
     build = provide(RELEASE, home, progress)

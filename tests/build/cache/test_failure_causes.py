@@ -44,6 +44,7 @@ def no_network(stand: Stand, home: Home, versions: Pins) -> None:
     versions(r18_99="0" * 64)
 
 
+@pytest.mark.deep("damaged builds are compiled again, by real compilers")
 @pytest.mark.parametrize(
     ("prepare", "cause"),
     [

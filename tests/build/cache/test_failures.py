@@ -32,6 +32,7 @@ def broken(stand: Stand, home: Home, versions: Pins) -> Stand:
     return stand
 
 
+@pytest.mark.deep("damaged builds are compiled again, by real compilers")
 def test_it_is_not_compiled_twice_unless_somebody_asks(broken: Stand, home: Home) -> None:
     first = compile_it(home)
     assert broken.times_configured() == 1

@@ -58,6 +58,7 @@ def test_what_is_no_extension_is_refused(text: str, says: str) -> None:
         parse_extension(text)
 
 
+@pytest.mark.deep("hundreds of texts that hypothesis draws")
 @given(st.text(max_size=60), st.booleans())
 def test_any_text_is_an_extension_or_an_error(text: str, has_ref: bool) -> None:
     try:

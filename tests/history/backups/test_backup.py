@@ -43,6 +43,7 @@ def test_a_backup_is_one_file_that_holds_everything(history: Path, tmp_path: Pat
     assert contents(restored) == contents(history)
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_a_backup_while_another_process_writes(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     child = start_writer(path, "night", 1_000_000)
@@ -126,6 +127,7 @@ def test_a_damaged_history_gives_no_backup(history: Path, tmp_path: Path) -> Non
     assert files(tmp_path) == set()
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_a_full_disk_keeps_the_earlier_backup(history: Path, tmp_path: Path) -> None:
     back_up(history, tmp_path / "b.db")
     before = (tmp_path / "b.db").read_bytes()
@@ -199,6 +201,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damage_keeps_the_earlier_backup(history: Path, tmp_path: Path, damage: str) -> None:
     back_up(history, tmp_path / "b.db")
@@ -211,6 +214,7 @@ def test_a_damage_keeps_the_earlier_backup(history: Path, tmp_path: Path, damage
     assert files(tmp_path) == {"b.db"}
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_a_history_that_lost_sessions_keeps_the_earlier_backup(history: Path, tmp_path: Path) -> None:
     """As one that was moved away, so that the next night began a new one."""
     back_up(history, tmp_path / "b.db")
@@ -239,6 +243,7 @@ READERS: dict[str, list[str]] = {
 }
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("damage", ["a run that is gone", "a session that is gone", "a machine that is gone"])
 @pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])

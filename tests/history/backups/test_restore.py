@@ -61,6 +61,7 @@ def test_what_only_the_history_has_is_said_before_it_is_lost(history: Path, back
     assert contents(history) == before
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_discarded_and_brought_back(history: Path, backup: Path) -> None:
     everything = contents(history)
     restored = restore(backup, history, discard=True)
@@ -79,6 +80,7 @@ def test_a_history_with_nothing_newer_needs_no_word(history: Path, tmp_path: Pat
     assert contents(history) == contents(tmp_path / "tuesday.db")
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_after_a_crash(history: Path, backup: Path, is_lost: bool) -> None:
     """The log that a crash left is part of the earlier history; it never reaches the backup's pages."""
@@ -99,6 +101,7 @@ def test_a_backup_copied_by_hand_over_a_log_is_restored_again(history: Path, bac
     assert contents(history) == contents(backup)
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_a_damaged_history_is_kept_as_it_is(history: Path, backup: Path) -> None:
     damaged = b"SQLite format 3\0" + b"\xff" * 8000
     history.write_bytes(damaged)
@@ -131,6 +134,7 @@ def test_not_over_itself_nor_on_a_server(history: Path, backup: Path) -> None:
         restore(backup, "postgresql://localhost/history")
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_killed_at_any_moment_it_is_the_old_or_the_new_one(history: Path, backup: Path) -> None:
     # Long enough for a kill in the middle.
     execute(history, "CREATE TABLE ballast AS SELECT randomblob(20000000) AS bytes")
@@ -175,6 +179,7 @@ def kept_of(history: Path) -> list[Path]:
     return sorted(path for path in history.parent.iterdir() if ".before-" in path.name)
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 @pytest.mark.parametrize("moment", ["2026-03-01T02:00:00.500", "2026-03-01T01:00:00"])
 def test_what_was_kept_is_never_replaced(
     history: Path, backup: Path, moment: str, monkeypatch: pytest.MonkeyPatch
@@ -197,6 +202,7 @@ def test_what_was_kept_is_never_replaced(
     assert other in readable
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_a_killed_restore_leaves_no_copies(history: Path, backup: Path) -> None:
     """Wherever it is killed, the next one removes what it had begun, and keeps each state once."""
     before = contents(history)

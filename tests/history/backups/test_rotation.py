@@ -45,6 +45,7 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Night:
     return Night(tmp_path, monkeypatch)
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_copies_go_on_after_the_clock_was_ahead(night: Night) -> None:
     """Copies dated in the future leave in the order in which they were made."""
     night(NIGHT)
@@ -66,6 +67,7 @@ def test_a_copy_that_was_begun_by_a_killed_night_is_removed(night: Night) -> Non
     assert [path.name for path in night.copies.iterdir()] == ["history-2026-03-02.db"]
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_a_clock_that_falls_back_replaces_the_copy_of_that_day_alone(night: Night) -> None:
     for _ in range(3):
         night()
@@ -73,6 +75,7 @@ def test_a_clock_that_falls_back_replaces_the_copy_of_that_day_alone(night: Nigh
     assert night.names == ["2026-03-02", "2026-03-04", "2026-03-03"]
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_a_copy_with_a_session_of_its_own_is_left_alone(night: Night) -> None:
     """As one of a history that was lost. Its other copies make room, so that the number has a limit."""
     for _ in range(3):
@@ -88,6 +91,7 @@ def test_a_copy_with_a_session_of_its_own_is_left_alone(night: Night) -> None:
     assert "night-6" in sessions_of(night.copies / f"history-{night.clock:%Y-%m-%d}.db")
 
 
+@pytest.mark.deep("a backup or restore that is killed at any moment loses nothing")
 def test_a_copy_that_cannot_be_read_is_said_and_left_alone(night: Night) -> None:
     night.copies.mkdir()
     (night.copies / "history-2020-01-01.db").write_bytes(b"no history")

@@ -12,6 +12,8 @@ from history.store.records import ChangeStatus
 from tests.history.conftest import Target
 from tests.history.watched import QUIET, Nights, dated, every_change, night
 
+pytestmark = pytest.mark.deep("records and judges months of nights")
+
 AT = night(QUIET + 8)
 
 

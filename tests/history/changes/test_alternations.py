@@ -56,6 +56,7 @@ def imported(capsys: pytest.CaptureFixture[str], nights: range) -> None:
     history(capsys, "import", "x.csv", "--base", "postgres@17")
 
 
+@pytest.mark.deep("records and judges months of nights")
 @pytest.mark.parametrize("judged_after", [(NIGHTS,), (70, 90, 105, 135, 150, 167, NIGHTS)])
 def test_two_levels_are_one_finding_and_no_regression(
     judged_after: Sequence[int], home: Path, capsys: pytest.CaptureFixture[str]
@@ -88,6 +89,7 @@ def test_two_levels_are_one_finding_and_no_regression(
     assert "No bisect is offered: the series switches between two levels" in issue.body
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_two_levels_are_told_with_hindsight(capsys: pytest.CaptureFixture[str]) -> None:
     imported(capsys, range(NIGHTS))
     _, out = history(capsys, "change-points", "--branch", "postgres@master")

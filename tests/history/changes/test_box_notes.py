@@ -94,6 +94,7 @@ def nights(target: Target) -> Iterator[Nights]:
         yield nights
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_a_quiet_history_has_no_notes(nights: Nights) -> None:
     nights.more(QUIET)
     assert nights.judge().notes == ()

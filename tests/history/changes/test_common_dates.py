@@ -12,6 +12,7 @@ from history.series.matrix import SeriesMatrix
 from tests.history.changes.test_level_shift import HERE, night, shift
 
 
+@pytest.mark.deep("records and judges months of nights")
 @pytest.mark.parametrize("seed", range(3))
 def test_two_commits_on_neighbouring_nights_are_in_the_range_of_every_series(
     seed: int, tmp_path: Path

@@ -15,6 +15,8 @@ from tests.history.conftest import Target
 from tests.history.handmade import MACHINE
 from tests.history.watched import NEW, QUIET, Nights, dated, every_change, night
 
+pytestmark = pytest.mark.deep("records and judges months of nights")
+
 
 @pytest.fixture
 def nights(target: Target) -> Iterator[Nights]:
@@ -29,6 +31,7 @@ def test_noise_is_no_change(nights: Nights) -> None:
     assert report.series == 4  # queries per second and CPU of both steps
 
 
+@pytest.mark.slow("the nightly promise: a regression is one change, told once")
 def test_a_regression_is_one_change_told_once(nights: Nights) -> None:
     nights.more(QUIET)
     nights.more(5, 0.93)

@@ -19,6 +19,8 @@ from runners.alerting.issues.change_issues import issue_of_changes
 from runners.cli import main
 from tests.history.handmade import NIGHT
 
+pytestmark = pytest.mark.deep("records and judges months of nights")
+
 NIGHTS, DRIFT = 220, -0.12
 HEAD = "machine,suite,step,version,metric,value,when"
 

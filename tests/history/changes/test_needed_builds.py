@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from history.changes.needed_builds import needed_builds
 from history.open import open_store
 from history.store import bisects
@@ -12,6 +14,7 @@ from tests.history.watched import BASE, NEW, name_commits, record_regression
 OLD_COMMIT, NEW_COMMIT = "a" * 40, "b" * 40
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_an_open_change_the_base_and_the_last_commits_are_needed(tmp_path: Path) -> None:
     record_regression(tmp_path / "history.db", judged=True)
     with open_store(tmp_path / "history.db") as store:

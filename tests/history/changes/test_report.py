@@ -42,6 +42,7 @@ def the_report(store: Store) -> ChangeReport:
     return report
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_levels_nights_since_and_what_changed_besides(nights: Nights) -> None:
     nights.more(QUIET)
     nights.machine = replace(MACHINE, fingerprint="new", kernel="6.8.0-60")
@@ -89,6 +90,7 @@ def test_confirmation_functions_and_bisect(commits: Commits) -> None:
     assert report.bisect.uid == "b1", "the latest has no verdict"
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_a_change_of_instructions_names_the_functions_that_execute_more(nights: Nights) -> None:
     nights.more(QUIET)
     nights.more(8, 0.93)

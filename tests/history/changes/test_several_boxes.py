@@ -13,6 +13,8 @@ from tests.history.conftest import Target
 from tests.history.handmade import MACHINE
 from tests.history.watched import dated, every_change
 
+pytestmark = pytest.mark.deep("records and judges months of nights")
+
 BOXES = ("db1", "db2", "db3")
 
 

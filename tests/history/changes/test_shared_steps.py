@@ -33,6 +33,7 @@ def shared(report: DetectionReport) -> list[SharedStep]:
     return [note for note in report.notes if isinstance(note, SharedStep)]
 
 
+@pytest.mark.deep("records and judges months of nights")
 @pytest.mark.parametrize(
     ("name", "what"),
     [
@@ -58,6 +59,7 @@ def test_a_marker_explains_what_is_dated_beside_it_with_one_branch_too(tmp_path:
     assert "the machine changed" in (report.explained[0].reason or "")
 
 
+@pytest.mark.deep("records and judges months of nights")
 @pytest.mark.parametrize("seed", [1, 2, 6])
 def test_a_kernel_that_moves_each_series_by_an_amount_of_its_own_leaves_nothing(
     seed: int, tmp_path: Path
@@ -73,6 +75,7 @@ def test_a_marker_that_moved_nothing_explains_no_step_of_its_night(tmp_path: Pat
     assert [member.key.step for member in change.members] == ["step-03"]
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_the_next_nights_know_it(tmp_path: Path) -> None:
     report = last_report(tmp_path, NO_COMMITS["box -3 %"], looks=(20, 60))
     assert (report.open, report.new, report.explained) == ((), (), ())
@@ -90,6 +93,7 @@ def test_noise_of_a_box_that_has_grown_is_no_step(tmp_path: Path) -> None:
     assert change.reason == "box box0: the noise of qps had grown in all series"
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_a_step_in_noise_that_has_grown_is_a_change_once_it_has_lasted(tmp_path: Path) -> None:
     def both(team: Team) -> None:
         NO_COMMITS["two weeks of twice the noise"](team)
@@ -99,6 +103,7 @@ def test_a_step_in_noise_that_has_grown_is_a_change_once_it_has_lasted(tmp_path:
     assert {member.key.step for member in change.members} == {"step-03"}
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_a_commit_that_slows_every_step_of_its_branch_is_a_change(tmp_path: Path) -> None:
     report = last_report(tmp_path, COMMITS["a commit slows every step by 5 %"])
     assert not shared(report)
@@ -109,6 +114,7 @@ def test_a_commit_that_slows_every_step_of_its_branch_is_a_change(tmp_path: Path
     assert len({member.key.step for member in members}) == 10
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_a_commit_to_every_branch_is_no_box_because_another_box_shows_it(tmp_path: Path) -> None:
     report = last_report(tmp_path, COMMITS["a commit to every branch slows every step by 5 %"])
     assert (shared(report), report.explained) == ([], ())
@@ -118,6 +124,7 @@ def test_a_commit_to_every_branch_is_no_box_because_another_box_shows_it(tmp_pat
     assert len({member.series_id for member in members}) == 40
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_boxes_that_moved_in_one_night_in_ways_of_their_own_are_boxes(tmp_path: Path) -> None:
     report = last_report(tmp_path, NO_COMMITS["kernels of both boxes, no marker"], looks=(20,))
     assert report.open == ()
@@ -127,6 +134,7 @@ def test_boxes_that_moved_in_one_night_in_ways_of_their_own_are_boxes(tmp_path: 
     }
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_boxes_alike_whose_machines_changed_the_same_night_are_boxes(tmp_path: Path) -> None:
     def same_kernel(team: Team) -> None:
         moves(slice(None), slice(1, None), -0.03)(team)
@@ -137,6 +145,7 @@ def test_boxes_alike_whose_machines_changed_the_same_night_are_boxes(tmp_path: P
     assert {note.cause for note in shared(report)} == {Cause.BOX}
 
 
+@pytest.mark.deep("records and judges months of nights")
 @pytest.mark.parametrize("name", ["a step by 10 % beside a kernel", "a step by 10 % beside box -3 %"])
 def test_a_step_of_its_own_beside_it_is_a_change(name: str, tmp_path: Path) -> None:
     report = last_report(tmp_path, COMMITS[name])

@@ -23,6 +23,8 @@ from runners.alerting.issues.change_texts import title
 from runners.cli import main
 from tests.history.handmade import NIGHT
 
+pytestmark = pytest.mark.deep("records and judges months of nights")
+
 RESETS, INSERTS = tuple(f"step-{number:02}" for number in range(12)), ("insert-1", "insert-2")
 NIGHTS, CHANGE, BACK = 100, 50, 75
 

@@ -157,6 +157,7 @@ def read(steps: Sequence[StepPairs], cap: int, calibrated: Mapping[str, Noise]) 
     return {step.step: judge_step(step, QPS, 0.02, intervals).verdict for step in steps}
 
 
+@pytest.mark.deep("hundreds of simulated sessions")
 @settings(max_examples=60)
 @given(
     st.lists(

@@ -61,6 +61,7 @@ def verdicts(comparison: Comparison) -> set[Verdict | None]:
     return {step.judged.verdict for step in comparison.contenders[0].steps}
 
 
+@pytest.mark.deep("hundreds of simulated sessions")
 def test_three_lucky_layouts_are_no_regression(store: Store, tmp_path: Path) -> None:
     comparison = compared(store, LAID_OUT)
     assert verdicts(comparison) == {Verdict.INCONCLUSIVE}
@@ -88,6 +89,7 @@ def test_rounds_of_two_layouts_have_no_verdict(store: Store) -> None:
     assert step.judged.reason == "rounds of 2 layouts: a verdict needs 3"
 
 
+@pytest.mark.deep("hundreds of simulated sessions")
 def test_it_is_not_a_night(store: Store, tmp_path: Path) -> None:
     counts = []
     for options, history in ((LAID_OUT, store), ({}, open_store(tmp_path / "other.db"))):

@@ -187,6 +187,7 @@ def test_a_session_that_runs_is_found_too(store: Store, clock: Calendar) -> None
 # --- the last nights beside a session
 
 
+@pytest.mark.deep("hundreds of simulated sessions")
 def test_a_trend_ends_with_the_session_that_is_shown(store: Store, clock: Calendar) -> None:
     record_nights(store, clock, [0.5] * 3 + [1.0] * (LAST_NIGHTS - 1) + [0.9])
     (contender,) = compare(store, parse_version(BASE), [parse_version(NEW)]).contenders

@@ -140,6 +140,7 @@ def test_too_few_rounds_or_samples_have_no_interval() -> None:
     assert differential(three, two).rounds == 2
 
 
+@pytest.mark.deep("hundreds of simulated sessions")
 @pytest.mark.parametrize("scatter", [0.0, 0.1])
 def test_noise_is_rarely_called_certain(scatter: float) -> None:
     """Of 40 tables without a change at most 5 may name a function: 2 are expected (95 %)."""
@@ -156,6 +157,7 @@ def test_noise_is_rarely_called_certain(scatter: float) -> None:
     assert sum(bool(table.certain) for table in tables) <= 5
 
 
+@pytest.mark.deep("hundreds of simulated sessions")
 @given(stacks, stacks, st.integers(1, 10**6), st.integers(1, 10**6))
 def test_own_times_sum_to_the_total(
     old: dict[str, int], new: dict[str, int], before: int, after: int

@@ -34,6 +34,7 @@ def program() -> list[Source]:
     return read(ROOT, [room for room in ROOMS if room not in ("benchmarks", "tests")])
 
 
+@pytest.mark.deep("reads all modules that write markup")
 def test_only_outputs_make_markup(program: list[Source]) -> None:
     none_of(made_elsewhere(program, MAKERS))
 
@@ -54,6 +55,7 @@ def test_markup_that_is_made_elsewhere_is_seen() -> None:
     assert places(reports) == ["runners/x.py:2", "runners/x.py:3", "report/y.py:1", "report/y.py:2"]
 
 
+@pytest.mark.deep("reads all modules that write markup")
 def test_templates_are_literals(program: list[Source]) -> None:
     none_of(templates_made_of_texts(program, ["md"]))
     pages = [

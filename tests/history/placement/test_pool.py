@@ -52,6 +52,7 @@ def nights(
     return found
 
 
+@pytest.mark.deep("a whole command on a whole history")
 def test_everything_is_on_one_box_and_stays(store: Store) -> None:
     first, *others = nights(store, range(30), "abcd")
     assert max(Counter(first.placed.values()).values()) <= 17

@@ -19,7 +19,7 @@ from tests.history.spool.troubled_fleet import TroubledFleet
     ("moments", "seed"),
     [
         pytest.param(4, 3, id="a few"),
-        pytest.param(100, 2126, id="many", marks=pytest.mark.deep),
+        pytest.param(100, 2126, id="many", marks=pytest.mark.long),
     ],
 )
 def test_faults_lose_nothing(server: HistoryServer, server_folder: Path, moments: int, seed: int) -> None:

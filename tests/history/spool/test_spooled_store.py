@@ -141,6 +141,7 @@ def held(store: Store, uid: str) -> list[list[tuple[object, ...]]]:
     ]
 
 
+@pytest.mark.deep("a whole command on a whole history")
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_is_recorded_is_of_the_session_of_this_box(tmp_path: Path, name: str) -> None:
     """The history is as a file into which the session was recorded directly, and another box has its own."""
@@ -162,6 +163,7 @@ def test_what_is_recorded_is_of_the_session_of_this_box(tmp_path: Path, name: st
         box.store.close()
 
 
+@pytest.mark.deep("a whole command on a whole history")
 def test_a_session_goes_on_while_the_history_is_away_and_is_delivered_once(box: Box) -> None:
     session = box.store.start_session(session_start("a"))
     record(box.store, session, 1)

@@ -80,6 +80,7 @@ def by_rounds(logs: list[list[float]], design: Design) -> list[Verdict | None]:
     return [judge(interval, Better.HIGHER, THRESHOLD) if interval else None for interval in intervals]
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 @pytest.mark.parametrize("common", [0.0, 1.0])
 def test_luck_of_layouts_is_no_regression(common: float) -> None:
     rng, design = random.Random(f"{common}"), Design(steps=STEPS, least=9, cap=9)
@@ -90,6 +91,7 @@ def test_luck_of_layouts_is_no_regression(common: float) -> None:
     assert common or naive > 30, "rounds of three layouts are not nine independent ones"
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 @pytest.mark.parametrize(("change", "least"), [(0.0, 0.0), (math.log(0.95), 0.8)])
 def test_until_decided(change: float, least: float) -> None:
     """Luck of 1 % a side and rounds of 2 %, as in `bench verdicts`: there 63 % of sessions are wrong."""

@@ -130,6 +130,7 @@ def _has_no_outliers(rounds: list[list[float]]) -> bool:
     )
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 @given(suites, st.randoms(use_true_random=False))
 def test_order_of_steps_is_irrelevant(rounds: list[list[float]], random: object) -> None:
     order = list(range(len(rounds)))
@@ -230,6 +231,7 @@ def test_correlation_has_bounds() -> None:
     assert pooled_correlation([[1.0, 1.0, 1.0], [1.0], []]) == 0
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 @pytest.mark.parametrize("n", [3, 8, 20])
 def test_inflation_is_the_ratio_of_true_to_apparent_variance(n: int) -> None:
     samples = np.array(_correlated(6, 0.4, 60_000, n))

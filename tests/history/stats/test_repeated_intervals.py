@@ -67,6 +67,7 @@ def test_rounds_that_rise_all_the_time_tell_less_than_the_same_in_any_order() ->
     )
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 @given(logs, priors, st.integers(1, 30), st.integers(1, 30))
 def test_more_steps_are_wider(rounds: list[float], prior: Noise | None, steps: int, more: int) -> None:
     narrow = interval_of(rounds, prior, Design(steps=steps))

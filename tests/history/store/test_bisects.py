@@ -79,6 +79,7 @@ def test_a_bisect_that_there_is_not(store: Store) -> None:
     assert "bisect status" in caught.value.hint
 
 
+@pytest.mark.deep("processes that are killed while they write")
 @pytest.mark.parametrize("way", ["ndjson", "history"])
 def test_it_travels_and_goes_on_elsewhere(store: Store, tmp_path: Path, way: str) -> None:
     bisect = begun(store)

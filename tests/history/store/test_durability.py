@@ -49,6 +49,7 @@ def assert_whole(path: Path, at_least: set[int]) -> None:
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
+@pytest.mark.deep("processes that are killed while they write")
 @pytest.mark.parametrize("seed", range(5))
 def test_a_killed_writer_loses_nothing_it_has_acknowledged(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "history.db"
@@ -70,6 +71,7 @@ def test_a_killed_writer_loses_nothing_it_has_acknowledged(tmp_path: Path, seed:
     assert_whole(path, acknowledged)
 
 
+@pytest.mark.deep("processes that are killed while they write")
 def test_two_writers_at_once_create_and_fill_one_history(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     children = [start_writer(path, uid, 100) for uid in ("one", "two", "three")]

@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from history.open import open_store
 from history.store.database import connect
 from history.store.records import SessionStatus
@@ -68,6 +70,7 @@ def counted(target: Target, query: str) -> Counter[Any]:
     return found
 
 
+@pytest.mark.deep("processes that are killed while they write")
 def test_a_writer_killed_a_hundred_times_loses_nothing_it_finished(target: Target) -> None:
     for lazily_loaded in ("history.store.migrate", "history.derive"):
         import_module(lazily_loaded)  # here, so that no child spends its short life on importing

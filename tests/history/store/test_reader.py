@@ -52,6 +52,7 @@ HISTORIES: dict[str, tuple[Callable[[Path], None], Sequence[str]]] = {
 }
 
 
+@pytest.mark.deep("processes that are killed while they write")
 @pytest.mark.parametrize("name", HISTORIES)
 def test_compare_does_not_wait_for_what_it_does_not_use(name: str, tmp_path: Path) -> None:
     write, words = HISTORIES[name]
@@ -88,6 +89,7 @@ CASES: dict[str, Callable[[Reader], Comparison]] = {
 }
 
 
+@pytest.mark.deep("processes that are killed while they write")
 def test_a_history_says_the_same_however_it_was_opened(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     nights(path)

@@ -19,6 +19,8 @@ from tests.history.generated import contents, record
 from tests.history.transfer.test_foreign import HEAD, ROW, sheet
 from tests.history.transfer.test_merging import NIGHT_1, NIGHT_2, added, execute, into
 
+pytestmark = pytest.mark.deep("merges and exports whole histories, also when killed")
+
 NIGHT_3 = replace(NIGHT_2, number=3)
 
 

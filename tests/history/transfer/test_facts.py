@@ -68,6 +68,7 @@ def test_ratios_are_the_published_ones(tmp_path: Path) -> None:
             assert costs[metric] == pytest.approx(wanted[place], abs=0.0051)
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_what_compare_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,6 +82,7 @@ def test_the_same_sheet_again_changes_nothing(tmp_path: Path) -> None:
     assert contents(tmp_path / "h.db") == before
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_one_sheet_after_the_other_is_as_good_as_both_at_once(tmp_path: Path) -> None:
     first = sheet(tmp_path / "1.csv", ROW.replace("insert", "delete"), ROW)
     two = sheet(tmp_path / "2.csv", ROW.replace("17.7", "18.1"), ROW.replace("qps", "latency_p99_ms"))
@@ -93,6 +94,7 @@ def test_one_sheet_after_the_other_is_as_good_as_both_at_once(tmp_path: Path) ->
     assert len(points) == 4, "the night was derived again when the session gained rounds"
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_a_number_that_was_corrected_is_refused(tmp_path: Path) -> None:
     take_in(tmp_path / "h.db", sheet(tmp_path / "x.csv", ROW))
     with pytest.raises(TransferError, match=r"value is 1001\.0, not 1000\.0") as refused:
@@ -191,6 +193,7 @@ def test_columns_have_to_be_ours(tmp_path: Path, head: str, said: str) -> None:
     assert "x.csv, row 1" in refused.value.where
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_what_a_sheet_does_not_say_can_be_given(tmp_path: Path) -> None:
     path = sheet(tmp_path / "x.csv", "insert,pg177,qps,1000", head="step,version,metric,value")
     given = Given(machine="box", suite="sysbench", when=datetime(2025, 11, 1, tzinfo=UTC))

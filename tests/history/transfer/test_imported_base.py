@@ -14,6 +14,8 @@ from history.series.series import list_environments
 from runners.cli import main
 from tests.history.transfer.test_merging import execute
 
+pytestmark = pytest.mark.deep("imports and judges months of nights")
+
 HEAD = "machine,suite,step,version,metric,value,when"
 FIRST, NIGHTS, CHANGE = date(2026, 8, 1), 80, 50
 

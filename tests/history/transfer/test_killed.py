@@ -23,6 +23,8 @@ from tests.history.generated import Contents, contents, record
 from tests.history.store.test_durability import start_writer
 from tests.history.transfer.test_merging import NIGHT_2, added, into
 
+pytestmark = pytest.mark.deep("merges and exports whole histories, also when killed")
+
 SESSIONS = 8
 KILLS = 10
 

@@ -57,6 +57,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 @few
 @given(two_boxes())
 def test_merging_again_and_back_changes_nothing(boxes: tuple[list[Made], list[Made]]) -> None:
@@ -76,6 +77,7 @@ def test_merging_again_and_back_changes_nothing(boxes: tuple[list[Made], list[Ma
         assert not added(into(b, a))
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_everything_travels(folder: Path) -> None:
     """Each table has rows here, so that none is forgotten by the tests above."""
     record(folder / "a.db", [NIGHT_1, NIGHT_2], change=True)
@@ -113,6 +115,7 @@ def test_everything_travels(folder: Path) -> None:
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_ids_are_not_taken_over(folder: Path) -> None:
     record(folder / "a.db", [NIGHT_1])
     record(folder / "b.db", [replace(NIGHT_2, rates=((STEPS[1], VERSIONS[2], (9.0,)),))])
@@ -171,6 +174,7 @@ def test_a_copy_made_while_a_session_ran_is_left_as_it_is(folder: Path) -> None:
     assert "is interrupted here, and finished there" in said
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
@@ -212,6 +216,7 @@ def test_two_sources_that_contradict_are_refused_before_anything_is_written(fold
         assert store.latest_session([]) is None
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_what_people_said_of_a_change_here_stays(folder: Path) -> None:
     for name, status in (("a.db", "open"), ("b.db", "acknowledged")):
         record(folder / name, [NIGHT_1, NIGHT_2], change=True)

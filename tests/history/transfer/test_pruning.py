@@ -55,6 +55,7 @@ def test_a_pruned_session_is_not_derived_again(history: Path) -> None:
     assert contents(history) == before
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_nights_are_derived_before_rounds_go(history: Path) -> None:
     wanted = {content for content in contents(history) if content[0] not in ROUNDS}
     for table in ("change_series", "changes", "points", "nights", "series"):
@@ -111,6 +112,7 @@ def test_the_file_becomes_smaller(tmp_path: Path) -> None:
     assert freed == pytest.approx(estimated, rel=0.3)
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_the_rounds_of_a_backup_come_back_and_nothing_is_doubled(history: Path, tmp_path: Path) -> None:
     back_up(history, tmp_path / "b.db")
     before = contents(history)
@@ -124,6 +126,7 @@ def test_the_rounds_of_a_backup_come_back_and_nothing_is_doubled(history: Path, 
     assert contents(tmp_path / "c.db") == before
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_a_pruned_session_travels_with_the_builds_of_its_night(history: Path, tmp_path: Path) -> None:
     with open_store(history) as store:
         prune(store, NIGHT + timedelta(days=9))
@@ -155,6 +158,7 @@ def test_points_of_rounds_that_did_not_come_back_stay(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_a_pruned_history_takes_nothing_from_others(history: Path, tmp_path: Path) -> None:
     back_up(history, tmp_path / "b.db")
     before = contents(tmp_path / "b.db")

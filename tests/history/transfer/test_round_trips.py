@@ -55,6 +55,7 @@ def lines(folder: Path) -> list[str]:
     return export(folder / "a.db", "ndjson").read_text(encoding="utf-8").splitlines(keepends=True)
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 @few
 @given(made(1), made(2))
 def test_there_and_back(first: Made, second: Made) -> None:
@@ -96,6 +97,7 @@ def test_each_line_says_its_table_and_the_ends_say_what_it_is(lines: list[str]) 
     )
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_selection_is_whole_by_itself(folder: Path, way: str) -> None:
     """Machines and builds of sessions that stay behind stay behind; a change that names one does too."""
@@ -171,6 +173,7 @@ def refused(folder: Path, path: Path, way: str = "ndjson") -> TransferError:
     return refusal.value
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 @pytest.mark.parametrize("way", ["ndjson", "compressed"])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
 def test_a_truncated_file(folder: Path, way: str, share: float) -> None:
@@ -202,6 +205,7 @@ def edited(lines: list[str], table: str, changes: dict[str, Any]) -> tuple[str, 
     return "".join([*lines[:number], json.dumps(kept) + "\n", *lines[number + 1 :]]), number + 1
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 @pytest.mark.parametrize(
     ("table", "changes", "said"),
     [
@@ -278,6 +282,7 @@ def test_rows_of_one_session_in_two_places(folder: Path, lines: list[str]) -> No
     assert error.where == f"{path}, line {len(lines) - 1}"
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_a_compressed_file_with_a_wrong_byte(folder: Path) -> None:
     path = export(folder / "a.db", "compressed")
     whole = bytearray(path.read_bytes())
@@ -286,6 +291,7 @@ def test_a_compressed_file_with_a_wrong_byte(folder: Path) -> None:
     refused(folder, path, "compressed")
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_a_compressed_file_may_have_any_name(folder: Path) -> None:
     path = export(folder / "a.db", "compressed")
     assert gzip.decompress(path.read_bytes())

@@ -301,6 +301,7 @@ def test_what_is_said_of_files_that_are_refused(tmp_path: Path) -> None:
 SAMPLES = [path.read_bytes() for path in sorted(FILES.iterdir())]
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 @settings(max_examples=150, deadline=None)
 @any_given(st.sampled_from(SAMPLES), st.integers(0, 10**4), st.integers(0, 40), st.binary(max_size=30))
 def test_damaged_files_are_read_or_refused(
@@ -325,6 +326,7 @@ def test_damaged_files_are_read_or_refused(
 # --- what is shown of it
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_less_time_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Hyperfine's times were neither compared nor searched for changes."""
     history = tmp_path / "h.db"
@@ -349,6 +351,7 @@ def test_less_time_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "q1: operation_ms (ms) of postgres@18" in capsys.readouterr().out
 
 
+@pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_the_rounds_of_an_imported_session_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,8 @@ from tests.robustness.fuzzing.campaign import FuzzTarget, Number, Parse, first_s
 from tests.robustness.fuzzing.mutation import LONGEST, input_of
 from tests.robustness.fuzzing.targets import TARGETS
 
+pytestmark = pytest.mark.deep("hundreds of damaged inputs of each parser")
+
 DEFAULT_INPUTS = 20_000
 """For each parser: all of them together take less than two minutes on two cores."""
 

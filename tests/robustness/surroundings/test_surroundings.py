@@ -53,6 +53,7 @@ def test_the_commands_are_ours() -> None:
     assert {command.words[0] for command in COMMANDS} - set(known) == {"--help", "compair"}
 
 
+@pytest.mark.deep("hundreds of damaged inputs")
 def test_compare_answers_in_all_environments() -> None:
     history = partial(write, recorded_histories()[-1])
     outcome = commands_in(ENVIRONMENTS, READING[:1], history)
@@ -60,19 +61,20 @@ def test_compare_answers_in_all_environments() -> None:
     assert outcome.tried + len(outcome.skipped) == len(ENVIRONMENTS)
 
 
-@pytest.mark.deep
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_all_commands_answer_in_all_environments() -> None:
     history = partial(write, recorded_histories()[-1])
     assert commands_in(ENVIRONMENTS, COMMANDS, history).faults == []
 
 
-@pytest.mark.deep
+@pytest.mark.long
 @pytest.mark.parametrize("text", recorded_histories(), ids=lambda path: path.stem)
 def test_a_history_of_any_schema_is_read_and_written(text: Path) -> None:
     assert list(upgraded(text)) == []
 
 
+@pytest.mark.deep("hundreds of damaged inputs")
 def test_no_command_fails_in_a_folder_that_is_gone() -> None:
     history = partial(write, recorded_histories()[-1])
     gone = [environment for environment in ENVIRONMENTS if environment.name == "current folder deleted"]

@@ -71,6 +71,18 @@ def test_the_planted_commit_is_found(home: Home, planted: PlantedHistory, tmp_pa
     assert "verdict: culprit" in replayed.stdout
 
 
+@pytest.mark.slow("what a bisect is for, by counts, which no other work disturbs")
+@pytest.mark.timeout(1800)
+def test_the_planted_commit_is_found_by_counts(home: Home, planted: PlantedHistory) -> None:
+    if not shutil.which("valgrind"):
+        pytest.skip("there is no valgrind: ./tidemark setup installs it")
+    where = ("--git", str(planted.repository), "--good", planted.good, "--bad", BRANCH)
+    found = tidemark(home, *where, "--step", "update-nonindex", "--metric", "instructions-per-op", "--no-all")
+    assert found.returncode == 0, found.stderr
+    assert planted.culprit in found.stdout
+    assert "weigh_successor" in found.stdout
+
+
 def test_what_the_environment_lacks_is_said(home: Home, planted: PlantedHistory) -> None:
     where = ("--git", str(planted.repository), "--good", planted.good, "--bad", BRANCH)
     swapped = tidemark(

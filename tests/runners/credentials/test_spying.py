@@ -179,6 +179,7 @@ def marlin(name: str) -> str:
     return f"marlin-{name}-{secrets.token_hex(4)}"
 
 
+@pytest.mark.deep("real processes spy on each other")
 def test_a_compile_finds_no_secret_of_who_began_it(attack: Attack) -> None:
     given = {
         "GITHUB_TOKEN": marlin("token"),
@@ -237,6 +238,7 @@ MEASURES, REPORTS = (40001, 40001), (40002, 40001)
 """User and group of who measures and who reports."""
 
 
+@pytest.mark.deep("real processes spy on each other")
 def test_who_reports_shares_the_home_and_nothing_else(folder: Path) -> None:
     """While it tells, the user who measures looks for its token; before and after, both write the history."""
     home, credentials = folder / "home", folder / "credentials"

@@ -13,6 +13,8 @@ from runners.cli import parser
 from tests.programs import ANSIBLE, required
 from tests.runners.initializing.box_root import TIDEMARK, BoxRoot, box_root, lend_environment
 
+pytestmark = pytest.mark.deep("sets up a box in namespaces")
+
 EXAMPLE = ROOT / "runners/examples/ansible"
 ROLE = EXAMPLE / "roles/tidemark_box"
 ANSWERS = ["--branch=none", f"--git={TIDEMARK}", "--profile=smoke", "--issues=none", "--notify=none"]

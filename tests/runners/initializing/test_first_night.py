@@ -14,6 +14,8 @@ from build.home import ROOT
 from tests.runners.alerting.github import REPOSITORY, TOKEN, running
 from tests.runners.initializing.box_root import TIDEMARK, box_root, lend_builds, lend_environment
 
+pytestmark = pytest.mark.deep("sets up a box in namespaces")
+
 GUIDE = ROOT / "docs/guides/service.md"
 MAX_COMMANDS = 6
 MAX_MINUTES = 60.0

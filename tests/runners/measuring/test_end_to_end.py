@@ -46,6 +46,7 @@ def tidemark(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow("one whole session of two real releases, from load to verdict")
 @pytest.mark.timeout(300)
 def test_ten_steps_on_two_releases(home: Home, postgres_17: Build, postgres_18: Build) -> None:
     ran = tidemark(home, "run", "--seconds", "1", "--repetitions", "1", "--no-exact", *PAIR)
@@ -297,6 +298,7 @@ def test_pgbench_on_two_releases(home: Home, postgres_17: Build, postgres_18: Bu
     assert all(row[2] > 100 for row in rows)
 
 
+@pytest.mark.slow("one whole session of InnoDB, with its reset")
 @pytest.mark.timeout(300)
 def test_both_engines_in_one_session(home: Home, postgres_18: Build, mysql_9: Build) -> None:
     short = ("--step", "update-index", "--seconds", "1", "--repetitions", "1")

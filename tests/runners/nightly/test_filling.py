@@ -153,7 +153,7 @@ def test_a_year_with_three_steps_is_found_and_a_quiet_one_is_left_alone() -> Non
     assert len(measured_at(quiet.state)) >= 53
 
 
-@pytest.mark.deep
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
 def test_all_years_with_three_steps_are_found(seed: int) -> None:
     year = SimulatedYear(seed).backfill()

@@ -12,6 +12,8 @@ from history.store.schema_status import newest
 from tests.history.released.histories import RELEASED
 from tests.runners.updating.clones import Box, git, make_box
 
+pytestmark = pytest.mark.deep("updates of a real checkout, with backups and migrations")
+
 NEXT = newest() + 1
 MIGRATION = {
     f"history/store/migrations/{NEXT:04}_more.sql": "CREATE TABLE more (id $integer NOT NULL) $strict;\n"

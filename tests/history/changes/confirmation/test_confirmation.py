@@ -90,6 +90,7 @@ def test_what_is_not_confirmed_is_no_change(commits: Commits) -> None:
     assert not commits.judge().new
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_the_watch_sees_the_same_change_and_tells_nothing_new(commits: Commits) -> None:
     change = regressed(commits, quiet=60)
     for _ in range(6):
@@ -99,6 +100,7 @@ def test_the_watch_sees_the_same_change_and_tells_nothing_new(commits: Commits) 
         assert report.open == (change,)
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_a_change_within_the_first_nights_is_not_lost_when_the_watch_never_raises_it(
     commits: Commits,
 ) -> None:
@@ -131,6 +133,7 @@ def test_two_confirmed_one_night_after_another_are_two(commits: Commits) -> None
     assert not commits.judge().new
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_gone_the_same_night_and_back_again(commits: Commits) -> None:
     change = regressed(commits)
     commits.more(2, SLOW)
@@ -197,6 +200,7 @@ def test_an_improvement_that_undoes_a_regression_closes_it(commits: Commits) -> 
     assert not report.new
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_what_the_watch_raised_is_closed_the_night_it_is_gone(commits: Commits) -> None:
     commits.more(60)
     commits.more(8, SLOW)
@@ -269,6 +273,7 @@ def test_nights_that_are_not_in_this_history_leave_nothing(commits: Commits) -> 
         assert confirmation.load(connection, [0]) == ()
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_it_travels_with_its_session_and_stays_when_that_is_pruned(commits: Commits, tmp_path: Path) -> None:
     change = regressed(commits)
     with commits.store.database.reading() as connection:
@@ -290,6 +295,7 @@ def test_it_travels_with_its_session_and_stays_when_that_is_pruned(commits: Comm
             assert [left.fingerprint for left in report.open] == [change.fingerprint]
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_rounds_that_come_without_what_was_derived_of_them_get_it(commits: Commits, tmp_path: Path) -> None:
     regressed(commits)
     with commits.store.database.writing() as connection:

@@ -13,6 +13,8 @@ from tests.history.commits import Commits, commit
 from tests.history.conftest import Target
 from tests.history.watched import dated, every_change
 
+pytestmark = pytest.mark.deep("records and judges months of nights")
+
 SLOW = {"insert": 0.93}
 QUIET = 60
 

@@ -50,6 +50,7 @@ def suspected(commits: Commits) -> set[str]:
     return {suspect.step for suspect in found.suspects}
 
 
+@pytest.mark.deep("records and judges months of nights")
 @pytest.mark.parametrize("quiet", [1, 2, 3, 8, 50])
 def test_a_slow_down_is_suspected_after_however_many_nights(commits: Commits, quiet: int) -> None:
     commits.more(quiet)
@@ -108,6 +109,7 @@ def written(commits: Commits, nights: int, base: float, factor: float) -> None:
         commits.store.finish_session(session, SessionStatus.FINISHED)
 
 
+@pytest.mark.deep("records and judges months of nights")
 @pytest.mark.parametrize(("base", "is_news"), [(0.01, False), (10.0, True)])
 def test_three_times_next_to_nothing_is_neither_asked_nor_told(
     commits: Commits, base: float, is_news: bool
@@ -147,6 +149,7 @@ def test_a_night_that_nothing_confirmed_is_passed_over(commits: Commits) -> None
     assert {suspect.before.version for suspect in found.suspects} == {commit(6)}
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_a_step_too_small_for_one_night_is_suspected_within_a_week(commits: Commits) -> None:
     """Two standard deviations, on a box with so many series that one night would have to be at four."""
     with commits.store.database.writing() as connection:
@@ -281,6 +284,7 @@ class Rounds(RoundNoise):
         return [float(value) for value in middle + noise - noise.mean()]
 
 
+@pytest.mark.deep("records and judges months of nights")
 @pytest.mark.parametrize(
     ("kind", "nights", "most"),
     [
@@ -306,6 +310,7 @@ def test_quiet_nights_are_rarely_suspected(kind: str, nights: int, most: float) 
     assert 0 < a_night <= most * FALSE_SUSPECTS_A_NIGHT
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_with_one_night_before_the_rounds_say_the_noise() -> None:
     rng = np.random.default_rng(26)
     hits = 0
@@ -317,6 +322,7 @@ def test_with_one_night_before_the_rounds_say_the_noise() -> None:
     assert 0 < hits / 100 <= 1.5 * FALSE_SUSPECTS_A_NIGHT
 
 
+@pytest.mark.deep("records and judges months of nights")
 def test_both_stages_together_are_wrong_once_in_years() -> None:
     """A night has false suspects as often as they are expected, at most; its session errs by the rest."""
     assert 365 * FALSE_SUSPECTS_A_NIGHT * (1 - CONFIDENCE) < 0.12

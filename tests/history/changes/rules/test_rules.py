@@ -15,6 +15,8 @@ from history.changes.rules.owners import MAX_RULES, OwnerRule, owners_of
 from history.series.series import Night, SeriesKey
 from history.store.records import ChangeStatus, Environment
 
+pytestmark = pytest.mark.deep("mutes that hypothesis draws")
+
 NIGHT = Night(1, datetime(2026, 3, 1, tzinfo=UTC), "postgres@18.6", None, None)
 MUTE = Mute("the new allocator costs this", date(2026, 12, 31))
 

@@ -68,6 +68,7 @@ def test_a_leak_is_a_line_and_a_regression(tmp_path: Path) -> None:
     assert exit_code(found) == 1
 
 
+@pytest.mark.deep("equal builds have no finding in hundreds of simulated sessions")
 @pytest.mark.parametrize(
     ("noise", "pool"), [(POSTGRES, {}), (MYSQL, {BUFFER_POOL: 3e7})], ids=["postgres", "mysql"]
 )

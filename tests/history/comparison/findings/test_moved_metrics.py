@@ -265,6 +265,7 @@ def test_a_metric_that_scatters_has_a_threshold_of_its_own(tmp_path: Path) -> No
     assert (findings(found), exit_code(found)) == ([], 0)
 
 
+@pytest.mark.deep("equal builds have no finding in hundreds of simulated sessions")
 @pytest.mark.parametrize("rounds", [3, 10])
 def test_equal_builds_have_no_findings(rounds: int) -> None:
     """Ten steps, and metrics that scatter by 1 to 20 %: at most a quarter of a per cent of contenders."""

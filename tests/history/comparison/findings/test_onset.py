@@ -135,6 +135,7 @@ def test_rounds_whose_seconds_were_not_kept_are_told_without_the_second() -> Non
     assert onset.is_worse
 
 
+@pytest.mark.deep("equal builds have no finding in hundreds of simulated sessions")
 @pytest.mark.parametrize(
     ("steps", "rounds", "seconds", "correlation"),
     [(1, 3, 9, 0.5), (3, 3, 30, 0.5), (3, 3, 60, 0.8), (3, 5, 30, 0.8), (1, 20, 9, 0.8)],

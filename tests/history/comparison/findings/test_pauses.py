@@ -63,6 +63,7 @@ def worse(found: Sequence[RareEvents]) -> bool:
     return any(events.is_worse for events in found)
 
 
+@pytest.mark.deep("equal builds have no finding in hundreds of simulated sessions")
 @pytest.mark.parametrize("clients", [2, 8, 64])
 def test_equal_builds_whose_server_pauses_are_clean(clients: int) -> None:
     """Ten steps: as single events, 14 % of contenders had more slow transactions with eight clients."""

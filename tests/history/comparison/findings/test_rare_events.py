@@ -176,6 +176,7 @@ def test_stalls_of_both_are_nothing(tmp_path: Path) -> None:
     assert (told(found), exit_code(found)) == ([], 0)
 
 
+@pytest.mark.deep("equal builds have no finding in hundreds of simulated sessions")
 @pytest.mark.parametrize("rounds", [3, 5])
 def test_equal_builds_are_clean(rounds: int) -> None:
     """Ten steps with rare errors, common retries and stalls of the machine, in which rates move by 20 %."""

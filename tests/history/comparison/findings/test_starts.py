@@ -85,6 +85,7 @@ def test_recoveries_on_a_busy_machine_are_no_finding() -> None:
     assert found == []
 
 
+@pytest.mark.deep("equal builds have no finding in hundreds of simulated sessions")
 @pytest.mark.parametrize(("values", "scatter"), [(3, 0.05), (3, 0.1), (3, 0.25), (9, 0.4)])
 def test_equal_builds_have_no_finding(values: int, scatter: float) -> None:
     """One contender in 4,000 may have one for the worse: a session of four of them, in a thousand."""

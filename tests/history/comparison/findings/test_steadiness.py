@@ -109,6 +109,7 @@ def found_in(sides: Rates) -> list[Finding]:
     return [finding for finding in found if finding.is_worse or finding.bearing == "better"]
 
 
+@pytest.mark.deep("equal builds have no finding in hundreds of simulated sessions")
 @pytest.mark.parametrize(
     ("steps", "rounds", "seconds", "stalls"),
     [(3, 5, 20, 0.05), (1, 5, 30, 0.02), (1, 10, 30, 0.01), (1, 1, 300, 0.01)],

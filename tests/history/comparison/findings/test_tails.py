@@ -122,6 +122,7 @@ def rounds_of(random: np.random.Generator, scatter: float, slow: float) -> Itera
         yield Pair(number, sides[0], sides[1])
 
 
+@pytest.mark.deep("equal builds have no finding in hundreds of simulated sessions")
 @pytest.mark.parametrize("scatter", [0.1, 0.3])
 def test_equal_builds_are_clean(scatter: float) -> None:
     random, found = np.random.default_rng(5), 0

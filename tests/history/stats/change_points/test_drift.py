@@ -67,6 +67,7 @@ def test_lines_are_seldom_steps(rise: float, most: int) -> None:
     assert sum(map(bool, watch_many(matrix))) <= most
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 def test_a_step_along_the_drift_is_hardly_seen_sooner_than_one_against_it() -> None:
     rng = np.random.default_rng(18)
     line = np.linspace(0, 1.5, 365)
@@ -81,6 +82,7 @@ def test_a_step_along_the_drift_is_hardly_seen_sooner_than_one_against_it() -> N
     assert against - 1.5 < along < against < 6.5
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 def test_a_small_step_is_not_learnt_as_a_trend() -> None:
     matrix = SIGMA * np.random.default_rng(21).standard_normal((1000, 260))
     matrix[:, 180:] += 1.4 * SIGMA

@@ -12,6 +12,7 @@ def raised(size: float, at: int, seen: int) -> ChangePoint:
     return ChangePoint(at, at - 1, at, 0.0, size, size / 2, 2 * size, 0.99, seen)
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 def test_sizes_of_late_and_of_early_alerts_are_those_of_the_steps() -> None:
     for share, later, most in ((0.5 / 3000, 0, 0.07), (0.5 / 3000, 10, 0.05), (0.0125, 10, 0.05)):
         ratio, held = sizes(gaussian, (31, 2), 300, 2.0, share, later)

@@ -25,6 +25,7 @@ def watched(values: np.ndarray) -> tuple[ChangePoint, ...]:
     return tuple(change for value in values if (change := watch.take(float(value))) is not None)
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 @settings(max_examples=12)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -74,6 +75,7 @@ def test_a_change_is_described_consistently(seed: int, at: int, size: float) -> 
         assert 0.98 <= change.confidence < 1
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1), factor=st.sampled_from([0.25, 8.0]))
 def test_units_and_direction_do_not_matter(seed: int, factor: float) -> None:
@@ -90,6 +92,7 @@ def test_units_and_direction_do_not_matter(seed: int, factor: float) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 @settings(max_examples=12)
 @given(seed=st.integers(0, 1000), at=st.integers(50, 115), size=st.floats(-1e6, 1e6))
 def test_one_outlier_raises_nothing(seed: int, at: int, size: float) -> None:
@@ -104,6 +107,7 @@ def test_few_quiet_years_hold_a_change() -> None:
     assert sum(map(bool, changes)) <= 25  # 2 % would be 20; at a true rate of 1 % more than 25 never happens
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 def test_fewer_false_changes_can_be_asked_for() -> None:
     rng = np.random.default_rng(1)
     quiet = np.concatenate([noise(18, 2000, 365), SIGMA * rng.standard_t(3, (2000, 365))])
@@ -169,6 +173,7 @@ def test_nothing_alerts_for_ever() -> None:
     assert np.mean([len(changes) for changes in watch_many(matrix)]) < 1.1
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 def test_ranges_and_intervals_hold_the_truth_mostly() -> None:
     matrix = noise(6, 400, 130)
     matrix[:, 100:] += 2 * SIGMA
@@ -244,6 +249,7 @@ def correlated(seed: int, rho: float, shape: tuple[int, int]) -> np.ndarray:
     return SIGMA * values
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 def test_correlated_nights_are_no_steps_and_do_not_hide_them() -> None:
     assert sum(map(bool, watch_many(correlated(13, 0.4, (500, 365))))) <= 18
     matrix = correlated(14, 0.4, (300, 260))
@@ -280,6 +286,7 @@ def test_correlation_widens_range_and_interval() -> None:
     assert blurred.last - blurred.first > sharp.last - sharp.first
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 @pytest.mark.parametrize("at", [4, 12, 100])
 @pytest.mark.parametrize("error", [0.0, 0.7])
 def test_a_step_that_is_known_is_not_raised_even_if_it_is_known_a_little_off(at: int, error: float) -> None:

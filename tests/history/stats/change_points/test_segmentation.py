@@ -26,6 +26,7 @@ def noise(seed: int, series: int, nights: int) -> np.ndarray:
     return SIGMA * np.random.default_rng(seed).standard_normal((series, nights))
 
 
+@pytest.mark.deep("rates of false and missed changes, which only many simulated series show")
 @settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),

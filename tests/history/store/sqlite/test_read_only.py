@@ -137,6 +137,7 @@ def with_a_hot_journal(history: Path) -> Path:
     return copy
 
 
+@pytest.mark.deep("processes that are killed while they write")
 @pytest.mark.parametrize(
     ("make", "sessions"),
     [
@@ -157,6 +158,7 @@ def test_without_write_access(history: Path, make: Callable[[Path], Path], sessi
     assert read_by_other(make(history)) == sessions
 
 
+@pytest.mark.deep("processes that are killed while they write")
 def test_without_write_access_beside_a_writer(history: Path) -> None:
     with open_store(history) as store:
         record_steps(store, session_start("second"), RATES)
@@ -165,6 +167,7 @@ def test_without_write_access_beside_a_writer(history: Path) -> None:
     assert read_by_other(history) == ["first", "second", "third"]
 
 
+@pytest.mark.deep("processes that are killed while they write")
 def test_the_owner_of_a_history_is_not_locked_out_by_a_reader(history: Path) -> None:
     """A folder in which others may make files, as with group rights: theirs would be in the owner's way."""
     if os.geteuid() != 0:
@@ -208,6 +211,7 @@ def full(disk: Path) -> None:
             file.write(bytes(512))
 
 
+@pytest.mark.deep("processes that are killed while they write")
 @pytest.mark.parametrize(
     ("make", "prevent"),
     [(closed, rights), (closed, read_only), (closed, full), (crashed, read_only), (older, full)],
@@ -281,6 +285,7 @@ def compressed(path: Path) -> Path:
     return target
 
 
+@pytest.mark.deep("processes that are killed while they write")
 def test_a_compressed_history_is_read_and_never_written(history: Path, tmp_path: Path) -> None:
     target = compressed(history)
     before = target.read_bytes()

@@ -9,6 +9,8 @@ import pytest
 
 from runners.cli import main
 
+pytestmark = pytest.mark.deep("imports and judges months of nights")
+
 FIRST = datetime(2026, 1, 1, 3, tzinfo=UTC)
 NIGHTS, STEP_AT = 60, 40
 

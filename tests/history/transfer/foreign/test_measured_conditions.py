@@ -151,6 +151,7 @@ def test_an_aborted_run_is_refused(take: Import, text: str, said: str) -> None:
     assert (code, "the run was aborted" in output, said in output) == (2, True, True), output
 
 
+@pytest.mark.deep("imports and judges months of nights")
 def test_all_transactions_of_a_run_that_failed_or_were_skipped_are_no_abort(take: Import) -> None:
     counted = (
         "processed: 29194/40000\nnumber of failed transactions: 10000 (25 %)\n"
@@ -255,6 +256,7 @@ PREFIXES = (
 )
 
 
+@pytest.mark.deep("imports and judges months of nights")
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("name", ["pgbench-18.txt", "sysbench-1.0.txt", "mysqlslap.txt", "go.txt"])
 def test_a_prefix_of_all_lines_is_left_out(take: Import, tmp_path: Path, prefix: str, name: str) -> None:
