@@ -221,8 +221,11 @@ def judge_beside(step: StepPairs, metric: str, threshold: float, intervals: Inte
     if old is not None:
         threshold = METRICS[metric].threshold_at(old, threshold)
     interval = intervals.of(step, metric)
+    doubts = () if interval is None else doubts_of(interval, threshold)
     change = MetricChange.UNKNOWN if interval is None else change_of(interval, threshold)
     shown = interval and as_reported(interval, change, threshold)
+    if shown is not None and doubts:
+        shown = with_objection(shown, base, contender)
     value = None
     if old is not None and new is not None:
         # The interval ignores stalled rounds, so that its estimate can differ from the quotient of the means.
@@ -240,7 +243,6 @@ def judge_beside(step: StepPairs, metric: str, threshold: float, intervals: Inte
         return replace(found, gap=gap, reason=reason)
     if found.better is Better.NEITHER:
         return replace(found, gap=Gap.NO_DIRECTION, reason=f"{metric} has no better direction")
-    doubts = doubts_of(interval, threshold)
     rule = intervals.rule_of(metric)
     most = 0 if rule is None else rule.most
     reason = "; ".join(REASONS[doubt].format(rounds=observed, most=most) for doubt in doubts)
@@ -286,6 +288,16 @@ def as_reported(interval: Interval, change: MetricChange, threshold: float) -> I
     least = max(interval.last_margin, sign * math.log1p(sign * threshold))
     size = size_after_selection(sign * math.log(interval.estimate), interval.error, least)
     return replace(interval, estimate=min(max(math.exp(sign * size), interval.low), interval.high))
+
+
+def with_objection(interval: Interval, base: Sequence[float], contender: Sequence[float]) -> Interval:
+    """Return the interval beside a verdict that is withheld; `base[i]` and `contender[i]` are a pair.
+
+    What the rounds hold against a change may be all there is to it: no change and the ratio of every round
+    are possible, and an interval without them would contradict the objection.
+    """
+    ratios = [new / old for old, new in zip(base, contender, strict=True) if old > 0]
+    return replace(interval, low=min(interval.low, 1.0, *ratios), high=max(interval.high, 1.0, *ratios))
 
 
 def _by_ends(interval: Interval, threshold: float) -> MetricChange:

@@ -202,7 +202,11 @@ def test_a_verdict_that_the_rounds_contradict_is_not_given_while_measuring_or_re
     assert (judgement.verdict, judgement.doubts) == (Verdict.INCONCLUSIVE, (Doubt.DRIFTING,))
     assert judgement.reason == "the ratios of all steps drift from round to round"
     assert judgement.interval is not None
-    assert judgement.interval.high < 1, "by the interval alone it would be a regression"
+    narrow = Intervals(steps, 0.98, None).of(steps[0], "qps")
+    assert narrow is not None
+    assert narrow.high < 1, "by the interval alone it would be a regression"
+    assert judgement.interval.high == 1, "which that with the objection is not"
+    assert judgement.interval.low == narrow.low < math.exp(min(rounds["one"]))
     measured = judge_beside(steps[0], "qps", 0.02, Intervals(steps, 0.98, None))
     assert measured.change is MetricChange.UNKNOWN
     nights = judge_step(steps[0], QPS, 0.02, Intervals(steps, 0.98, None, counted="night"))
