@@ -27,7 +27,6 @@ from history.comparison.options import CONFIDENCE, EXACT_THRESHOLD, THRESHOLD, C
 from history.comparison.result import Comparison
 from history.escaping.characters import one_line
 from history.rendering.plain_table import standard_output
-from history.rendering.terminal import render_terminal
 from history.timestamps import moment
 from suites.metric_names import PRIMARY
 from suites.metrics import METRICS
@@ -192,6 +191,8 @@ def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:
     chosen = arguments.format
     tables = {"costs": arguments.costs, "kinds": arguments.kinds, "plans": arguments.plans}
     if chosen == "terminal":
+        from history.rendering.terminal import render_terminal  # imported only for this format
+
         render_terminal(comparison, standard_output(), **tables)
     elif chosen == "markdown":
         from history.rendering.markdown import render_markdown  # imported only for this format
