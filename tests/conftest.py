@@ -79,10 +79,20 @@ def _cached(version: str) -> Build | None:
 
 # --- order
 
+DEEP_FOLDERS = {
+    "tests/report": "writes whole sites, and reads them in a browser",
+    "tests/runners/alerting": "whole lives of issues and messages, against trackers that misbehave",
+    "tests/outputs": "every output of a hostile history",
+    "tests/workflows": "runs workflows in act",
+    "tests/history/test_released.py": "histories of every schema that was released",
+}
+"""Where nearly all tests are deep, and why. Those that would be missed first are marked as slow."""
+
 SERVERS_SHARE = 0.8
 """The part of the run by whose end all modules with real servers have begun."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave long tests out unless they are asked for, spread modules with real servers, ask for reasons.
 
@@ -93,6 +103,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
         items[:] = [item for item in items if not item.get_closest_marker("long")]
     for item in items:
+        for folder, why in DEEP_FOLDERS.items():
+            if item.path.is_relative_to(ROOT / folder):
+                item.add_marker(pytest.mark.deep(why))
         for marker in (mark for mark in item.iter_markers() if mark.name in COSTLY):
             if not marker.args:
                 raise pytest.UsageError(f"{item.nodeid}: {marker.name} needs a reason: {COSTLY_HELP}")

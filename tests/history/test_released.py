@@ -23,8 +23,6 @@ from runners.cli import main
 from tests.history.generated import contents
 from tests.history.released.histories import RELEASED, ReleasedHistory
 
-pytestmark = pytest.mark.deep("histories of every schema that was released")
-
 BASE, LATEST = "postgres@17.11", "postgres@git:c0ffee123454"
 
 each_released = pytest.mark.parametrize("released", RELEASED, ids=str)

@@ -28,8 +28,6 @@ from tests.outputs.harmless import (
 from tests.outputs.hostile_history import STRUCTURED, columns, hostile, make_hostile
 from tests.report.rich import BASE, BRANCH, SLOWED
 
-pytestmark = pytest.mark.deep("every output of a hostile history")
-
 Path_ = tuple[str, ...]
 
 

@@ -28,8 +28,6 @@ from tests.report.conftest import write
 from tests.report.parsed import pages_of
 from tests.report.rich import BRANCH
 
-pytestmark = pytest.mark.deep("every output of a hostile history")
-
 NOW = datetime(2026, 4, 17, tzinfo=UTC)
 PLAN = {
     "backups": 0,

@@ -44,7 +44,6 @@ def printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.deep("writes whole sites")
 def test_pages_of_the_command(
     rich: Path, fingerprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,8 +16,6 @@ from tests.report.browser import Seen, chromium, served, sideways, violations
 from tests.report.parsed import parsed
 from tests.report.rich import BASE, BRANCH, NIGHTS, SLOWED, commit
 
-pytestmark = pytest.mark.deep("a real browser works with a whole site")
-
 NARROW, WIDE = 320, 1600
 
 

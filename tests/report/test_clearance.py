@@ -29,7 +29,6 @@ def texts_of(site: Path) -> dict[str, str]:
     return {name: re.sub(r"db[12](n|cal)\d+", "", f"{name} {text}") for name, text in named.items()}
 
 
-@pytest.mark.deep("writes whole sites")
 def test_nothing_private_leaves_the_house(rich: Path, tmp_path: Path) -> None:
     """Thirty kinds of facts are in every text of a real manifest, in settings, machines, tools, failures."""
     path = tmp_path / "h.db"
@@ -92,7 +91,6 @@ def acknowledged(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.deep("writes whole sites")
 @pytest.mark.parametrize("public", [False, True])
 def test_the_list_and_the_page_of_a_change_say_who_why_and_until_when(
     acknowledged: Path, tmp_path: Path, public: bool

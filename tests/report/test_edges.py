@@ -24,8 +24,6 @@ from tests.history.watched import record_regression
 from tests.report.conftest import write
 from tests.report.parsed import dead_links, pages_of, parsed
 
-pytestmark = pytest.mark.deep("writes whole sites")
-
 FACTS = ROOT / "tests/golden/facts"
 
 

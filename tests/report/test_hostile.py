@@ -112,7 +112,6 @@ def test_there_are_thirty_kinds() -> None:
     assert len(set(KINDS)) >= 30
 
 
-@pytest.mark.deep("writes whole sites")
 def test_no_page_has_an_element_or_attribute_of_a_hostile_text(hostile: Path) -> None:
     pages = pages_of(hostile)
     assert len(pages) > len(KINDS) * 3
@@ -126,7 +125,6 @@ def test_no_page_has_an_element_or_attribute_of_a_hostile_text(hostile: Path) ->
             assert tag != "iframe" or given.get("sandbox") == "allow-scripts", path
 
 
-@pytest.mark.deep("writes whole sites")
 def test_every_hostile_text_is_shown_as_itself(hostile: Path) -> None:
     shown = [parsed(path).text for path in pages_of(hostile)]
     for text in KINDS:
@@ -164,7 +162,6 @@ def test_data_are_calls_with_json_and_end_no_element(hostile: Path) -> None:
             json.loads(f"[{match[2]}]")
 
 
-@pytest.mark.deep("writes whole sites")
 def test_links_of_hostile_names_lead_to_their_pages(hostile: Path) -> None:
     assert list(dead_links(hostile)) == []
 

@@ -20,8 +20,6 @@ from tests.programs import VNU, required_package, required_tool
 from tests.report.conftest import write
 from tests.report.parsed import dead_links, pages_of, parsed, parsed_text
 
-pytestmark = pytest.mark.deep("writes whole sites")
-
 
 @pytest.mark.slow("a whole site with all its pages")
 def test_every_link_and_anchor_leads_somewhere(site: Path) -> None:

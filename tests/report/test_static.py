@@ -32,7 +32,6 @@ def test_own_scripts_make_text_only_and_ask_nobody(script: Path) -> None:
     )
 
 
-@pytest.mark.deep("writes whole sites")
 def test_types_of_own_scripts(tmp_path: Path) -> None:
     package = required_package(TYPESCRIPT)
     node = required_tool("node")

@@ -14,7 +14,6 @@ from tests.history.handmade import NIGHT
 from tests.history.watched import Nights, dated
 
 
-@pytest.mark.deep("writes whole sites")
 def test_a_night_is_recorded_while_the_site_is_written(
     target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

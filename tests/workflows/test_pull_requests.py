@@ -16,8 +16,6 @@ from tests.runners.small_plan import LABEL, small_plan
 from tests.workflows.acting import Acted, Checkout
 from tests.workflows.reading import PASSES_ON, PULLS, WORKFLOWS, boxes_reached, events, is_secret, strings
 
-pytestmark = pytest.mark.deep("workflows in act")
-
 PULL = f"{REPOSITORY}#{NUMBER}"
 
 

@@ -12,8 +12,6 @@ from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
 from tests.runners.small_plan import small_plan
 from tests.workflows.acting import Checkout
 
-pytestmark = pytest.mark.deep("workflows in act")
-
 
 @pytest.fixture
 def github() -> Iterator[GitHub]:

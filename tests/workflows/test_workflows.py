@@ -35,8 +35,6 @@ from tests.workflows.reading import (
     strings,
 )
 
-pytestmark = pytest.mark.deep("workflows in act")
-
 PLAN = load_plan(ROOT / "runners/nightly.toml")
 
 

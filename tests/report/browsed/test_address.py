@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page
 
 from report import addresses
@@ -33,7 +32,6 @@ def span(page: Page) -> list[str]:
     return found
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_the_whole_view_of_the_explorer_is_in_its_address_and_back_undoes_a_choice(
     page: Page, site: Path
 ) -> None:
@@ -149,7 +147,6 @@ def test_profiles_of_two_nights_are_in_the_address_and_unknown_ones_are_said(pag
     assert page.locator("#flames svg").count() == 0
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_the_choice_of_a_metric_hides_no_row_of_a_list(page: Page, site: Path) -> None:
     page.goto((site / "branches/postgres-master.html").as_uri())
     assert page.locator("tr[data-metric]:visible").count() == 1

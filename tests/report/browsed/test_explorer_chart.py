@@ -53,7 +53,6 @@ def chart(page: Page, site: Path, view: str) -> Any:
     )
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_only_boxes_with_the_same_base_share_an_axis_and_the_others_are_named(page: Page, ten: Path) -> None:
     lines = chart(page, ten, f"s={series_of(BOXES[0])}&boxes=all")["lines"]
     assert len(lines) == len(BOXES)
@@ -155,7 +154,6 @@ def test_a_chart_is_one_tab_stop_that_states_its_finding_and_arrows_read_it(page
     assert page.evaluate("document.activeElement.id") == "chart"
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_every_control_is_named_by_what_it_acts_on(page: Page, ten: Path) -> None:
     page.goto(f"{(ten / 'series.html').as_uri()}#s={series_of(BOXES[0])}")
     page.wait_for_selector("#rows button.pick")

@@ -70,7 +70,6 @@ def test_a_change_is_found_by_each_of_its_boxes(page: Page, site: Path) -> None:
         assert page.locator(f"#filter-{name} option").count() > 1, name
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_filters_go_along_to_the_page_of_a_year(
     page: Page, rich: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,7 +59,6 @@ def test_a_stall_is_below_what_may_have_been_its_cause(page: Page, show: Show) -
     assert checkpoint[1] <= stall[0] + 0.1 < stall[1] <= other[0]
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 @pytest.mark.parametrize(
     ("reset", "left_out"),
     [((1.9,), {"faster, and cleans up sooner", "slower, with less left over"}), ((0.5, 2.0), set())],

@@ -60,7 +60,6 @@ def test_all_is_printed(page: Page, long_table: Path) -> None:
     assert page.locator("tbody tr:visible").count() == 26
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_rows_of_verdicts_and_ladders_say_whether_they_moved(page: Page, site: Path) -> None:
     """A step that is undecided or has no value stays in sight."""
     page.goto((site / "sessions/confirm37.html").as_uri())

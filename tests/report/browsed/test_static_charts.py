@@ -152,7 +152,6 @@ def test_labels_of_days_months_and_years_do_not_collide(
         assert left - right >= 4
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_a_long_name_is_cut_in_the_middle_and_whole_on_hover_and_in_the_table(page: Page, show: Show) -> None:
     name = f"{LONG_NAME}: update-index"
     rows = [IntervalRow(name, 1.02, 1.0, 1.03)]

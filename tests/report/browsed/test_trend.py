@@ -64,7 +64,6 @@ def level(number: int) -> float:
     return math.prod(moved) ** 0.5
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_the_mean_of_each_branch_is_drawn_with_its_releases_and_changes(trend: Page) -> None:
     assert trend.locator(".trend path.release").count() == len(RELEASES) - 1
     assert trend.locator(".trend .mark").all_text_contents()[:2] == ["18.5", "18.6"]
@@ -122,7 +121,6 @@ def test_the_trend_is_linked_from_branches_and_the_overview(page: Page, site: Pa
         assert page.locator(".chart.trend").count() == 2
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_a_step_that_is_new_is_in_no_mean_and_takes_no_night_away() -> None:
     nights = tuple(Night(number, NIGHT + timedelta(days=number), BRANCH, 1) for number in range(10))
     ratios = np.full((3, 10), 1.1)

@@ -89,7 +89,6 @@ def test_what_the_site_does_not_have_is_said(page: Page, site: Path) -> None:
     assert "no nights of nowhere" in page.inner_text("#state")
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_picked_nights_lead_there(page: Page, site: Path) -> None:
     series = addresses.series_id("db1", "write-heavy", "short relaxed", BRANCH, SLOWED, "qps")
     page.goto(f"{(site / 'series.html').as_uri()}#s={series}&picked=db1n036,db1n038")

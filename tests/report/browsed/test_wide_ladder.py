@@ -97,7 +97,6 @@ def test_on_a_phone_it_opens_at_the_newest_version(ladder: Page) -> None:
     assert newest["x"] + newest["width"] <= 390
 
 
-@pytest.mark.deep("a real browser works with a whole site")
 def test_it_is_printed_whole_with_its_heads_on_every_sheet(ladder: Page) -> None:
     pdf = ladder.pdf(prefer_css_page_size=True)
     boxes = {tuple(map(float, box)) for box in re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", pdf)}

@@ -25,8 +25,6 @@ from tests.history.watched import name_commits, record_regression
 from tests.plain_repository import PlainRepository
 from tests.report.parsed import ParsedPage, parsed
 
-pytestmark = pytest.mark.deep("writes whole sites")
-
 SUBJECT = "Look at <b>every</b> page"
 
 

@@ -81,7 +81,6 @@ def test_without_scripts_the_commands_are_text(browser: Browser, site: Path, add
     context.close()
 
 
-@pytest.mark.deep("writes whole sites")
 def test_the_commands_are_accepted(site: Path, address: str) -> None:
     text = parsed(site / address).text
     fingerprint = Path(address).stem

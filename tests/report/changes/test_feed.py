@@ -30,8 +30,6 @@ from tests.report.parsed import parsed
 from tests.runners.nightly.test_night import PLAN
 from tests.suites.golden import require_golden
 
-pytestmark = pytest.mark.deep("writes whole sites")
-
 ATOM = "{http://www.w3.org/2005/Atom}"
 SVG = "{http://www.w3.org/2000/svg}"
 GOLDEN = ROOT / "tests/golden/report"

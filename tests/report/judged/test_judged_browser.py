@@ -11,8 +11,6 @@ from suites.metric_names import INSTRUCTIONS
 from tests.report.browser import Seen, chromium, sideways, violations
 from tests.report.judged.judged_history import BRANCH, METRICS, MIXED, suite_of
 
-pytestmark = pytest.mark.deep("writes whole sites")
-
 MIXED_LADDER = addresses.ladder(MIXED, "db1", "short relaxed", "postgres@17")
 
 

@@ -84,7 +84,6 @@ def no_other_unit(page: Path) -> None:
     assert "ueries per second" not in text
 
 
-@pytest.mark.deep("writes whole sites")
 @each_metric
 def test_a_session_is_told_in_its_own_unit_and_direction(pages: Path, metric: str) -> None:
     path = pages / addresses.session(last_night(metric))
@@ -215,7 +214,6 @@ def test_a_change_is_judged_by_the_threshold_of_its_confirmation(
     assert "never measured here" not in counted.text
 
 
-@pytest.mark.deep("writes whole sites")
 @each_metric
 def test_a_page_to_mail_is_about_the_same(
     judged: Path, metric: str, capsys: pytest.CaptureFixture[str]
@@ -243,6 +241,5 @@ def test_the_threshold_over_nights_is_that_of_counts(
     assert "Threshold 0.5 %" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.deep("writes whole sites")
 def test_every_link_to_a_metric_leads_somewhere(pages: Path) -> None:
     assert list(dead_links(pages)) == []

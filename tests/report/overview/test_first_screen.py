@@ -27,8 +27,6 @@ from tests.report.histories.ten_boxes import TenBoxes
 from tests.report.parsed import pages_of, parsed
 from tests.report.rich import BRANCH, SLOWED
 
-pytestmark = pytest.mark.deep("writes whole sites")
-
 
 def words(html: str) -> str:
     """Return the text of a piece of markup, its spaces as one each, and the minus sign as people type it."""

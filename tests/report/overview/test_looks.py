@@ -20,7 +20,6 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
-@pytest.mark.deep("writes whole sites")
 @pytest.mark.parametrize("record", [record_failing, record_single])
 def test_it_is_usable_in_light_and_dark_and_on_a_phone(
     browser: Browser, tmp_path: Path, record: Callable[[Path], None]

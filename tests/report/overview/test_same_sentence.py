@@ -23,7 +23,7 @@ VERDICTS = re.compile(
 """A comparison in the sentence: the session, both versions, and what it says of them."""
 
 
-@pytest.mark.deep("writes whole sites")
+@pytest.mark.slow("pages and compare say the same of a session")
 @pytest.mark.parametrize("history", RESULTS, ids=lambda path: path.name)
 def test_the_page_says_what_compare_says(
     history: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -48,7 +48,6 @@ def require_same(history: Path, site: Path, capsys: pytest.CaptureFixture[str]) 
     assert 'class="heat' not in index(site), "a mean has no verdict, and so no colour"
 
 
-@pytest.mark.deep("writes whole sites")
 def test_a_session_by_hand_with_rounds_is_no_night_that_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,8 +9,6 @@ from playwright.sync_api import Locator, Page, Route
 
 from tests.report.browser import chromium
 
-pytestmark = pytest.mark.deep("writes whole sites")
-
 DESK = {"width": 1440, "height": 900}
 CULPRIT = "https://github.com/postgres/postgres/"
 

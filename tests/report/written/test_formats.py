@@ -88,7 +88,6 @@ def test_what_deviates_is_found(text: str, what: str) -> None:
     assert what in [kind for kind, _ in deviations(text)]
 
 
-@pytest.mark.deep("writes whole sites")
 def test_all_pages_have_one_format(site: Path) -> None:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for page in pages_of(site):

@@ -59,7 +59,6 @@ def test_every_look_has_a_sign_of_its_own() -> None:
     assert len(set(drawn.values())) == len(Look)
 
 
-@pytest.mark.deep("writes whole sites")
 def test_nights_that_failed_are_seen_with_their_reason(failing: Path) -> None:
     page = "branches/postgres-REL_18_STABLE.html"
     ours, theirs = labels(failing, page)

@@ -14,7 +14,6 @@ def somebodys(github: GitHub, count: int) -> None:
         github.create({"title": "somebody's", "body": "text"})
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 @pytest.mark.parametrize("days", [-400, -3, 3, 400])
 def test_whatever_the_clocks_say_a_lost_answer_opens_no_second_issue(stand: Stand, days: int) -> None:
     somebodys(stand.github, 3)
@@ -33,7 +32,6 @@ def test_a_request_that_was_carried_out_twice_leaves_one_open(stand: Stand, days
     assert stand.open_issues() == [1]
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_an_issue_that_the_outbox_has_forgotten_is_found(stand: Stand) -> None:
     """The history was restored from a copy that was made before."""
     stand.github.ahead = timedelta(days=-3)

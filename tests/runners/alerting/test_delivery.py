@@ -56,6 +56,7 @@ def deliver(
     return Delivery(store.database, tracker, ("performance",), most_new, clock).run()
 
 
+@pytest.mark.slow("the life of an issue")
 def test_an_issue_is_opened_once_updated_closed_and_opened_again(store: Store, github: GitHub) -> None:
     set_desired(store, DESIRED)
     assert deliver(store, github).created == ["f1"]

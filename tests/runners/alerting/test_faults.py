@@ -9,8 +9,6 @@ from tests.runners.alerting.conftest import OTHERS, TIMEOUT, Stand
 from tests.runners.alerting.github import Fault
 from tests.runners.alerting.pauses import LATER, retry_date
 
-pytestmark = pytest.mark.deep("every fault of a tracker, at every request")
-
 TIMES = 3
 """How often every fault is played, one after the other."""
 

@@ -31,8 +31,6 @@ from tests.runners.alerting.conftest import STAND_INS, every_tracker, plan_text
 from tests.runners.alerting.github import TOKEN, Fault, GitHub, running
 from tests.runners.onlooker import Onlooker
 
-pytestmark = pytest.mark.deep("a token is looked for in all that is written, whatever a tracker answers")
-
 WRONG = "ghs_another_secret_that_is_wrong"
 
 

@@ -61,7 +61,6 @@ def plan(tmp_path: Path, hook: Webhook, monkeypatch: pytest.MonkeyPatch) -> Path
     return written(tmp_path, TEAM)
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_reports_tell_and_keep_the_secret(
     plan: Path,
     hook: Webhook,

@@ -30,7 +30,6 @@ def regress(commits: Commits) -> str:
     return change.fingerprint
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_the_lines_of_a_life(commits: tuple[Told, Commits], hook: Webhook) -> None:
     told, nights = commits
     change = regress(nights)
@@ -78,7 +77,6 @@ def test_a_digest_comes_once_a_week_and_when_nothing_is_open(told: Told, hook: W
     ]
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 @pytest.mark.parametrize(("days", "titles"), [(0, ["a change is new", "the week"]), (2, ["the week"])])
 def test_what_issues_told_before_the_first_route_is_in_the_first_digest(
     days: int, titles: list[str], commits: tuple[Told, Commits], hook: Webhook
@@ -153,7 +151,6 @@ def test_a_history_on_a_server_keeps_what_was_told(anywhere: Told, hook: Webhook
     assert [line.partition(":")[0] for line in hook.lines] == ["Trouble", "Over"]
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 @pytest.mark.parametrize(
     ("wish", "titles"),
     [
@@ -179,7 +176,6 @@ def test_a_route_gets_what_it_asks_for(
     assert [title.removeprefix("Tidemark: ") for title in hook.titles] == titles
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 @pytest.mark.parametrize(
     ("wish", "changes", "troubles"),
     [

@@ -227,7 +227,6 @@ def commits(tmp_path: Path) -> Iterator[Commits]:
         yield commits
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_a_commit_that_changes_a_branch_and_its_variant_is_one_issue(commits: Commits) -> None:
     commits.more(8, 0.93)
     commits.judge()
@@ -254,7 +253,6 @@ def test_a_commit_that_changes_a_branch_and_its_variant_is_one_issue(commits: Co
     assert (issue.state, issue.closed_as) == (IssueState.CLOSED, ClosedAs.NOT_PLANNED)
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_a_variant_that_changes_at_another_commit_has_an_issue_of_its_own(commits: Commits) -> None:
     commits.more(15, 0.93, mem=1.0)
     commits.more(12, 0.93, mem=0.9)
@@ -264,7 +262,6 @@ def test_a_variant_that_changes_at_another_commit_has_an_issue_of_its_own(commit
     assert issues[1].title.startswith("postgres master#mem: insert")
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_issues_about_the_same_commit_become_one(commits: Commits, github: GitHub) -> None:
     """Of an earlier version, which opened one for the branch and one for its variant."""
     commits.more(8, 0.93)

@@ -25,7 +25,6 @@ def service(tmp_path: Path, github: GitHub) -> Iterator[Service]:
 # --- completed
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_what_was_closed_as_completed_is_opened_again_when_the_next_nights_show_it(service: Service) -> None:
     service.close(1, "completed")
     closed_on = night(service.nights.count) - timedelta(hours=6)
@@ -50,7 +49,6 @@ def test_what_was_closed_as_completed_is_opened_again_when_the_next_nights_show_
     assert service.issue()["state"] == "open"
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_what_was_completed_stays_closed_when_the_next_nights_are_well(service: Service) -> None:
     service.close(1, "completed")
     service.more(14, 1.0)
@@ -75,7 +73,6 @@ def test_an_issue_that_a_person_opens_again_is_open(service: Service) -> None:
     assert service.github.comments == []
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_a_build_that_was_completed_is_opened_again_by_the_next_night(stand: Stand) -> None:
     stand.report()
     stand.github.close(1, "completed", days=-1000)
@@ -94,7 +91,6 @@ def test_a_build_that_was_completed_is_opened_again_by_the_next_night(stand: Sta
 # --- not planned, and back
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 @pytest.mark.parametrize("how", ["not_planned", "duplicate", "label"])
 def test_what_a_person_mutes_is_acknowledged_by_them_and_can_be_withdrawn(
     service: Service, capsys: pytest.CaptureFixture[str], how: str
@@ -158,7 +154,6 @@ def test_a_deleted_issue_is_opened_anew_when_that_is_withdrawn(service: Service)
 # --- by command
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_what_is_acknowledged_by_command_reaches_the_issue(
     service: Service, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,7 +178,6 @@ def test_what_is_acknowledged_by_command_reaches_the_issue(
     assert "by bob" in service.issue()["body"]
 
 
-@pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
 def test_until_a_day_it_is_closed_and_open_again_after_it(service: Service) -> None:
     last = service.now().date() + timedelta(days=4)
     assert service.decide("--by", "ann", "--reason", "the fix comes with 18.7", "--until", str(last)) == 0

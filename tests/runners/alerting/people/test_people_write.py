@@ -14,8 +14,6 @@ from runners.nightly.plan import load_plan
 from runners.nightly.report import deliver
 from tests.runners.alerting.conftest import Stand, every_tracker
 
-pytestmark = pytest.mark.deep("whole lives of issues against a tracker that misbehaves")
-
 NOTE = "**I look into this**: see #7\n\n- [ ] ask Ann\n"
 
 
