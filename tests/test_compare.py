@@ -87,6 +87,7 @@ def test_one_step_for_each_outcome(night: Path) -> None:
     assert [failure.repetitions for failure in contender.failures] == [(2,), (1, 2, 3)]
 
 
+@pytest.mark.deep("compares whole histories in every format")
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

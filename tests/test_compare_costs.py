@@ -173,6 +173,7 @@ def test_reads_of_next_to_nothing_are_no_doubt(tmp_path: Path) -> None:
     assert "not known" not in flat(terminal(compared(tmp_path, FREE, reading)))
 
 
+@pytest.mark.deep("compares whole histories in every format")
 @settings(max_examples=40, deadline=None)
 @given(st.floats(0.3, 3.0), st.floats(0.3, 3.0), st.floats(0.3, 3.0), st.sampled_from([0.001, 0.2]))
 def test_no_cost_explains_more_than_there_is(
@@ -296,6 +297,7 @@ ratios = st.floats(0.01, 9.99)
 TIMED = [name for name in beside_verdict() if name != INSTRUCTIONS]
 
 
+@pytest.mark.deep("compares whole histories in every format")
 @settings(max_examples=40)  # drawing tables takes its time
 @given(
     st.lists(

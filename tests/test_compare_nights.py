@@ -54,6 +54,7 @@ def weeks(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.deep("compares whole histories in every format")
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -82,6 +83,7 @@ def test_output(
     require_golden(name, of_any_checkout(output.out), GOLDEN / "nights")
 
 
+@pytest.mark.deep("compares whole histories in every format")
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -104,6 +106,7 @@ def test_views(
     require_golden(name, found, GOLDEN / "nights")
 
 
+@pytest.mark.deep("compares whole histories in every format")
 def test_several_series_are_listed_with_what_tells_them_apart(
     weeks: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +122,7 @@ def test_several_series_are_listed_with_what_tells_them_apart(
 # --- width
 
 
+@pytest.mark.deep("compares whole histories in every format")
 def test_columns_make_room_for_the_nights(weeks: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program.main([BASE, NEW, "--history", str(weeks), "--machine", "db1"])
     table, _, _ = capsys.readouterr().out.rpartition("\n\n")
@@ -230,6 +234,7 @@ def test_what_is_undecided_is_not_called_the_worst(tmp_path: Path) -> None:
     assert "0 regressions, 0 improvements, 0 unchanged, 1 inconclusive.**" in text
 
 
+@pytest.mark.deep("compares whole histories in every format")
 def test_a_summary_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
     with open_store(tmp_path / "history.db", clock=lambda: NIGHT) as store:
         record_outcomes(store)
@@ -247,6 +252,7 @@ def test_a_summary_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
 # --- what programs read
 
 
+@pytest.mark.deep("compares whole histories in every format")
 def test_json_and_csv_hold_groups_and_trends(weeks: Path) -> None:
     with open_store(weeks) as store:
         options = CompareOptions(machine="db1")

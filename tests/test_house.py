@@ -68,6 +68,7 @@ def graph(sources: list[Source]) -> ImportGraph:
 # --- imports
 
 
+@pytest.mark.deep("a whole command on a whole history")
 @pytest.mark.parametrize("package", ORDERS, ids=lambda package: package or "rooms")
 def test_imports_go_one_way(graph: ImportGraph, package: str) -> None:
     none_of(out_of_order(graph, package, ORDERS[package]))
@@ -104,6 +105,7 @@ def test_an_import_of_a_higher_layer_is_seen() -> None:
     assert places(reports) == ["history/stray.py:1", "history/store/writer.py:2"]
 
 
+@pytest.mark.deep("a whole command on a whole history")
 def test_there_is_no_import_circle(graph: ImportGraph) -> None:
     none_of(circles(graph))
 
@@ -157,6 +159,7 @@ def test_a_catch_all_module_is_seen() -> None:
     assert places(catch_alls(made_up, CATCH_ALL)) == ["a/util.py:1", "shared/b.py:1"]
 
 
+@pytest.mark.deep("a whole command on a whole history")
 def test_a_class_name_means_one_thing(sources: list[Source]) -> None:
     none_of(repeated_classes(program(sources)))
 
@@ -181,6 +184,7 @@ def test_a_dead_path_is_seen(tmp_path: Path) -> None:
     assert places(dead_paths(tmp_path, [page])) == ["docs/page.md:2", "docs/page.md:3"]
 
 
+@pytest.mark.deep("a whole command on a whole history")
 def test_private_names_stay_in_their_module(sources: list[Source]) -> None:
     none_of(private_names(sources))
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from build.home import ROOT
 from build.version import Engine
 from suites import metric_names
@@ -116,6 +118,7 @@ def spelled(source: str) -> set[str]:
     return (words & METRICS.keys()) - ORDINARY_WORDS
 
 
+@pytest.mark.deep("a whole command on a whole history")
 def test_nothing_behind_the_suites_spells_the_name_of_a_metric() -> None:
     found = {
         (str(path), name)

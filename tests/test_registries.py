@@ -99,6 +99,7 @@ def is_of_one_engine(module: Path) -> bool:
     return bool({part.removesuffix(".py") for part in module.parts} & set(Engine))
 
 
+@pytest.mark.deep("a whole command on a whole history")
 def test_engines_are_told_apart_in_registries_only() -> None:
     own = [module for module in modules() if not is_of_one_engine(module)]
     naming = {str(module): lines for module in own if (lines := engines_named((ROOT / module).read_text()))}

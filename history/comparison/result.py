@@ -38,7 +38,6 @@ from suites.metric_names import INSTRUCTIONS, PRIMARY
 from suites.metrics import METRICS
 
 if TYPE_CHECKING:
-    from history.comparison.beside.shipped_settings import OtherSetting
     from history.comparison.kinds import KindComparison
     from history.comparison.profile_diff import ClientTime, FunctionChange
 
@@ -225,6 +224,16 @@ class Mean:
 
 
 @dataclass(frozen=True)
+class OtherSetting:
+    """A setting with which a version was measured, and which its release ships with another value."""
+
+    version: Version
+    name: str
+    value: str
+    released: str
+
+
+@dataclass(frozen=True)
 class ContenderComparison:
     """The comparison of a contender with the base, within one session or over common nights."""
 
@@ -260,7 +269,7 @@ class ContenderComparison:
     builds: tuple[str, ...] = ()
     """The commits of both, and how they were compiled differently if one is an install."""
 
-    other_settings: "tuple[OtherSetting, ...]" = ()
+    other_settings: tuple[OtherSetting, ...] = ()
     """Settings of both that are not those of their releases and can matter in the steps."""
 
     within_rounds: tuple[Finding, ...] = ()

@@ -97,6 +97,7 @@ def test_the_noise_is_shown_and_stored(
     assert (constant, len(other)) == ({}, 2)
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @pytest.mark.parametrize(
     ("durability", "options", "known"),
     [
@@ -125,6 +126,7 @@ def test_it_measures_a_version_and_its_twin(night: Night) -> None:
     assert [step.name for step in request.steps] == ["update-index", "delete"]
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_twins_that_differ_make_the_machine_unfit(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
     night.ratios["update-index"] = [0.95, 0.951, 0.949, 0.95, 0.9505]
     night.failures = ["something else"]
@@ -137,6 +139,7 @@ def test_twins_that_differ_make_the_machine_unfit(night: Night, capsys: pytest.C
     assert "failed: something else" in said
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @pytest.mark.parametrize("ratios", [[], [1.0, 1.01], [1.0, 0.0, 0.0, 0.99], [1.0, 1.0, 1.0]])
 def test_a_step_of_which_nothing_is_known_is_trouble(
     night: Night, ratios: list[float], capsys: pytest.CaptureFixture[str]
@@ -157,6 +160,7 @@ def test_the_rounds_of_long_mode_are_blocks(night: Night, capsys: pytest.Capture
     assert "in 5 blocks, or in 30 blocks of --until-decided" in " ".join(found.split())
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_the_latest_calibration_holds_step_by_step(night: Night, tmp_path: Path) -> None:
     main(WORDS)
     night.ratios = {"delete": [0.9, 1.1, 1.0, 1.05]}
@@ -189,6 +193,7 @@ def test_mistakes(
     assert not (tmp_path / "history.db").exists()
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_the_history_can_lie_elsewhere(night: Night, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "other.db"
     assert main([*WORDS, "--history", str(path)]) == 0

@@ -11,6 +11,8 @@ from build.home import ROOT
 from runners.cli import main
 from tests.suites.golden import require_golden
 
+pytestmark = pytest.mark.deep("a whole command in a process of its own")
+
 GOLDEN = ROOT / "tests/golden/runners"
 DAYS, CHANGE = 100, 60
 FIRST = date(2025, 1, 1)

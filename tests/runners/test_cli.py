@@ -119,6 +119,7 @@ def test_words_that_make_no_sense_are_refused_with_2(
     assert "usage: tidemark" in capsys.readouterr().err
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_an_unknown_release_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build", "postgres@99.9"]) == 2
     said = capsys.readouterr().err

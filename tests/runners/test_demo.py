@@ -48,6 +48,7 @@ def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "find_callgrind", lambda: None)
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_the_answer_and_the_page_that_has_it_stand_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

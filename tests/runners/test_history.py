@@ -31,6 +31,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return f"$ ./tidemark history {' '.join(words)}\n{out}{err}exit code {code}\n\n"
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_a_session_of_commands(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with open_store(home / "history.db") as store:
         # What is left out is named.
@@ -95,6 +96,7 @@ def test_a_history_without_its_measurements_is_not_exported(
     assert not list(home.glob("x*"))
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_backup_and_back(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "backup", "backups/monday.db"]) == 0
     assert capsys.readouterr().out.endswith(" KiB: backups/monday.db\n")

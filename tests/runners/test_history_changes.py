@@ -22,6 +22,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_from_the_judge_to_silence(history: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--history", str(history)]
     assert main(["history", "changes", *where]) == 0

@@ -121,6 +121,7 @@ def called(
 # --- before the environment exists
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @pytest.mark.parametrize("words", HELPS, ids=" ".join)
 def test_help_comes_before_anything_is_installed(words: list[str], checkout: Path, programs: Path) -> None:
     before, used = sorted(checkout.iterdir()), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -156,6 +157,7 @@ def test_a_python_that_is_too_old_is_said_before_anything_is_installed(
     assert not (programs / "installed").exists()
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_too_little_address_space_is_said_as_that(used: Path) -> None:
     """Python and its packages would end by a MemoryError, a false interruption, or not at all."""
     limited = 'ulimit -v "$0"; exec "$@"'
@@ -165,6 +167,7 @@ def test_too_little_address_space_is_said_as_that(used: Path) -> None:
     assert called(["sh", "-c", limited, "600000", used / "tidemark", "status"]).returncode == 0
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @pytest.mark.parametrize("further", [False, True])
 def test_a_tool_that_does_not_work_is_installed(
     further: bool, small: Path, programs: Path, tmp_path: Path
@@ -240,6 +243,7 @@ def copied(used: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(used, tmp_path / "copied", symlinks=True))
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_an_environment_that_was_interrupted_is_repaired(copied: Path) -> None:
     venv = copied / ".venv"
     (mark,) = (path.name for path in venv.iterdir() if path.name.startswith("made-by"))
@@ -253,6 +257,7 @@ def test_an_environment_that_was_interrupted_is_repaired(copied: Path) -> None:
     assert {"bin", "requirements.txt", mark} <= {path.name for path in venv.iterdir()}
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_an_environment_of_an_earlier_version_is_used(copied: Path) -> None:
     """Its only mark is the copy of requirements.txt, here of another version of it."""
     venv = copied / ".venv"
@@ -265,6 +270,7 @@ def test_an_environment_of_an_earlier_version_is_used(copied: Path) -> None:
     assert (venv / "requirements.txt").read_text() == ""
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_an_environment_whose_python_is_gone_is_made_anew(copied: Path, tmp_path: Path) -> None:
     """As after an upgrade of the distribution: `python3` leads to another version, without the packages."""
     settings = copied / ".venv/pyvenv.cfg"
@@ -279,6 +285,7 @@ def test_an_environment_whose_python_is_gone_is_made_anew(copied: Path, tmp_path
 # --- an environment outside of the checkout
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_an_environment_outside_of_the_checkout_outlives_a_cleaned_one(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +315,7 @@ def test_a_relative_path_of_an_environment_is_refused(used: Path, monkeypatch: p
     assert not (used / "var").exists()
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
 def test_a_second_user_is_told_who_makes_the_environment(small: Path) -> None:
     other = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]

@@ -16,6 +16,8 @@ from runners.commands import status
 from runners.exit_codes import TROUBLE
 from tests.history.watched import BASE, NEW, record_regression
 
+pytestmark = pytest.mark.deep("a whole command in a process of its own")
+
 COMPARE = ["compare", BASE, NEW]
 
 READING = (

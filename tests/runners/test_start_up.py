@@ -57,6 +57,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_loads_no_more_than_it_needs(command: str, home: Path) -> None:
     done = subprocess.run(

@@ -118,6 +118,7 @@ def test_data_that_cannot_be_copied_leave_nothing_and_end_nothing(server_folder:
     assert list((server_folder / "copies").iterdir()) == []
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 @given(
     st.binary(max_size=200) | st.recursive(st.none() | st.text(), st.lists).map(json.dumps).map(str.encode)
 )

@@ -155,6 +155,7 @@ def test_a_declared_memory_takes_the_place_of_the_machines() -> None:
     assert sizes(plain, plain.profile("long"), Hardware(2, 64 * GIB)).memory_bytes is None
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 @given(st.integers(0, 256), st.integers(64, 1024))
 def test_the_least_memory_holds_buffers_and_what_is_beside(clients: int, beside: int) -> None:
     suite = load_suite("write-heavy")

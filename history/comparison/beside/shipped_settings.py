@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from build.engines import EngineRegistry
 from build.version import Engine, Version
 from history.comparison.beside.clients import clients_of
-from history.comparison.result import StepComparison
+from history.comparison.result import OtherSetting, StepComparison
 from history.series.variants import definition_in
 from history.store.records import Session
 from suites.metric import Role
@@ -47,16 +47,6 @@ SHIPPED: EngineRegistry[Sequence[Shipped]] = EngineRegistry(
     },
 )
 """What can decide which of two versions is faster. A history has what servers ran with alone."""
-
-
-@dataclass(frozen=True)
-class OtherSetting:
-    """A setting with which a version was measured, and which its release ships with another value."""
-
-    version: Version
-    name: str
-    value: str
-    released: str
 
 
 def other_settings(

@@ -28,6 +28,7 @@ Made = Callable[..., Stand]
 # --- answers
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_the_culprit_is_found(stand: Made, line: Line) -> None:
     machine = stand((11, SLOWER))
     log = machine.bisect(asked(line))

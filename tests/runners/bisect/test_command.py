@@ -42,6 +42,7 @@ def command(stand: Made, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyP
     return called
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_a_culprit_is_an_answer(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert command((11, 0.7)) == 0
     out = capsys.readouterr().out
@@ -50,6 +51,7 @@ def test_a_culprit_is_an_answer(command: Callable[..., int], capsys: pytest.Capt
     assert " --format markdown --history " in out
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_no_difference_is_an_answer(command: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert command() == 0
     assert "good and bad do not differ" in capsys.readouterr().out
@@ -85,6 +87,7 @@ def test_nothing_is_told_of_a_search_that_did_not_begin(
     assert "tidemark: bisect" not in capsys.readouterr().err
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_a_budget_that_is_used_up_is_none(
     command: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:

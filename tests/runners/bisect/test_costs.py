@@ -19,6 +19,7 @@ Made = Callable[..., Stand]
 CPU, SWITCHES = "server_cpu_us_per_op", "server_cs_per_op"
 
 
+@pytest.mark.deep("searches that are simulated many times")
 @pytest.mark.parametrize("steps", [((11, 0.7),), ((5, 0.7), (12, 0.8))])
 def test_each_commit_has_the_costs_that_moved_with_it_alone(
     stand: Made, line: Line, steps: tuple[tuple[int, float], ...]

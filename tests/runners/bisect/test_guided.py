@@ -107,6 +107,7 @@ def stepped(length: int, at: int, size: float) -> SimulatedRange:
     return SimulatedRange(levels, (at,))
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_counts_find_where_and_rounds_confirm_it() -> None:
     commits, counts = stepped(256, 100, -0.04), stepped(256, 100, 0.03)
     verdict, rounds, passes = guided(commits, counts, 1, 0.03)
@@ -134,6 +135,7 @@ def test_rounds_confirm_both_sides_of_what_counts_name() -> None:
     assert (probe.kind, probe.high) == ("culprit", 30)
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_counts_that_change_elsewhere_are_contradicted() -> None:
     commits = stepped(64, 20, -0.08)
     for seed in range(3):
@@ -194,6 +196,7 @@ def counts_of(line: Line, *steps: tuple[int, float]) -> dict[str, float]:
     return line.rates(*steps)
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_a_bisect_counts_first_and_says_so(stand: Made, line: Line, tmp_path: Path) -> None:
     machine = stand((11, SLOWER), counts=counts_of(line, (11, 1.05)))
     log = machine.bisect(asked(line))

@@ -56,6 +56,7 @@ def test_golden_reports(log: Log) -> None:
     require_golden("bisect-replay.txt", "\n".join(replay(log)) + "\n", GOLDEN)
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_status_of_all(log: Log, stand: Made, line: Line, capsys: pytest.CaptureFixture[str]) -> None:
     machine = stand((11, 0.7))
     machine.bisect(a_question(line.good[:12], line.code[-1][:12], direction="either"), budget_seconds=300.0)
@@ -124,6 +125,7 @@ def verdict(kind: Any, low: int, high: int, **changes: Any) -> SearchVerdict:
 STEPS = (LevelStep(3, 4, 0.97, 0.9, (0.88, 0.92)), LevelStep(10, 12, 0.96, 0.8, (0.78, 0.83)))
 
 
+@pytest.mark.deep("searches that are simulated many times")
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
@@ -255,6 +257,7 @@ def test_the_page_has_the_message_of_the_culprit(log: Log, is_public: bool) -> N
     assert ("&lt;b&gt;@someone&lt;/b&gt; | `said`</pre>" in shown) is not is_public
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_a_culprit_says_which_merge_brought_it(log: Log) -> None:
     assert merge_hint(BisectState(log)) == ""
     verdict = BisectState(log).verdict

@@ -25,6 +25,7 @@ Made = Callable[..., Stand]
 # --- going on
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_killed_at_any_point_it_goes_on_and_measures_nothing_twice(
     stand: Made, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +68,7 @@ def bisected(machine: Stand) -> bool:
         return next(bisects.load_all(connection)).verdict is None
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_killed_again_and_again(stand: Made, line: Line) -> None:
     machine, question = stand((11, SLOWER)), asked(line)
     for left in range(1, 60):
@@ -99,6 +101,7 @@ def test_the_state_is_a_function_of_log_and_runs(stand: Made, line: Line) -> Non
     assert search_after(without).next() == found
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_the_same_again_measures_nothing(stand: Made, line: Line) -> None:
     machine = stand((11, SLOWER))
     first = machine.bisect(asked(line))
@@ -109,6 +112,7 @@ def test_the_same_again_measures_nothing(stand: Made, line: Line) -> None:
     assert total_rounds(machine.store) > rounds
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_another_question_is_another_bisect(stand: Made, line: Line) -> None:
     machine = stand((11, SLOWER))
     uids = {

@@ -36,6 +36,7 @@ def test_probabilities_sum_to_one(rounds: list[Observation]) -> None:
     assert search.posterior[0] == pytest.approx(1 - search.alternatives["single"])
 
 
+@pytest.mark.deep("searches that are simulated many times")
 @given(ROUNDS)
 @settings(max_examples=10)
 def test_a_replay_says_the_same_to_the_last_bit(rounds: list[Observation]) -> None:

@@ -14,6 +14,8 @@ from runners.bisect.inference.explanations import net_steps
 from runners.bisect.inference.search import Search
 from tests.runners.bisect.stand import a_question
 
+pytestmark = pytest.mark.deep("searches that are simulated many times")
+
 DIP = (0.85, 1 / 0.85, 0.95)
 THRESHOLD = math.log(1.02)
 

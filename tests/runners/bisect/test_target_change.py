@@ -46,6 +46,7 @@ def of_change(change: Change) -> tuple[Question, CandidateRange]:
     return question, CandidateRange(tuple(map(BisectPoint, ends)))
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_the_open_change_of_the_range_is_found(store: Store) -> None:
     change = the_change(store)
     question, span = of_change(change)

@@ -45,6 +45,7 @@ def test_the_culprit_wherever_it_is(culprit: int) -> None:
     assert [step.high for step in verdict.steps] == [culprit]
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_the_interval_of_a_size_holds_the_size() -> None:
     held = 0
     for seed in range(20):
@@ -58,6 +59,7 @@ def test_one_candidate_is_the_culprit_once_it_differs() -> None:
     assert ended(stepped(1, (1, -0.1))).verdict.kind == "culprit"
 
 
+@pytest.mark.deep("searches that are simulated many times")
 @pytest.mark.parametrize("noise", [heavy, stalls, normal])
 def test_most_are_right_in_any_noise(noise: object) -> None:
     right = 0
@@ -68,6 +70,7 @@ def test_most_are_right_in_any_noise(noise: object) -> None:
     assert right >= 5
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_most_are_right_when_layouts_wobble() -> None:
     right = 0
     for seed in range(6):
@@ -115,6 +118,7 @@ def test_broken_neighbours_do_not_hide_a_culprit() -> None:
     assert commits.right(ended(commits).verdict)
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_two_steps_are_both_named() -> None:
     for seed in range(4):
         rng = np.random.default_rng((9, seed))
@@ -177,6 +181,7 @@ def test_one_step_alone_has_no_rest() -> None:
     assert (found.kind, found.rest) == ("culprit", None)
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_small_changes_all_along_hide_no_large_one() -> None:
     rounds = []
     for seed in range(3, 11):

@@ -56,6 +56,7 @@ def test_a_machine_that_shows_nothing_is_not_called_unfit(machine: CheckedMachin
     assert {"memory", "load", "file system", "perf", "SMT", "huge pages"} <= said.keys()
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @pytest.mark.usefixtures("quick_disk")
 @given(text=st.text(max_size=40))
 def test_nonsense_in_any_file_stops_no_check(text: str, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -64,6 +64,7 @@ def a_machine(root: Path, files: dict[str, str]) -> FakeKernel:
     return kernel
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @given(files=trees)
 def test_restore_undoes_fix(files: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("machine")
@@ -79,6 +80,7 @@ def test_restore_undoes_fix(files: dict[str, str], tmp_path_factory: pytest.Temp
     assert not state.exists()
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @given(files=trees, later=trees)
 def test_restore_goes_back_to_the_first_fix(
     files: dict[str, str], later: dict[str, str], tmp_path_factory: pytest.TempPathFactory

@@ -167,6 +167,7 @@ def made() -> Answers:
     return answered(Path("/"), {**BOX, "--profile": ["smoke"]}, None)
 
 
+@pytest.mark.deep("sets up a box in namespaces")
 @given(
     box=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", fullmatch=True),
     hostname=st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=20)),

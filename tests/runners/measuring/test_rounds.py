@@ -116,6 +116,7 @@ def test_a_step_that_uses_rows_up_is_limited(journal: Journal) -> None:
     assert [share.transactions for share in journal.shares] == [None, 49557]  # half of the rows
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_servers_that_do_not_fit_together_work_one_after_the_other_in_a_drawn_order(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,8 @@ from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.nightly.pretended import BRANCH, Lab
 from tests.runners.small_plan import small_plan
 
+pytestmark = pytest.mark.deep("a whole command in a process of its own")
+
 NAME = "metrics/tidemark.prom"
 
 Values = dict[tuple[str, tuple[str, ...]], float]

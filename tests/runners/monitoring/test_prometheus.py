@@ -84,6 +84,7 @@ def test_the_json_has_every_number_of_the_metrics() -> None:
     assert missing == {}
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @given(st.text(max_size=300))
 @example('a"b\\n\\c\nd')
 @example("\r\u2028\x85")

@@ -32,6 +32,8 @@ from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.nightly.pretended import BASE, BRANCH, STEPS, Lab
 
+pytestmark = pytest.mark.deep("months of simulated nights")
+
 FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 ASKED = Backfill(branch=BRANCH, since="2025-01-01", every="7d", share=1.0)
 SLOW = {"insert": 0.90}

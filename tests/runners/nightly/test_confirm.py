@@ -19,6 +19,8 @@ from tests.history.conftest import rows
 from tests.history.handmade import NIGHT
 from tests.runners.nightly.pretended import BASE, BRANCH, STEPS, Lab
 
+pytestmark = pytest.mark.deep("months of simulated nights")
+
 SLOW = {"insert": 0.92}
 
 

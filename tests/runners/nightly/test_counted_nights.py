@@ -17,6 +17,8 @@ from suites.metric_names import INSTRUCTIONS
 from tests.history.handmade import NIGHT
 from tests.runners.nightly.pretended import STEPS, Lab
 
+pytestmark = pytest.mark.deep("months of simulated nights")
+
 MORE = {"insert": 1.049}
 LITTLE = {"insert": 1.007}
 

@@ -36,6 +36,7 @@ def full(error: Exception, after: int) -> Callable[[int], None]:
     return fail
 
 
+@pytest.mark.deep("months of simulated nights")
 @pytest.mark.parametrize(
     "error",
     [

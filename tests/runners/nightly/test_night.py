@@ -155,6 +155,7 @@ def github() -> Iterator[GitHub]:
         yield github
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_a_regression_is_an_issue_once(
     regressed: Store, github: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +189,7 @@ def test_a_regression_is_an_issue_once(
     )
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_the_site_is_renewed_and_the_issue_links_to_its_page(
     regressed: Store, github: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +207,7 @@ def test_the_site_is_renewed_and_the_issue_links_to_its_page(
     assert f"{REPOSITORY}#{issue['number']}, open" in page
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_without_a_site_in_the_plan_none_is_written(regressed: Store, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     report(Plan.model_validate(PLAN | {"backups": 0}), home, regressed)
@@ -289,6 +292,7 @@ def test_status_says_what_the_report_noted_of_this_box(
     assert line == f"machine: {next(box_note_lines(notes))}"
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_measuring_and_reporting_apart(
     plan_file: Path, sessions: Sessions, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -306,6 +310,7 @@ def test_trouble_is_an_exit_code(plan_file: Path, sessions: Sessions, tmp_path: 
     assert len(sessions.asked) == 1
 
 
+@pytest.mark.deep("months of simulated nights")
 @pytest.mark.parametrize("fails", ["measuring", "reporting", "opening"])
 def test_a_night_that_an_error_ends_is_not_well(
     plan_file: Path,
@@ -333,6 +338,7 @@ def test_a_night_that_an_error_ends_is_not_well(
     assert main(["status"]) == 0
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_a_history_that_was_lost_pushes_out_no_copy(
     plan_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,6 +33,8 @@ from runners.nightly.work import request_of
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 from tests.runners.nightly.pretended import BRANCH, Lab
 
+pytestmark = pytest.mark.deep("months of simulated nights")
+
 BASE = "postgres@17.11"
 SERVER = "postgresql+psycopg://tests@nowhere/none"
 """What the plan says; the history of the tests is a file."""

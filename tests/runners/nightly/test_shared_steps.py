@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from benchmarks.simulation.boxes.shared_causes import NO_COMMITS
 from benchmarks.simulation.boxes.teams import judged, quiet_team
 from history.changes.report import report_changes
@@ -11,6 +13,7 @@ from runners.nightly.report import NightReport
 from runners.nightly.summary import summary
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_a_box_that_moved_is_one_note_and_one_item_of_the_summary(tmp_path: Path) -> None:
     team = quiet_team((9970, 3))
     NO_COMMITS["box -3 %"](team)

@@ -33,6 +33,7 @@ def github() -> Iterator[GitHub]:
         yield github
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_threshold_and_tracker_of_the_plan_reach_the_pages(
     regressed: Store, github: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +69,7 @@ def test_the_pages_of_a_tracker(
     assert issue_pages("github") == f"{address}/{{repository}}/issues/{{number}}"
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_a_site_by_hand_has_the_threshold_of_the_last_night(
     regressed: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

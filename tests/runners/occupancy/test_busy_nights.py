@@ -257,6 +257,7 @@ def test_no_measurement_begins_beside_a_report(
     assert held == [True, True]
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @pytest.mark.parametrize("words", [["nightly", "--report"], ["report"]], ids=" ".join)
 def test_a_report_waits_for_a_measurement(plan: Path, tmp_path: Path, words: list[str]) -> None:
     record_regression(tmp_path / "home/history.db")
@@ -275,6 +276,7 @@ def test_a_report_waits_for_a_measurement(plan: Path, tmp_path: Path, words: lis
     assert (tmp_path / "home" / ("site" if words[0] == "report" else "backups")).is_dir()
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_a_report_that_waited_in_vain_is_late_and_status_says_so_until_it_is_made(
     plan: Path,
     asked: Asked,
@@ -293,6 +295,7 @@ def test_a_report_that_waited_in_vain_is_late_and_status_says_so_until_it_is_mad
     assert main(["status"]) == 0
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_who_may_not_open_the_lock_reads_a_history_all_the_same(
     plan: Path, tmp_path: Path, lock_of_its_own: Path, capsys: Capture
 ) -> None:

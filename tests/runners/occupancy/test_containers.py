@@ -73,6 +73,7 @@ def test_one_container_measures_at_a_time(tmp_path: Path) -> None:
     assert said_in("two", ASKS, tmp_path).splitlines() == ["None", "it may measure"]
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_a_session_of_another_container_is_removed_only_when_it_has_ended(tmp_path: Path) -> None:
     with living("one", MEASURES, tmp_path) as process:
         assert said_in("two", SWEEPS, tmp_path) == "[]"
@@ -112,6 +113,7 @@ with open_store(home.history) as store:
 )
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_a_session_that_another_container_records_is_not_interrupted(tmp_path: Path) -> None:
     """The home is another one; the history is the same, and so is the boot."""
     with living("one", RECORDS, tmp_path) as process:

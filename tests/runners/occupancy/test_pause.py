@@ -88,6 +88,7 @@ def test_a_time_of_day_on_the_day_that_clocks_are_put_back() -> None:
 DIGITS = st.from_regex(r"[0-9]{1,5}[:-][0-9]{1,3}([ :T-][0-9]{1,3}){0,3}", fullmatch=True)
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 @given(st.text(max_size=20) | DIGITS)
 def test_any_text_is_a_time_in_utc_or_refused(text: str) -> None:
     with suppress(ValueError):

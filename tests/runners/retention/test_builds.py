@@ -95,6 +95,7 @@ def test_copies_go_with_the_build_that_alone_can_use_them(home: Home) -> None:
     assert (len(pruned.builds), pruned.copies, len(list(home.copies.iterdir()))) == (1, 1, 2)
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_a_year_of_commits_stays_within_its_size(tmp_path: Path) -> None:
     """400 commits over 365 nights, of which the last 10 are needed, and a base that is used each night."""
     home, limit, size = Home(tmp_path), 500_000, 20_000

@@ -127,6 +127,7 @@ def patched(lab: Lab, tmp_path: Path, old: str, new: str) -> TryAnswer:
     return answer
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_no_difference_is_never_told_of_what_no_step_executes(lab: Lab, tmp_path: Path) -> None:
     written(lab, C)
     answer = patched(lab, tmp_path, "copied += rows;", "copied += 2 * rows;")
@@ -162,6 +163,7 @@ def test_a_patch_of_documentation_is_neither_compiled_nor_measured(
     assert not lab.passes
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_suites_that_were_counted_here_are_named(lab: Lab, tmp_path: Path) -> None:
     base = written(lab, C)
     lab.executed = {"run_statement"}
@@ -179,6 +181,7 @@ def test_suites_that_were_counted_here_are_named(lab: Lab, tmp_path: Path) -> No
     )
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_what_cannot_be_told_is_said_and_not_claimed(lab: Lab, tmp_path: Path) -> None:
     written(lab, C)
     answer = patched(lab, tmp_path, "LIMIT 10", "LIMIT 11")

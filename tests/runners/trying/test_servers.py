@@ -22,6 +22,7 @@ from tests.runners.trying.test_trying import branched
 from tests.runners.trying.test_trying import lab as lab
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_both_servers_get_what_the_command_line_says(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

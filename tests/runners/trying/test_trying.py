@@ -149,6 +149,7 @@ def test_an_install_prefix_is_tried_against_what_is_named(
         sides(str(patch), old)
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_a_page_replaces_no_file_of_another_kind(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_file_that_is_no_patch_is_told_from_a_ref(
         commit_range(mirror(str(lab.source), Engine.POSTGRES, lab.home), Engine.POSTGRES, what, "master")
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_a_try_over_layouts(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -274,6 +276,7 @@ def test_functions_and_resources_that_changed_are_named(lab: Lab) -> None:
     assert insert.text == "insert: resources per query: server CPU +20.0 %"
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_a_patch_that_costs_nothing_is_told_as_that(lab: Lab) -> None:
     branched(lab)
     answer, _ = tried(lab, sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home))
@@ -331,6 +334,7 @@ def test_what_does_not_compile_is_no_answer(lab: Lab) -> None:
         tried(lab, sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home))
 
 
+@pytest.mark.deep("a whole command in a process of its own")
 def test_a_budget_that_ends_before_a_verdict_is_continued_by_the_same_command(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

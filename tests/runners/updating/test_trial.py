@@ -18,6 +18,8 @@ from runners.updating.checkout import UpdateError
 from runners.updating.trial import Trial
 from tests.history.released.histories import RELEASED, ReleasedHistory
 
+pytestmark = pytest.mark.deep("a whole command in a process of its own")
+
 # --- the history
 
 

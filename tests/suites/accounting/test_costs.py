@@ -213,6 +213,7 @@ def test_the_last_end_counts(server: Tree, client: Tree) -> None:
     assert meter.per_query(1)["server_cpu_us_per_op"] == pytest.approx(0.4e6, abs=0.08e6)
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 def test_the_pieces_of_a_load_add_up_and_what_lies_between_does_not_count(server: Tree, client: Tree) -> None:
     meter = Meter(server.process.pid)
     for _ in range(3):

@@ -242,6 +242,7 @@ def test_nobody_can_have_used_more_than_there_was(machine: FakeMachine) -> None:
     assert (found.others_share, found.culprits) == (0, ())
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 @given(
     begin=st.dictionaries(st.integers(2, 9), st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=8),
     end=st.dictionaries(st.integers(2, 9), st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=8),

@@ -38,6 +38,7 @@ def reading(*said: str) -> SysbenchTranscript:
     return transcript(*lines(SLICES), *said)
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 @given(
     st.lists(st.lists(st.floats(1, 1e8), max_size=40), min_size=1, max_size=4).filter(
         lambda threads: sum(map(len, threads)) > 0

@@ -53,6 +53,7 @@ def test_what_is_recorded_is_what_was_asked_for(iops: int | None, rate: int) -> 
     assert parse_disk(str(speed)) == speed
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 @given(st.text() | st.from_regex(r"[0-9]+(iops|[KMG]?i?B/s)?(,[0-9.]+(iops|[MG]i?B/s))?", fullmatch=True))
 def test_any_text(written: str) -> None:
     try:

@@ -118,6 +118,7 @@ def test_one_that_is_late_is_quoted_if_it_says_why() -> None:
     assert caught.value.hint == ""
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 def test_one_that_never_stops_printing_is_late_too() -> None:
     with pytest.raises(LoadError, match="is still running"):
         list(lines_of_all([python("while True: print('x')")], 1))

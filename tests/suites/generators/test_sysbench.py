@@ -124,6 +124,7 @@ def test_no_line_is_too_strange_to_read(read: list[str]) -> None:
         assert made.summary.get("transactions", 0) == 0 or len(made.summary) < 5
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 @given(st.lists(st.text(), max_size=10), st.integers(0, 1000))
 def test_lines_that_mean_nothing_change_nothing(noise: list[str], place: int) -> None:
     whole = lines(CAPTURE)

@@ -147,6 +147,7 @@ def said(thread: int, place: int, kind: str, part: Slice) -> str:
     )
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 @given(
     st.lists(st.tuples(a_slice(), a_slice()), min_size=1, max_size=6), st.integers(0, 3), st.integers(1, 20)
 )

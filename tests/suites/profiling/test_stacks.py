@@ -36,6 +36,7 @@ def folded(
     return dict(fold(Samples(text, {}, 0), {7}, roles or {}, windows))
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 @given(st.lists(st.tuples(st.integers(1, 4), frames), max_size=30))
 def test_every_sample_goes_to_the_role_of_its_thread(taken: list[tuple[int, list[str]]]) -> None:
     roles = {1: "client backend", 2: "checkpointer", 3: "client backend"}
@@ -151,6 +152,7 @@ def test_fewer_samples_are_taken_of_many_cores() -> None:
     assert frequency(48 * 7200) == MIN_FREQUENCY
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 @given(
     st.dictionaries(
         frames.map(lambda frames_of: ";".join(["role", *frames_of])), st.integers(1, 1000), min_size=1

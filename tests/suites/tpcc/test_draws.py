@@ -94,6 +94,7 @@ def is_share(found: int, of: int, wanted: float) -> bool:
     return abs(found - of * wanted) < 4 * math.sqrt(of * wanted * (1 - wanted))
 
 
+@pytest.mark.deep("simulates many rounds, or waits for real processes")
 def test_one_order_in_a_hundred_rolls_back_on_its_last_line(orders: list[list[int]]) -> None:
     failing = [order for order in orders if order[2]]
     assert is_share(len(failing), DRAWN, 0.01)

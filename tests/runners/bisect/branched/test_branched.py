@@ -115,6 +115,7 @@ def test_probabilities_are_those_of_single_culprits(parents: Parents, data: st.D
         assert posterior[candidate] == pytest.approx(sides.setdefault(having, posterior[candidate]))
 
 
+@pytest.mark.deep("searches that are simulated many times")
 @given(st.integers(1, 12), st.lists(st.tuples(st.integers(1, 12), st.floats(-0.02, 0.02)), max_size=6))
 @settings(max_examples=40, deadline=None)
 def test_on_a_line_it_is_the_search_on_a_line(culprit: int, rounds: list[tuple[int, float]]) -> None:
@@ -151,6 +152,7 @@ def random_history(length: int, random: Random) -> Parents:
     return (*parents, tuple(sorted(left, reverse=True)) or (0,))
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_with_noise_as_many_answers_are_right_as_promised() -> None:
     random = Random(7)
     right = 0

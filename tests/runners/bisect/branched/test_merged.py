@@ -91,6 +91,7 @@ def steps_of_search(span: CandidateRange, culprit: str, work: PlainRepository) -
     return len(asked - {ancestry.length})
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_it_asks_for_as_many_commits_as_git(
     merged: PlainRepository, commits: list[str], tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_it_asks_for_as_many_commits_as_git(
         assert steps_of_search(span, commits[number], merged) <= git + 1
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_the_report_names_the_merge_that_brought_the_culprit(
     merged: PlainRepository, commits: list[str], stand: Callable[..., Stand]
 ) -> None:

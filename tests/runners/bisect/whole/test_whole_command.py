@@ -29,6 +29,7 @@ SMALL, LARGE = 0.965, 0.75
 """What two commits leave of the throughput; the first is too small for the first answer."""
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_it_goes_on_and_reuses_its_rounds(stand: Made, line: Line, tmp_path: Path) -> None:
     machine = stand((4, SMALL), (11, LARGE))
     first = machine.bisect(asked(line))
@@ -55,6 +56,7 @@ def test_it_goes_on_and_reuses_its_rounds(stand: Made, line: Line, tmp_path: Pat
     assert total_rounds(machine.store) == state.rounds > before
 
 
+@pytest.mark.deep("searches that are simulated many times")
 def test_killed_while_it_goes_on_it_measures_nothing_twice(stand: Made, line: Line) -> None:
     machine = stand((4, SMALL), (11, LARGE))
     machine.bisect(asked(line))

@@ -38,6 +38,7 @@ ROUNDS_USED_UP = stepped(
 """A range whose first answer once took all of its rounds."""
 
 
+@pytest.mark.deep("searches that are simulated many times")
 @settings(max_examples=25, deadline=None)
 @given(ranges(), st.integers(0, 1000))
 @example(ROUNDS_USED_UP, 0)
@@ -159,6 +160,7 @@ def test_a_part_begins_with_what_was_measured_before() -> None:
     assert sum(rounds.values()) <= 12
 
 
+@pytest.mark.deep("searches that are simulated many times")
 @pytest.mark.parametrize(
     "steps",
     [((40, 0.9),), ((20, 0.9), (70, 0.93)), ((15, 0.91), (50, 1.06), (80, 0.9)), ()],

@@ -36,6 +36,7 @@ def line(lab: Lab) -> str:
     return of_task(lab).line(NIGHT + timedelta(days=lab.day) + SOON)
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_a_branch_on_which_nobody_commits_for_weeks_is_well(lab: Lab) -> None:
     tip = lab.commit()
     lab.night()
@@ -50,6 +51,7 @@ def test_a_branch_on_which_nobody_commits_for_weeks_is_well(lab: Lab) -> None:
     )
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_a_source_that_does_not_answer_is_overdue_with_the_first_night(lab: Lab) -> None:
     lab.commit()
     lab.night()
@@ -89,6 +91,7 @@ def test_a_full_disk_is_overdue(lab: Lab) -> None:
     assert "its measurement was cut short: [Errno 28] No space left on device" in task.why
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_a_budget_that_is_too_small_is_overdue_after_some_nights(lab: Lab) -> None:
     lab.minutes_a_round = 200.0
     task = {"suite": "write-heavy", "profile": "smoke", "steps": ["insert"], "rounds": 1, "perf": False}

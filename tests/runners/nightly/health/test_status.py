@@ -60,6 +60,7 @@ def a_night(monkeypatch: pytest.MonkeyPatch, plan: Path, why: OSError | None) ->
 FULL = OSError(28, "No space left on device")
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_a_night_that_measured_nothing_is_not_healthy(
     plan: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_disk_on_which_nothing_can_be_measured_is_not_healthy(
     assert main(["runner", "watch", "--plan", str(plan)]) == 1
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_the_watch_opens_one_issue_for_overdue_results_until_they_arrive(
     plan: Path, github: GitHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,6 +173,7 @@ def test_the_watch_opens_one_issue_for_overdue_results_until_they_arrive(
     assert github.violations == []
 
 
+@pytest.mark.deep("months of simulated nights")
 @pytest.mark.parametrize("outcome", [TaskOutcome.UNUSABLE, TaskOutcome.FAILED])
 def test_what_has_an_issue_of_its_own_is_not_told_twice(
     plan: Path,

@@ -14,6 +14,8 @@ from tests.history.conftest import rows
 from tests.history.handmade import NIGHT
 from tests.runners.nightly.pretended import BASE, BRANCH, Lab
 
+pytestmark = pytest.mark.deep("months of simulated nights")
+
 RELEASE = "postgres@18.6"
 
 

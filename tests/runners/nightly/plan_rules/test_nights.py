@@ -24,6 +24,8 @@ from tests.runners.alerting.github import PERSON, REPOSITORY, TOKEN, GitHub, run
 from tests.runners.small_plan import small_plan
 from tests.suites.golden import require_golden
 
+pytestmark = pytest.mark.deep("months of simulated nights")
+
 GOLDEN = ROOT / "tests/golden/runners"
 
 OWNERS = f"""

@@ -18,6 +18,7 @@ reason = "it is known"
 """
 
 
+@pytest.mark.deep("months of simulated nights")
 def test_status_lists_open_changes_with_their_owners_and_mutes_that_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
