@@ -144,7 +144,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("setup", help="install the system and Python packages that Tidemark needs")
     commands.add_parser("demo", help="compile and compare two Postgres releases in minutes")
-    test = commands.add_parser("test", help="run the tests; further arguments go to pytest")
+    test = commands.add_parser("test", help="run the quick tests, or all with --deep")
     test.leaves_others = True
     _check(commands.add_parser("check", help="check that this machine is fit for benchmarking"))
     _build(commands.add_parser("build", help="compile versions unless they are cached; print their prefixes"))
