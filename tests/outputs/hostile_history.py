@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import TableClause, Text
+from sqlalchemy import TableClause
 
 from history.changes import repository
 from history.open import open_store
@@ -84,16 +84,19 @@ def columns() -> Iterator[tuple[str, str]]:
     for table in vars(schema).values():
         if isinstance(table, TableClause):
             yield from (
-                (table.name, column.name) for column in table.columns if isinstance(column.type, Text)
+                (table.name, column.name) for column in table.columns if isinstance(column.type, schema.StoredText)
             )
 
 
-def make_hostile(path: Path, *, with_nul: bool = True) -> None:
-    """Put a hostile text into every column of texts that is not STRUCTURED, and into all functions."""
+def make_hostile(path: Path) -> None:
+    """Put a hostile text into every column of texts that is not STRUCTURED, and into all functions.
+
+    As the store writes it, which puts another character in the place of NUL.
+    """
 
     def spoiled(text: str | None) -> str | None:
         found = _hostile_value(text)
-        return found if with_nul or found is None else found.replace("\0", "").replace("\\u0000", "")
+        return found if found is None else schema.storable(found)
 
     with sqlite3.connect(path) as connection:
         connection.create_function("hostile", 1, spoiled, deterministic=True)

@@ -68,7 +68,7 @@ def test_issues_are_harmless(home: Path) -> None:
 
 def test_the_summary_of_a_night_is_harmless(home: Path, written: Path) -> None:
     shutil.copy(written, home / "history.db")
-    make_hostile(home / "history.db", with_nul=False)  # which no text may hold
+    make_hostile(home / "history.db")
     with open_store(home / "history.db") as store:
         found = report(Plan.model_validate(PLAN), Home(home), store)
     night = NightResult(hostile("db1"), problems=[hostile("a problem")])
