@@ -174,10 +174,12 @@ def test_a_client_that_returns_by_the_whole_path_is_known(tmp_path: Path) -> Non
     psql = Path("/usr/lib/postgresql/15/bin/psql")
     if not psql.exists():
         pytest.skip("postgresql-client-15 is not installed")
-    (tmp_path / "setup.sql").write_text("SELECT 1;\n")
-    tmp_path.chmod(0o755)
+    folder = tmp_path / "closed" / "suite"
+    folder.mkdir(parents=True)
+    folder.parent.chmod(0o700)  # those around it are pytest's, and another test may have opened them
+    (folder / "setup.sql").write_text("SELECT 1;\n")
     with pytest.raises(AccountError, match="has no access to"):
-        require_files(psql, tmp_path, ["setup.sql"])
+        require_files(psql, folder, ["setup.sql"])
 
 
 @pytest.mark.parametrize("planted", ["link", "pipe"])
