@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -35,14 +35,8 @@ class SuiteError(TidemarkError):
     """A suite, profile or step does not exist, or a suite file has a mistake."""
 
 
-WITHOUT_IO: Mapping[str, str] = {
-    "connections": "it measures the memory of connections, which read no data",
-    "insert-benchmark": "its steps do fixed work from the loaded data; give --profile long a --memory",
-    "payments": "its transfers grow with time and not with the accounts, so that no size of them is right",
-    "shop": "a tenfold growth is reserved for it; give --profile short a --memory below its data",
-    "tpch": "a query may take longer than a block; give --profile short a --memory below its data",
-}
-"""Suite -> why it has no profile `io`. It is not in its file, which a series over nights depends on."""
+PROFILES = SUITES / "profiles.toml"
+"""The profiles of all suites, in which a suite.toml states only what differs."""
 
 
 class Suite(Strict):
@@ -59,7 +53,7 @@ class Suite(Strict):
     initialize: Initialize | None = None
     """How pgbench's own tables are made."""
     engines: tuple[Engine, ...] = Field(min_length=1)
-    seed: Count = Field(gt=0, le=MAX_SEED)
+    seed: Count = Field(default=20260101, gt=0, le=MAX_SEED)
     bytes_per_row: Number | None = Field(default=None, ge=1, le=MAX_ROWS)
     """Size of a loaded row, including its index entries; for suites with equal tables."""
     scale: Scale | None = None
@@ -77,7 +71,10 @@ class Suite(Strict):
     layers: dict[str, str] = Field(default={})
     """How clients reach the servers, by the names of suites.layers.choice; a variant's override them."""
     growth: Number = Field(default=2.0, ge=1, le=MAX_SHARE)
-    profiles: dict[Name, Profile] = Field(min_length=1)
+    profiles: dict[Name, Profile] = Field(default={})
+    """Those of PROFILES, with what this suite has in place of their keys, and its own."""
+    without: dict[Name, str] = Field(default={})
+    """The profiles of PROFILES that it does not have -> why."""
     steps: tuple[Step, ...] = Field(min_length=1)
     folder: Path
     digest: str
@@ -145,6 +142,8 @@ class Suite(Strict):
 
     def _check_sizes(self) -> None:
         """Raise ValueError unless suite, profiles and steps agree on how the data are sized."""
+        if not self.profiles:
+            raise ValueError("profiles: a suite with a scale states the units that each profile may have")
         given = (self.bytes_per_row is not None) + (self.scale is not None)
         rules = RULES[self.generator]
         if given and rules.is_loaded_by_script:
@@ -202,7 +201,7 @@ class Suite(Strict):
     def profile(self, name: str) -> Profile:
         """Return the profile called `name`. Raises SuiteError, which lists the profiles, if there is none."""
         if name not in self.profiles:
-            why = WITHOUT_IO.get(self.name, "") if name == "io" else ""
+            why = self.without.get(name, "")
             raise SuiteError(
                 f"suite {self.name} has no profile '{name}'{why and f': {why}'}",
                 where=str(self.folder / "suite.toml"),
@@ -279,13 +278,36 @@ def load_suite(name: str) -> Suite:
         ours = {"folder": folder, "digest": _digest(folder, _shared_files(folder, text))}
         for name in ours.keys() & text.keys():
             raise SuiteError(f"this suite has a mistake: {name}: not a key of a suite", where=str(file))
-        return Suite.model_validate({**text, **ours})
+        return Suite.model_validate({**text, "profiles": _profiles(text), **ours})
     except ValidationError as error:
         raise SuiteError(f"this suite has a mistake: {_explain(error)}", where=str(file)) from error
     except OSError as error:
         raise SuiteError(f"this suite cannot be read: {error}", where=str(file)) from error
     except ValueError as error:
         raise SuiteError(f"this suite is not valid TOML: {error}", where=str(file)) from error
+
+
+def _profiles(text: Mapping[str, Any]) -> object:
+    """Return the profiles of a suite.toml with the keys of PROFILES that it does not state.
+
+    A suite without sizes has no `io`, for data of a multiple of the memory; one with a scale has the profiles
+    for which it states how many units they may have. What is no table is left for the validation.
+    """
+    stated, without = text.get("profiles", {}), text.get("without", {})
+    if not (isinstance(stated, dict) and all(isinstance(own, dict) for own in stated.values())):
+        return stated
+    common = toml_value(PROFILES.read_text(encoding="utf-8"))
+    longer = common.pop("longer_slices")
+    rules = [RULES[name] for name in GeneratorName if name == text.get("generator")]
+    has_rows = "bytes_per_row" in text
+    profiles: dict[str, object] = {}
+    for name, keys in common.items():
+        if name not in stated and (name in without or "scale" in text or (name == "io" and not has_rows)):
+            continue
+        slices = longer.get(name, {}) if rules and not rules[0].has_short_slices else {}
+        sizes = {} if has_rows else {"rows": None}
+        profiles[name] = keys | slices | sizes | stated.get(name, {})
+    return profiles | {name: own for name, own in stated.items() if name not in common}
 
 
 def _choose(name: str, what: str, known: Iterable[str]) -> str:

@@ -31,41 +31,24 @@ name = {name}
 title = {title}
 generator = {generator}
 engines = [{engines}]
-seed = 20260101
 {keys}
 [profiles.smoke]
-title = "seconds: does everything work, and is anything grossly slower?"
-seconds = 6
-slice_seconds = 3
 counted_passes = 2
-perf_seconds = 6
-repetitions = 3
 data_to_memory = 0.01
 {bounds}buffer_to_memory = 0.2
-settle_seconds = 0
 
 [profiles.short]
 title = "minutes"
 seconds = 30
 slice_seconds = 5
 counted_passes = 2
-perf_seconds = 20
-repetitions = 5
 data_to_memory = 0.01
-{bounds}buffer_to_memory = 0.2
-settle_seconds = 2
+{bounds}settle_seconds = 2
 
 [profiles.long]
 title = "2 hours on the same data"
-mode = "long"
-seconds = 7200
-slice_seconds = 60
-perf_seconds = 120
-repetitions = 1
 data_to_memory = 0.01
-{bounds}buffer_to_memory = 0.25
-settle_seconds = 60
-
+{bounds}
 {steps}"""
 
 _OF_SUITE = re.compile(

@@ -109,6 +109,8 @@ class GeneratorRules:
     """The ways in which it can send statements to servers with other layers; empty if it takes no layers."""
     is_loaded_by_script: bool = False
     """Whether the script makes and fills tables of its own, whose sizes are known to it alone."""
+    has_short_slices: bool = False
+    """Whether slices can be of milliseconds, because clients stay connected from one to the next."""
     restarts: bool = False
     """Whether each slice is a run of its own, which connects anew."""
     clients: Callable[[Step], int | None] = lambda step: None
@@ -315,7 +317,7 @@ _OF_SYSBENCH = ("simple", "prepared")
 
 RULES: Mapping[GeneratorName, GeneratorRules] = {
     GeneratorName.SYSBENCH: GeneratorRules(
-        _check_sysbench, shared_files=_lua_modules, protocols=_OF_SYSBENCH
+        _check_sysbench, shared_files=_lua_modules, protocols=_OF_SYSBENCH, has_short_slices=True
     ),
     GeneratorName.PGBENCH: GeneratorRules(
         _check_pgbench, takes_files=True, takes_scripts=True, protocols=PROTOCOLS, restarts=True
@@ -326,6 +328,7 @@ RULES: Mapping[GeneratorName, GeneratorRules] = {
         primary=CONNECTION_KIB,
         protocols=_OF_SYSBENCH,
         levels_are_steps=False,
+        has_short_slices=True,
     ),
     GeneratorName.QUERIES: GeneratorRules(_check_queries, takes_files=True, clients=_clients_of_queries),
     GeneratorName.PLAIN_SYSBENCH: GeneratorRules(

@@ -84,7 +84,9 @@ def columns() -> Iterator[tuple[str, str]]:
     for table in vars(schema).values():
         if isinstance(table, TableClause):
             yield from (
-                (table.name, column.name) for column in table.columns if isinstance(column.type, schema.StoredText)
+                (table.name, column.name)
+                for column in table.columns
+                if isinstance(column.type, schema.StoredText)
             )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from suites import definition
-from suites.definition import WITHOUT_IO, SuiteError, load_suite, suite_names
+from suites.definition import SuiteError, load_suite, suite_names
 from suites.keys.generator_rules import RULES, GeneratorName
 from suites.keys.profile import Mode
 
@@ -78,7 +78,7 @@ def mistake(folder: Path) -> SuiteError:
 def test_the_shipped_suites_load(name: str) -> None:
     suite = load_suite(name)
     assert suite.name == name
-    assert set(suite.profiles) == {"smoke", "short", "long", *([] if name in WITHOUT_IO else ["io"])}
+    assert list(suite.profiles) == ["smoke", "short", "io", "long"]
     assert suite.folder == suite_names()[name]
 
 
@@ -185,7 +185,7 @@ def test_an_unknown_profile_says_which_there_are() -> None:
 @pytest.mark.parametrize("name", suite_names())
 def test_every_suite_has_the_profile_io_or_says_why_not(name: str) -> None:
     suite = load_suite(name)
-    if name not in WITHOUT_IO:
+    if "io" not in suite.without:
         profile = suite.profile("io")
         assert (profile.mode, profile.until_decided, profile.data_to_memory) == (Mode.LONG, True, 2.0)
         assert profile.blocks == 30
@@ -193,7 +193,7 @@ def test_every_suite_has_the_profile_io_or_says_why_not(name: str) -> None:
         return
     with pytest.raises(SuiteError) as caught:
         suite.profile("io")
-    assert caught.value.what == f"suite {name} has no profile 'io': {WITHOUT_IO[name]}"
+    assert caught.value.what == f"suite {name} has no profile 'io': {suite.without['io']}"
 
 
 def test_an_unknown_step_says_which_there_are() -> None:
@@ -214,7 +214,6 @@ MISTAKES = [
     ("seed = 7", 'seed = 7\ndigest = "ab"', "digest: not a key of a suite"),
     ("repetitions = 1", "repetitions = 1\nthreads = 8", "profiles.smoke.threads: Extra inputs"),
     ('title = "First"', 'title = "First"\nweight = 2', "steps.0.weight: Extra inputs"),
-    ("seed = 7", "", "seed: Field required"),
     ("seed = 7", 'seed = "7"', "seed: Input should be a valid integer"),
     ("seed = 7", "seed = 0", "seed: Input should be greater than 0"),
     ("seconds = 1", 'seconds = "long"', "profiles.smoke.seconds: Input should be a valid number"),
@@ -222,7 +221,17 @@ MISTAKES = [
     ("seconds = 1", "seconds = 0", "profiles.smoke.seconds: Input should be greater than 0"),
     ("seconds = 1", "seconds = inf", "profiles.smoke.seconds: Input should be a finite number"),
     ("bytes_per_row = 100", "bytes_per_row = nan", "bytes_per_row: Input should be a finite number"),
-    ("slice_seconds = 0.5", "", "profiles.smoke.slice_seconds: Field required"),
+    (
+        "[profiles.smoke]",
+        "[profiles.own]\ntitle = 'x'\n[profiles.smoke]",
+        "profiles.own.seconds: Field",
+    ),
+    ("[profiles.smoke]", "[profiles]\nlong = 3\n[profiles.smoke]", "profiles.long: Input should be a valid"),
+    (
+        "bytes_per_row = 100",
+        "scale.unit = 'x'\nscale.tables.x.rows = 1",
+        "scale.tables.x.bytes_per_row: ",
+    ),
     ("slice_seconds = 0.5", "slice_seconds = 0", "profiles.smoke.slice_seconds: Input should be greater"),
     ("slice_seconds = 0.5", "slice_seconds = 1.5", "smoke: slice_seconds: a slice is longer than the step"),
     ("repetitions = 1", "repetitions = 1\nwarm_seconds = -1", "profiles.smoke.warm_seconds: Input should be"),
@@ -301,6 +310,34 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
 
 
 # --- a suite of one's own
+
+EIGHT_LINES = """
+name = "queue"
+title = "orders come and go"
+generator = "pgbench"
+engines = ["postgres"]
+setup = "setup.sql"
+[[steps]]
+name = "order"
+title = "one order"
+scripts = ["order.pgbench"]
+"""
+
+
+def test_a_suite_has_the_usual_profiles_and_states_what_differs(tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text(EIGHT_LINES)
+    (tmp_path / "setup.sql").write_text("CREATE TABLE orders (id int);\n")
+    (tmp_path / "order.pgbench").write_text("SELECT 1;\n")
+    usual = load_suite(f"{tmp_path}/")
+    assert list(usual.profiles) == ["smoke", "short", "long"]
+    of_pgbench = load_suite("pgbench").profile("long")
+    assert usual.profile("long") == of_pgbench.model_copy(update={"scale": None})
+    with (tmp_path / "suite.toml").open("a") as file:
+        file.write("[profiles.short]\nseconds = 20\n[without]\nlong = 'it is over in a minute'\n")
+    stated = load_suite(f"{tmp_path}/")
+    assert stated.profile("short") == usual.profile("short").model_copy(update={"seconds": 20})
+    with pytest.raises(SuiteError, match="no profile 'long': it is over in a minute"):
+        stated.profile("long")
 
 
 def test_a_folder_of_ones_own_is_a_suite(tmp_path: Path) -> None:
