@@ -1,6 +1,6 @@
 """Suite definitions, which are read from `suites/*/suite.toml` and validated."""
 
-import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,12 +12,14 @@ from build.files import toml_value
 from build.home import locate
 from build.version import Engine
 from suites.control_groups.disk_speed import DiskSpeed
+from suites.digests import digest, file_digests
 from suites.keys.check import DataCheck
 from suites.keys.durability import Isolation
 from suites.keys.generator_rules import RULES, GeneratorName, check_rules
 from suites.keys.initialize import Initialize
 from suites.keys.levels import LEVEL, MAX_CLIENTS
 from suites.keys.loaded_file import kind_of
+from suites.keys.pgbench_scripts import weighted_script
 from suites.keys.profile import BOUNDED, Profile, SizedBy
 from suites.keys.scale import Scale
 from suites.keys.step import Levels, Step
@@ -77,8 +79,8 @@ class Suite(Strict):
     """The profiles of PROFILES that it does not have -> why."""
     steps: tuple[Step, ...] = Field(min_length=1)
     folder: Path
-    digest: str
-    """Hex SHA-256 of all files in the suite's folder and of the shared module that its script uses."""
+    files: dict[str, str]
+    """The digest of each file of the folder, and of the shared modules that its script uses."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "Suite":
@@ -240,6 +242,54 @@ class Suite(Strict):
                 steps += ([whole.at(count) for count in chosen] if apart else []) or [whole]
         return tuple(steps)
 
+    def work_digests(self, profile: str, steps: Iterable[Step]) -> str:
+        """Return what a session records of the work that it asks for, an object of JSON.
+
+        It has `data`, the digest of what is loaded (generator, files, seed, sizes, server settings), and
+        `steps`, one of each step by its name, which covers the data, too. A step that does something else is
+        never taken for the old one; a comment of a Lua script, a title, or another profile changes none.
+        """
+        data = self.data_digest(profile)
+        chosen = self.profile(profile).model_dump(mode="json", include=set(_OF_STEPS))
+        common = {"data": data, "profile": chosen, "isolation": self.isolation, "layers": self.layers}
+        done = {step.name: digest({**common, "step": self._work_of(step)}) for step in steps}
+        return json.dumps({"data": data, "steps": done}, sort_keys=True)
+
+    def data_digest(self, profile: str) -> str:
+        """Return the digest of everything that the loaded data follow from, besides build and machine."""
+        of_steps = {name for step in self.steps for name in _files_of(step)}
+        return digest(
+            {
+                **self.model_dump(mode="json", include=set(_OF_DATA)),
+                "files": {name: known for name, known in self.files.items() if name not in of_steps},
+                "sizes": self.profile(profile).model_dump(mode="json", include=set(_SIZES)),
+            }
+        )
+
+    def _work_of(self, step: Step) -> Mapping[str, object]:
+        keys = step.model_dump(mode="json", exclude={"title", "group", "profiles"})
+        return {**keys, "files": {name: self.files.get(name) for name in _files_of(step)}}
+
+
+_OF_DATA = (
+    *("generator", "script", "load", "setup", "initialize", "seed", "bytes_per_row", "scale", "finish"),
+    "server",
+)
+"""The keys of a suite that decide on the loaded data, and those of a profile:"""
+_SIZES = ("data_to_memory", "rows", "scale", "tables")
+
+_OF_STEPS = (
+    *("mode", "seconds", "slice_seconds", "warm_seconds", "block_seconds", "warm_limit_seconds"),
+    *("buffer_to_memory", "settle_seconds", "limit_seconds"),
+)
+"""The keys of a profile that decide on what a step does; others say how often it is measured."""
+
+
+def _files_of(step: Step) -> list[str]:
+    """Return the names of the files that a step names: its scripts, or its queries."""
+    file = step.options.get("file")
+    return [weighted_script(name).name for name in step.scripts] + ([str(file)] if file is not None else [])
+
 
 def _is_level(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= MAX_CLIENTS
@@ -275,7 +325,7 @@ def load_suite(name: str) -> Suite:
     file = folder / "suite.toml"
     try:
         text = toml_value(file.read_text(encoding="utf-8"))
-        ours = {"folder": folder, "digest": _digest(folder, _shared_files(folder, text))}
+        ours = {"folder": folder, "files": file_digests(folder, _shared_files(folder, text))}
         for name in ours.keys() & text.keys():
             raise SuiteError(f"this suite has a mistake: {name}: not a key of a suite", where=str(file))
         return Suite.model_validate({**text, "profiles": _profiles(text), **ours})
@@ -331,14 +381,3 @@ def _shared_files(folder: Path, text: Mapping[str, object]) -> tuple[Path, ...]:
     names = [name for name in GeneratorName if name == text.get("generator")]
     script = text.get("script")
     return RULES[names[0]].shared_files(folder / script if isinstance(script, str) else None) if names else ()
-
-
-def _digest(folder: Path, shared: tuple[Path, ...]) -> str:
-    digest = hashlib.sha256()
-    own = sorted(path for path in folder.rglob("*") if path.is_file())
-    names = [*(str(path.relative_to(folder)) for path in own), *(path.name for path in shared)]
-    for name, file in zip(names, (*own, *shared), strict=True):
-        digest.update(name.encode() + b"\0")
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
-    return digest.hexdigest()

@@ -249,5 +249,7 @@ def _environment(connection: Connection, change: Change) -> Iterable[Environment
             continue
         since = nights_of(connection, environment, change.branch, change.last_before.started_at)
         nights = [night for night in since if night.started_at <= change.first_after.started_at]
+        steps = {member.key.step for member in change.members if member.key.environment == environment}
         for position, marker in changes_between(connection, nights, base).items():
-            yield EnvironmentChange(environment.box, nights[position], str(marker))
+            if marker.within(steps):
+                yield EnvironmentChange(environment.box, nights[position], str(marker.within(steps)))

@@ -1,7 +1,7 @@
 """Changes of machine, base, suite or tools from a night to the next, which may explain a shift of it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
@@ -33,11 +33,23 @@ class Marker:
     """Of the base: it shows in the base's own values."""
 
     work: tuple[str, ...] = ()
-    """Of what is measured, the suite or the variant: it may be in a single series."""
+    """Of what is measured, the data of the suite or the variant: it may be in a single series."""
+
+    steps: frozenset[str] = frozenset()
+    """The steps that do something else: it is in their series alone."""
+
+    def within(self, steps: Collection[str]) -> "Marker":
+        """Return what of it concerns these steps."""
+        return replace(self, steps=self.steps.intersection(steps))
+
+    def __bool__(self) -> bool:
+        """Return whether anything changed."""
+        return self != Marker()
 
     def __str__(self) -> str:
         """Return all of it as text."""
-        return "; ".join((*self.box, *self.base, *self.work))
+        steps = [f"what {name} does changed" for name in sorted(self.steps)]
+        return "; ".join((*self.box, *self.base, *self.work, *steps))
 
 
 def markers(connection: Connection, matrix: SeriesMatrix) -> Mapping[int, Marker]:
@@ -71,12 +83,14 @@ def changes_between(
             continue  # a night without the base has no ratio, and therefore no shift
         if before is not None:
             definition = _definition_change(definitions.get(before["id"]), definitions.get(session_id))
+            steps = changed_steps(before["suite_digest"], now["suite_digest"])
             marker = Marker(
                 (*_machine_changes(before, now, machine_rows), *_tool_changes(before, now)),
                 tuple(_base_changes(before, now)),
-                (*_suite_changes(before, now), *definition),
+                (*(["the suite changed"] if steps is None else []), *definition),
+                steps or frozenset(),
             )
-            if marker != Marker():
+            if marker:
                 changes[position] = marker
         before = now
     return changes
@@ -158,8 +172,27 @@ def _base_changes(before: RowMapping, now: RowMapping) -> list[str]:
     return []
 
 
-def _suite_changes(before: RowMapping, now: RowMapping) -> list[str]:
-    return ["the suite's files changed"] if before["suite_digest"] != now["suite_digest"] else []
+def changed_steps(before: str, now: str) -> frozenset[str] | None:
+    """Return the steps that do something else than in a session before; None for all, on other data.
+
+    `before` and `now` are what sessions record of their suite (Suite.work_digests). The digest of all files,
+    which older sessions have, tells nothing beside one of what is done: to update Tidemark changes no work.
+    """
+    if before == now:
+        return frozenset()
+    knows = [text.startswith("{") for text in (before, now)]
+    if not all(knows):
+        return frozenset() if any(knows) else None
+    old, new = map(stored_object, (before, now))
+    if old.get("data") != new.get("data"):
+        return None
+    steps, others = _steps_of(old), _steps_of(new)
+    return frozenset(name for name in steps.keys() & others.keys() if steps[name] != others[name])
+
+
+def _steps_of(work: Mapping[str, Any]) -> Mapping[str, Any]:
+    steps = work.get("steps")
+    return steps if isinstance(steps, dict) else {}
 
 
 def _tool_changes(before: RowMapping, now: RowMapping) -> list[str]:

@@ -47,9 +47,10 @@ class MarkerEffects:
         `first` and `last` are the nights that surely are before and after it. Markers that read alike, as of
         two machines that take turns, are told once.
         """
+        step = self._matrix.series[row][1]
         found = Counter(
             str(marker)
-            for position, marker in self._marked.items()
+            for position, marker in ((at, marked.within({step})) for at, marked in self._marked.items())
             if self._explains(position, marker, row, size, (first, last))
         )
         return "; ".join(f"{text}, {times} times" if times > 1 else text for text, times in found.items())
@@ -59,7 +60,7 @@ class MarkerEffects:
     ) -> bool:
         first, last = nights
         is_within = first < position <= last
-        if is_within and marker.work:
+        if is_within and (marker.work or marker.steps):
             return True
         moved_with_box = marker.box and self._can_be_at(position, row, first, last)
         if moved_with_box and self._moved_with_most(position, row, size):

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 
 from build.errors import TidemarkError
 from build.programs.shell import shell_line
+from history.series.environment_changes import changed_steps
 from history.series.inventory import InventoryFilter
 from history.series.series import (
     IDS_PER_QUERY,
@@ -64,7 +65,7 @@ def read_timeline(
     if against == key.branch:
         against = None
     points = read_series(connection, key, against, since)
-    return Timeline(key, against, _entries(connection, points, against))
+    return Timeline(key, against, _entries(connection, points, key.step, against))
 
 
 def _single_series(connection: Connection, wanted: InventoryFilter, base: str | None) -> SeriesKey:
@@ -93,18 +94,19 @@ def _options(key: SeriesKey) -> str:
     return shell_line(*words, "--branch", key.branch)
 
 
-def _entries(connection: Connection, points: Sequence[Point], base: str | None) -> tuple[TimelineEntry, ...]:
+def _entries(
+    connection: Connection, points: Sequence[Point], step: str, base: str | None
+) -> tuple[TimelineEntry, ...]:
     ids = [point.night.session_id for point in points]
     states = _states(connection, ids, base)
     changes: dict[int, tuple[str, ...]] = {}
     for before, after in pairwise(ids):
-        changes[after] = tuple(
-            f"{what}{f': {old} -> {new}' if what == 'base' else ''}"
-            for what, old, new in zip(
-                ("machine", "suite", "base"), states[before], states[after], strict=True
-            )
-            if old != new and (what != "base" or (old and new))
-        )
+        (old_machine, old_suite, old_base), (machine, suite, new_base) = states[before], states[after]
+        found = ["machine"] if old_machine != machine else []
+        changed = changed_steps(old_suite, suite)
+        found += ["suite"] if changed is None or step in changed else []
+        found += [f"base: {old_base} -> {new_base}"] if old_base and new_base and old_base != new_base else []
+        changes[after] = tuple(found)
     return tuple(
         TimelineEntry(point, states[id_][2], changes.get(id_, ()))
         for point, id_ in zip(points, ids, strict=True)

@@ -116,7 +116,10 @@ class SessionStart:
     suite: str
     profile: str
     suite_digest: str
-    """The hex SHA-256 of the suite's files."""
+    """What it does (Suite.work_digests): JSON with a digest of the data, and one of each step.
+
+    Before Tidemark knew these it was the hex SHA-256 of the suite's files.
+    """
 
     seed: int
     durability: str

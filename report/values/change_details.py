@@ -133,12 +133,13 @@ def _series(connection: Connection, member: Member) -> MemberSeries:
     since = member.last_before.started_at - NIGHTS_BEFORE
     points = read_series(connection, key, base, since)
     nights = nights_of(connection, key.environment, key.branch, since)
-    notes = changes_between(connection, nights, base) if base is not None else {}
+    marked = changes_between(connection, nights, base) if base is not None else {}
+    notes = {at: marker.within({key.step}) for at, marker in marked.items()}
     return MemberSeries(
         member,
         base,
         points,
-        tuple((nights[at], str(marker)) for at, marker in sorted(notes.items(), key=lambda note: note[0])),
+        tuple((nights[at], str(marker)) for at, marker in sorted(notes.items()) if marker),
         None,
     )
 

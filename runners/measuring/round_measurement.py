@@ -95,7 +95,7 @@ class RoundMeasurement:
         request, data = self.request, self.sizes.data
         parts = {
             "build": version.build.key,
-            "suite": request.suite.digest,
+            "suite": request.suite.data_digest(request.profile_name),
             "data": repr((dict(data.options), data.rows)),
             "generator": self.generator.version(),
             "settings": repr(sorted(request.settings_of(version.build.version).items())),

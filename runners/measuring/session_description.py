@@ -59,7 +59,7 @@ def describe_session(
         machine=machine,
         suite=request.suite.name,
         profile=request.profile_name,
-        suite_digest=request.suite.digest,
+        suite_digest=request.suite.work_digests(request.profile_name, request.steps),
         seed=request.suite.seed,
         durability=request.durability,
         repetitions=request.least_rounds,

@@ -1,10 +1,13 @@
 """Suites as data: the shipped ones, those of a folder of one's own, and files with a mistake."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from history.series.environment_changes import changed_steps
 from suites import definition
 from suites.definition import SuiteError, load_suite, suite_names
 from suites.keys.generator_rules import RULES, GeneratorName
@@ -211,7 +214,7 @@ PGBENCH = (
 )
 MISTAKES = [
     ("seed = 7", 'seed = 7\ncolour = "red"', "colour: Extra inputs are not permitted"),
-    ("seed = 7", 'seed = 7\ndigest = "ab"', "digest: not a key of a suite"),
+    ("seed = 7", 'seed = 7\nfiles.x = "ab"', "files: not a key of a suite"),
     ("repetitions = 1", "repetitions = 1\nthreads = 8", "profiles.smoke.threads: Extra inputs"),
     ('title = "First"', 'title = "First"\nweight = 2', "steps.0.weight: Extra inputs"),
     ("seed = 7", 'seed = "7"', "seed: Input should be a valid integer"),
@@ -346,22 +349,80 @@ def test_a_folder_of_ones_own_is_a_suite(tmp_path: Path) -> None:
     assert suite.folder == tmp_path
 
 
-def test_the_digest_follows_every_file(tmp_path: Path) -> None:
-    folder = write(tmp_path)
+def digests(folder: Path) -> dict[str, Any]:
+    """What a session of all steps records of the suite in a folder."""
+    suite = load_suite(f"{folder}/")
+    kept: dict[str, Any] = json.loads(suite.work_digests("smoke", suite.select((), "smoke")))
+    return kept
+
+
+SCRIPT = """-- adds rows
+local text, long = "--[[ no comment ]]", [==[ -- nor this ]] ]==]
+function event() db_query("SELECT 1 -- one") end --[[ the end ]]
+"""
+
+SAME_WORK = [
+    ("mine.lua", "-- adds rows", "--[==[ adds\n ]] rows ]==]"),
+    ("mine.lua", " end --[[", "\n    end\n\n--[["),
+    ("suite.toml", 'title = "First"', 'title = "Else"\ngroup = "else"'),
+    ("suite.toml", "repetitions = 1", "repetitions = 4 # more"),
+    ("suite.toml", "[profiles.smoke]", "[profiles.long]\nseconds = 70\n[profiles.smoke]"),
+    ("suite.toml", "bytes_per_row = 100", "bytes_per_row = 100\ngrowth = 4.0"),
+]
+OTHER_DATA = [
+    ("mine.lua", "no comment", "no  comment"),
+    ("mine.lua", "-- one", "-- two"),
+    ("mine.lua", "-- nor this", ""),
+    ("mine.lua", "SELECT", "DELETE"),
+    ("suite.toml", "seed = 7", "seed = 8"),
+    ("suite.toml", "[10, 20]", "[10, 21]"),
+    ("suite.toml", "bytes_per_row = 100", "bytes_per_row = 101"),
+    ("suite.toml", "[profiles.smoke]", "[server.postgres]\njit = 'off'\n[profiles.smoke]"),
+    ("data/x.sql", "SELECT 1", "SELECT 2"),
+]
+OTHER_STEPS = [
+    ("suite.toml", '{ workload = "first" }', '{ workload = "1st" }', frozenset({"first"})),
+    ("suite.toml", 'title = "First"', 'title = "First"\nclients = [4]', frozenset({"first"})),
+    ("x.sql", "SELECT 1", "SELECT 2", frozenset({"second"})),
+    ("suite.toml", "\nseconds = 1", "\nseconds = 2", frozenset({"first", "second"})),
+    ("suite.toml", "seed = 7", 'seed = 7\nisolation = "serializable"', frozenset({"first", "second"})),
+]
+
+
+def changed(folder: Path, name: str, old: str, new: str) -> frozenset[str] | None:
+    """What a change of a suite's file changes of its sessions."""
+    write(folder)
+    (folder / "mine.lua").write_text(SCRIPT)
     (folder / "data").mkdir()
-    (folder / "data/x.sql").write_text("SELECT 1;")
-    seen = [load_suite(str(folder)).digest]
-    assert load_suite(str(folder)).digest == seen[0]
-    for path, text in [("suite.toml", SUITE + "\n"), ("mine.lua", ""), ("data/x.sql", "SELECT 2;")]:
-        (folder / path).write_text(text)
-        seen.append(load_suite(str(folder)).digest)
-    (folder / "data/x.sql").rename(folder / "data/y.sql")
-    seen.append(load_suite(str(folder)).digest)
-    assert len(set(seen)) == 5
-    assert all(len(digest) == 64 for digest in seen)
+    for file in ("x.sql", "data/x.sql"):
+        (folder / file).write_text("SELECT 1;\n")
+    before = digests(folder)
+    text = (folder / name).read_text()
+    assert text.count(old) == 1, f"{old!r} does not name one place of {name}"
+    (folder / name).write_text(text.replace(old, new))
+    now = digests(folder)
+    levels = {step.partition("@")[0]: digest for step, digest in now["steps"].items()}
+    return changed_steps(json.dumps(before), json.dumps({**now, "steps": levels}))
 
 
-def test_the_digest_follows_the_module_that_scripts_share(
+@pytest.mark.parametrize(("name", "old", "new"), SAME_WORK)
+def test_the_same_work_has_the_same_digests(tmp_path: Path, name: str, old: str, new: str) -> None:
+    assert changed(tmp_path, name, old, new) == frozenset()
+
+
+@pytest.mark.parametrize(("name", "old", "new"), OTHER_DATA)
+def test_other_data_have_other_digests(tmp_path: Path, name: str, old: str, new: str) -> None:
+    assert changed(tmp_path, name, old, new) is None
+
+
+@pytest.mark.parametrize(("name", "old", "new", "steps"), OTHER_STEPS)
+def test_a_step_has_a_digest_of_its_own(
+    tmp_path: Path, name: str, old: str, new: str, steps: frozenset[str]
+) -> None:
+    assert changed(tmp_path, name, old, new) == steps
+
+
+def test_the_digests_follow_the_modules_that_scripts_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, module = tmp_path / "mine", tmp_path / "shared.lua"
@@ -370,9 +431,9 @@ def test_the_digest_follows_the_module_that_scripts_share(
     rules = replace(RULES[GeneratorName.SYSBENCH], shared_files=lambda script: (module,))
     monkeypatch.setattr(definition, "RULES", {**RULES, GeneratorName.SYSBENCH: rules})
     seen = set()
-    for text in ("-- one", "-- two"):
+    for text in ("return 1", "return 2", "return 2 -- still"):
         module.write_text(text)
-        seen.add(load_suite(str(folder)).digest)
+        seen.add(digests(folder)["data"])
     assert len(seen) == 2
 
 

@@ -21,6 +21,7 @@ from history.comparison.pairs import Pair, StepPairs
 from history.comparison.result import ContenderComparison, NightGap, Nights
 from history.comparison.warnings import engine_warnings
 from history.errors import ComparisonError
+from history.series.environment_changes import changed_steps
 from history.store.reader import Reader
 from history.store.records import ALL_STEPS, Environment
 from history.store.schema import gaps, nights, sessions
@@ -148,7 +149,10 @@ def _compare(
         last,
         steps,
         failures=(),
-        warnings=(*engine_warnings(last, base.version, contender.version), *_changes(connection, both)),
+        warnings=(
+            *engine_warnings(last, base.version, contender.version),
+            *_changes(connection, both, names),
+        ),
         nights=Nights(
             environment.configuration,
             tuple(night.started_at for night in both),
@@ -206,7 +210,7 @@ def _gaps(connection: Connection, both: Sequence[_Both], steps: Collection[str])
     return tuple(NightGap(*kind, tuple(sorted(nights))) for kind, nights in kinds.items())
 
 
-def _changes(connection: Connection, both: Sequence[_Both]) -> tuple[str, ...]:
+def _changes(connection: Connection, both: Sequence[_Both], steps: Collection[str]) -> tuple[str, ...]:
     """Return warnings about changes of machine and suite between the nights; pairing cancels most effects."""
     changed: defaultdict[str, list[datetime]] = defaultdict(list)
     ids = [night.session_id for night in both]
@@ -216,10 +220,12 @@ def _changes(connection: Connection, both: Sequence[_Both]) -> tuple[str, ...]:
     states = {row[0]: row[1:] for row in connection.execute(query)}
     # In the order of measuring, in which the machine changed: past commits stand elsewhere in the series.
     for before, night in pairwise(sorted(both, key=lambda night: night.measured_at)):
-        old_and_new = (states[before.session_id], states[night.session_id])
-        for what, old, new in zip(("machine", "suite"), *old_and_new, strict=True):
-            if old != new:
-                changed[what].append(night.measured_at)
+        (old_machine, old_suite), (machine, suite) = states[before.session_id], states[night.session_id]
+        if old_machine != machine:
+            changed["machine"].append(night.measured_at)
+        work = changed_steps(old_suite, suite)
+        if work is None or work.intersection(steps):
+            changed["suite"].append(night.measured_at)
     return tuple(
         f"the {what} changed before {', '.join(dict.fromkeys(f'{time:%Y-%m-%d}' for time in times))}"
         for what, times in changed.items()

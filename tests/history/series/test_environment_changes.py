@@ -1,12 +1,15 @@
 """What else changed between two nights, and when that is no reason to look away."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from history.series.environment_changes import markers
+from history.series.inventory import InventoryFilter
 from history.series.matrix import SeriesMatrix, read_matrix
+from history.series.timeline import read_timeline
 from history.store.records import Environment, Machine, SessionStart
 from history.store.writer import Store
 from tests.history.handmade import MACHINE, record_steps, session_start
@@ -65,10 +68,30 @@ def test_machine_suite_and_tools(store: Store) -> None:
     )
     assert found(store) == {
         1: "the machine changed: kernel 6.8.0-55 -> 6.8.0-60",
-        2: "the suite's files changed",
+        2: "the suite changed",
         3: "the machine changed: governor unknown -> powersave",
         4: "generator changed: sysbench 1.1 -> sysbench 1.2",
     }
+
+
+def work(data: str, **steps: str) -> str:
+    return json.dumps({"data": data, "steps": steps})
+
+
+def test_a_step_that_does_something_else_is_marked_in_its_series(store: Store) -> None:
+    night(store, session_start("one"))  # by the files, as before
+    night(store, replace(session_start("two"), suite_digest=work("1", insert="1", delete="1")))
+    night(store, replace(session_start("three"), suite_digest=work("1", insert="1", delete="2")))
+    night(store, replace(session_start("four"), suite_digest=work("1", insert="2", update="1")))
+    night(store, replace(session_start("five"), suite_digest=work("2", insert="3", update="1")))
+    assert found(store) == {
+        2: "what delete does changed",
+        3: "what insert does changed",
+        4: "the suite changed",
+    }
+    with store.database.reading() as connection:
+        timeline = read_timeline(connection, InventoryFilter(step="insert", metric="qps"))
+    assert [entry.changes for entry in timeline.entries] == [(), (), (), ("suite",), ("suite",)]
 
 
 def test_of_another_processor_nothing_else_is_told(store: Store) -> None:
@@ -131,7 +154,7 @@ def test_nights_without_the_base_are_passed_over(store: Store) -> None:
     night(store, session_start("one"))
     record_steps(store, session_start("two"), {"insert": {NEW: [900.0]}})
     night(store, replace(session_start("three"), suite_digest="cd" * 32))
-    assert found(store) == {2: "the suite's files changed"}
+    assert found(store) == {2: "the suite changed"}
 
 
 def test_a_panel_has_ratios_and_gaps(store: Store) -> None:
