@@ -104,7 +104,7 @@ class EngineDescription:
     """The name in running text."""
 
     product: str
-    """The name that the server gives itself, which results of other tools have: PostgreSQL."""
+    """The name that the server gives itself, which tables of other people have: PostgreSQL."""
 
     tag_prefix: str
     """The beginning of upstream's tag for a release."""

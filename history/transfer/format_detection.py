@@ -13,7 +13,13 @@ from history.store.writer import Store
 from history.transfer.database_source import opened
 from history.transfer.foreign.csv_table import CSV_EXAMPLE
 from history.transfer.foreign.document import Document
-from history.transfer.foreign.formats import FORMATS, ForeignFormat, recognised
+from history.transfer.foreign.formats import (
+    CONVERSIONS,
+    FORMATS,
+    ForeignFormat,
+    not_importable,
+    recognised,
+)
 from history.transfer.foreign.imported_base import (
     known_bases,
     named_bases,
@@ -22,7 +28,6 @@ from history.transfer.foreign.imported_base import (
     versions_by_occasion,
 )
 from history.transfer.foreign.mytools import RELATIVE_BEGINS
-from history.transfer.foreign.not_importable import not_importable
 from history.transfer.foreign.reading import Incoming, joined_text, read_files
 from history.transfer.foreign.results import ToolFormat
 from history.transfer.foreign.sessions import ImportedRows, known_positions, uid_of
@@ -160,7 +165,7 @@ def _unknown(path: Path, what: str) -> TransferError:
     tools = ", ".join(dict.fromkeys(known.suite for known in FORMATS if isinstance(known, ToolFormat)))
     hint = (
         f"what can come in (docs/history.md): exports, tables of mytools, results of {tools}; "
-        f"and anything as a CSV:\n{CSV_EXAMPLE}"
+        f"and anything as a CSV, which {CONVERSIONS} makes of the results of others:\n{CSV_EXAMPLE}"
     )
     return TransferError(what, where=str(path), hint=hint)
 

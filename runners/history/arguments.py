@@ -101,8 +101,8 @@ def _transfers(subcommands: "Subcommands") -> None:
 
 def _import_arguments(take: argparse.ArgumentParser) -> None:
     what = (
-        "NDJSON, CSV, or what sysbench, pgbench, HammerDB, BenchBase, hyperfine and others write; "
-        "may be compressed by gzip"
+        "NDJSON, CSV, or what sysbench and pgbench write; may be compressed by gzip; docs/conversions.md has "
+        "commands that make a CSV of what others write"
     )
     take.add_argument("files", nargs="+", metavar="FILE", help=what)
     table = take.add_argument_group("for results that do not name them")
@@ -113,8 +113,8 @@ def _import_arguments(take: argparse.ArgumentParser) -> None:
     table.add_argument("--version", metavar="VERSION", help=version)
     table.add_argument("--step", metavar="NAME", help="name of the step that was run")
     metric = (
-        "metric of a column or benchmark, and its unit if that is another one, such as p99=latency_p99_ms:s; "
-        "can be repeated"
+        "metric of a column of Otava's CSV, and its unit if that is another one, such as "
+        "p99=latency_p99_ms:s; can be repeated"
     )
     table.add_argument(
         "--metric", action="append", type=named_metric, default=[], metavar="NAME=METRIC", help=metric

@@ -8,9 +8,15 @@ import difflib
 import io
 from collections.abc import Iterator, Mapping
 
-from history.transfer.foreign.cells import has_decimal_comma, may_be_thousands, number_of, time_of
+from history.transfer.foreign.cells import (
+    OTHER_THROUGHPUTS,
+    factor,
+    has_decimal_comma,
+    may_be_thousands,
+    number_of,
+    time_of,
+)
 from history.transfer.foreign.document import Document
-from history.transfer.foreign.units import OTHER_THROUGHPUTS, factor
 from history.transfer.foreign.values import PROFILE, Given, Location, Occasion, Read, Value, refuse
 from history.transfer.foreign.version_names import UnknownEngineError, UnreadableVersionError, version_of
 from suites.metrics import METRICS

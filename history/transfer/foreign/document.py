@@ -11,9 +11,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
-from build.files import json_value
 from history.transfer.foreign.values import Location, refuse
 from history.transfer.row_source import TransferError
 
@@ -27,9 +25,6 @@ LONGEST_LINE = 1024**2
 """Characters of a line of a file that is read line by line."""
 
 GZIP_MAGIC = b"\x1f\x8b"
-
-_JSON = re.compile(r"\s*(?:\[\s*)?\{\s*[\"}]")
-"""How the JSON of a benchmark begins: with an object, or an array of them. `[READ], 1` is text."""
 
 _UTF_16 = re.compile(rb"(\xff\xfe)|(\xfe\xff)|([\t\n\r -~]\0)|(\0[\t\n\r -~])")
 """How a text in UTF-16 begins: with a byte order mark, or with a byte of zeros beside an ASCII character."""
@@ -106,26 +101,6 @@ class Document:
         with self._text_file("replace") as file:
             line = next((line for line in file.read(LOOKED_AT).splitlines() if line.strip()), "")
         return line[: len(self.prefix)]
-
-    @cached_property
-    def is_json(self) -> bool:
-        """Whether the text begins as JSON that is an object, or an array of objects."""
-        return _JSON.match(self.head) is not None
-
-    @cached_property
-    def json(self) -> Any:
-        """The text as JSON; None when it does not begin as JSON. Raises TransferError for damaged JSON."""
-        return self.json_from(0) if self.is_json else None
-
-    def json_from(self, begin: int, end: int | None = None) -> Any:
-        """Return a part of the text as JSON, from one character to another."""
-        try:
-            return json_value(self.text[begin:end])
-        except ValueError as error:
-            place = Location(self.name, f"line {getattr(error, 'lineno', 1)}")
-            raise refuse(
-                place, f"the JSON is damaged or cut short: {getattr(error, 'msg', error)}", "write it again"
-            ) from error
 
     @cached_property
     def digest(self) -> str:

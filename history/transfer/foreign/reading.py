@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from history.counts import counted
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.formats import HEADLESS_QPS, ForeignFormat
+from history.transfer.foreign.otava import OTAVA
 from history.transfer.foreign.results import ToolFormat, known_rounds, numbered
 from history.transfer.foreign.values import Given, Location, Occasion, Value, refuse
 from history.transfer.row_source import TransferError
@@ -43,9 +44,9 @@ def read_files(files: Sequence[tuple[Document, ForeignFormat]], given: Given) ->
         raise TransferError(
             "--columns is for tables without a head", hint="leave it out: the tables name their columns"
         )
-    if given.metrics and not any(known.takes_metrics for _, known in files):
+    if given.metrics and not any(known is OTAVA for _, known in files):
         raise TransferError(
-            "--metric is for files whose numbers have names of their own: Otava's CSV, and data.js",
+            "--metric is for the CSV of Otava, whose columns have names of their own",
             hint="leave it out: the files say what they hold",
         )
     incoming = Incoming()
@@ -106,7 +107,8 @@ def _runs(files: Iterable[tuple[Document, ForeignFormat]], notes: list[str]) -> 
         if there != str(document.path) or any(document in run for _, run in runs.values()):
             notes.append(f"{document.path}: left out, because it has the same content as {there}")
             continue
-        key = (document.path.parent, known.run_of(document.plain_name)) if known.run_of else document
+        run_of = known.run_of if isinstance(known, ToolFormat) else None
+        key = (document.path.parent, run_of(document.plain_name)) if run_of else document
         runs.setdefault(key, (known, []))[1].append(document)
     return list(runs.values())
 

@@ -1,7 +1,7 @@
 """Results of a benchmark as its tool writes them, and how they become values of a history.
 
-A tool says what it measured, and seldom where, when and of which version: the command line says that. Each
-result is a round of its version and step.
+A tool says what it measured, not where, and seldom when and of which version: the command line says that.
+Each result is a round of its version and step.
 """
 
 import math
@@ -48,11 +48,7 @@ class Result:
     clients: int | None = None
     """The clients at once, which become part of the name of the step."""
 
-    suite: str = ""
-    """The name of the suite unless another one is given."""
-
     profile: str = PROFILE
-    machine: str | None = None
     version: str | None = None
     when: datetime | None = None
     commit: str = ""
@@ -139,7 +135,7 @@ class ToolFormat:
     """Such as `the output of sysbench`."""
 
     suite: str
-    """The name of the suite unless the file or the command line has another one."""
+    """The name of the suite unless the command line has another one."""
 
     recognises: Recogniser
     read: ResultReader
@@ -148,9 +144,6 @@ class ToolFormat:
 
     run_of: RunName | None = None
     """Returns what the names of the files of one run have in common; None where each file is whole."""
-
-    takes_metrics: bool = False
-    """Whether `--metric` can say what its columns or benchmarks hold."""
 
     is_series: bool = False
     """Whether a file has results of many times, each of which is a session of its own."""
@@ -226,17 +219,16 @@ class ToolFormat:
 
 def _values(result: Result, given: Given, tool: ToolFormat) -> tuple[Value, ...]:
     version = given.version or result.version
-    machine = given.machine or result.machine
     when = result.when if tool.is_series else given.when or result.when
     step = result.step or given.step
-    if not (machine and version and when and step):
-        said = {"machine": machine, "version": version, "when": when, "step": step}
+    if not (given.machine and version and when and step):
+        said = {"machine": given.machine, "version": version, "when": when, "step": step}
         raise _unsaid(result.place, tool, [name for name, value in said.items() if not value])
     wrong = next((metric for metric, number in result.values.items() if not math.isfinite(number)), None)
     if wrong:
         raise refuse(result.place, f"{wrong} is not a finite number")
-    suite = given.suite or _printable(result.suite) or tool.suite
-    occasion = Occasion(_printable(machine) or "unnamed", suite, when, _printable(result.profile))
+    machine = _printable(given.machine) or "unnamed"
+    occasion = Occasion(machine, given.suite or tool.suite, when, _printable(result.profile))
     return tuple(
         Value(
             occasion,

@@ -1,10 +1,9 @@
 """What a foreign table holds: single values, each with what it was measured on."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from build.errors import did_you_mean
 from build.version import Engine
 from history.transfer.row_source import TransferError
 
@@ -71,8 +70,7 @@ class Given:
     version: str | None = None
     step: str | None = None
     metrics: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """What the numbers of a column or benchmark are, by its name: metric and unit, which is empty for the
-    metric's own."""
+    """What the numbers of a column are, by its name: metric and unit, which is empty for the metric's own."""
 
     base: str | None = None
     """The branch or version that the others are compared with, as a person writes it."""
@@ -112,14 +110,6 @@ class Read:
         self.notes += [
             f"{file}: '{name}' is left out: {why}" for name, why in self.unreadable.items() if "@" in name
         ]
-
-
-def require_named(place: Location, given: Given, there: Collection[str], what: str) -> None:
-    """Refuse names of `--metric` that are not `there`, the columns or benchmarks that a file has."""
-    missing = [name for name in given.metrics if name not in there]
-    if missing:
-        hint = f"{did_you_mean(missing[0], there)} there are {', '.join(list(there)[:NAMED])}".strip()
-        raise refuse(place, f"--metric names no {what} of the file: {', '.join(missing)}", hint)
 
 
 def refuse(place: Location, what: str, hint: str = "mend the row; nothing was taken") -> TransferError:

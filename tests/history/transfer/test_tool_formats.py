@@ -4,7 +4,6 @@ The files in tests/golden/imports are made up, in the shapes that the tools writ
 """
 
 import gzip
-import json
 import re
 import shutil
 from collections.abc import Sequence
@@ -31,7 +30,6 @@ from history.transfer.foreign.document import Document
 from history.transfer.foreign.formats import FORMATS, recognised
 from history.transfer.foreign.reading import read_files
 from history.transfer.foreign.results import ToolFormat
-from history.transfer.foreign.units import by_unit
 from history.transfer.foreign.values import Given
 from history.transfer.format_detection import open_files
 from history.transfer.merging import merge
@@ -126,29 +124,6 @@ def test_a_compressed_table_is_the_same(tmp_path: Path) -> None:
     assert list(values(tmp_path / "h.db").values()) == [1000.0]
 
 
-@pytest.mark.parametrize(
-    ("unit", "found"),
-    [
-        ("ns/iter", ("operation_ms", 1e-6)),
-        ("us/op", ("operation_ms", 1e-3)),
-        ("milliseconds", ("operation_ms", 1.0)),
-        ("s", ("operation_ms", 1000.0)),
-        ("ops/sec", ("qps", 1.0)),
-        ("ops/ms", ("qps", 1000.0)),
-        ("iter/sec", ("qps", 1.0)),
-        ("transactions/min", ("tps", 1 / 60)),
-        ("MB/s", None),
-        ("bytes", None),
-        ("", None),
-        ("tick time (ms)", None),
-    ],
-)
-def test_a_unit_says_what_a_number_is(unit: str, found: tuple[str, float] | None) -> None:
-    measured = by_unit(unit)
-    assert (measured and measured[0]) == (found and found[0])
-    assert not (measured and found) or measured[1] == pytest.approx(found[1])
-
-
 # --- several files
 
 
@@ -223,12 +198,11 @@ def test_one_interval_of_a_log_gives_no_rate(tmp_path: Path) -> None:
 
 def test_the_times_in_files_make_sessions_unless_one_is_given(tmp_path: Path) -> None:
     """Versions of two sessions are not compared."""
-    text = (FILES / "benchbase.summary.json").read_text()
-    older = written(tmp_path / "a.json", text)
-    newer = written(
-        tmp_path / "b.json", text.replace("17.7", "18.1").replace("1764028800000", "1764028900000")
-    )
-    for given, sessions in ((Given("db1"), 2), (Given("db1", when=WHEN), 1)):
+    text = (FILES / "pgbench_intervals.4243").read_text()
+    older = written(tmp_path / "pgbench_log.1", text)
+    newer = written(tmp_path / "pgbench_log.2", text.replace("17640288", "17640289"))
+    unsaid = Given("db1", version="postgres@17.7,postgres@18.1", step="orders")
+    for given, sessions in ((unsaid, 2), (replace(unsaid, when=WHEN), 1)):
         with open_store(tmp_path / f"{sessions}.db") as store:
             incoming = open_files([older, newer], given, store)
             merged = merge(store, incoming.sources)
@@ -249,19 +223,19 @@ def refusals(tmp_path: Path) -> Sequence[tuple[str, str | bytes, Given]]:
         ("nothing.txt", "", GIVEN),
         ("diary.txt", "\n Dear diary\n", GIVEN),
         ("other.json", '{"a": [1, 2]}', GIVEN),
-        ("cut.json", whole["hyperfine.json"][:90], GIVEN),
+        ("cut.json", '[{"benchmark": ', GIVEN),
         ("sysbench.txt", whole["sysbench-1.0.txt"], Given()),
         ("sysbench-cut.txt", broken, named),
         ("pgbench-cut.txt", whole["pgbench-18.txt"].partition("tps =")[0], GIVEN),
         ("pgbench-devel.txt", PGBENCH.format(1).replace("17.7", "19devel"), Given("db1", when=WHEN)),
         ("pgbench_log.7", "".join([*log[:3], "end of log\n"]), named),
         ("pgbench_log.8", "1764028800 0 0 0 0 0\n", named),
-        ("hyperfine.csv", "command,mean,stddev\npsql,fast,1\n", GIVEN),
+        ("hyperfine.csv", "command,mean,stddev\npsql,1.5,1\n", GIVEN),
         ("table.csv", "step,version,value\ninsert,postgres@17.7,1\n", GIVEN),
         ("otava.csv", whole["otava.csv"], GIVEN),
         ("otava-unit.csv", whole["otava.csv"], replace(GIVEN, metrics={"p99": ("latency_p99_ms", "MiB")})),
         ("otava-name.csv", whole["otava.csv"], replace(GIVEN, metrics={"insert": ("qps", "")})),
-        ("metric.json", whole["hyperfine.json"], NAMED),
+        ("metric.txt", whole["sysbench-1.0.txt"], NAMED),
         ("table-mytools.tsv", "col-1 : pg177\n\ncol-1\n100\tinsert\n", GIVEN),
         ("otava-text.csv", whole["otava.csv"], replace(GIVEN, metrics={"remark": ("qps", "")})),
         ("otava-date.csv", whole["otava.csv"].replace("1767409200", "soon"), NAMED),
@@ -275,15 +249,8 @@ def refusals(tmp_path: Path) -> Sequence[tuple[str, str | bytes, Given]]:
             f'{TABLE_HEAD}\nb,s,i,pg177,qps,"1,5",2025-11\nb,s,i,pg181,qps,1.234,2025-11\n',
             Given(),
         ),
-        ("data.js", "window.BENCHMARK_DATA = ", GIVEN),
-        ("units.js", whole["data.js"].replace("us/iter", "MB").replace("ops/sec", "MB"), GIVEN),
-        ("benchbase.json", whole["benchbase.summary.json"].replace("put (req", "put (r"), GIVEN),
-        ("version.json", whole["benchbase.summary.json"].replace("PostgreSQL 17.7", ""), Given("db1")),
         ("hammerdb.log", "Vuser 1:RUNNING\nVuser 1:FINISHED SUCCESS\n", GIVEN),
-        ("hammerdb-mysql.log", whole["hammerdb.log"], replace(GIVEN, version="mysql@8.4.7")),
-        ("jmh.json", whole["jmh.json"].replace("us/op", "B/op").replace("ops/ms", "#"), GIVEN),
-        ("criterion.json", whole["criterion-estimates.json"], GIVEN),
-        ("named.json", whole["hyperfine.json"], named),
+        ("named.txt", whole["pgbench-18.txt"], named),
         ("x.gz", gzip.compress(b"sysbench 1.0.20" * 1000)[:60], GIVEN),
     ]
 
@@ -328,14 +295,13 @@ def test_damaged_files_are_read_or_refused(
 
 @pytest.mark.deep("merges and exports whole histories, also when killed")
 def test_less_time_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Hyperfine's times were neither compared nor searched for changes."""
+    """Times of an operation were neither compared nor searched for changes."""
     history = tmp_path / "h.db"
     for version, factor in (("postgres@17.7", 1.0), ("postgres@18.1", 1.2)):
         for number in range(5):
-            mean = factor * (1 + number / 1000)
-            result = {"results": [{"command": "q1", "mean": mean, "median": mean, "max": mean * 2}]}
-            path = written(tmp_path / f"{version}-{number}.json", json.dumps(result))
-            take_in(history, path, given=Given("db1", when=WHEN, version=version))
+            row = f"db1,s,q1,{version},operation_ms,{factor * (1000 + number)},2026-11-01,{number + 1}"
+            path = written(tmp_path / f"{version}-{number}.csv", f"{TABLE_HEAD},repetition\n{row}\n")
+            take_in(history, path)
     with open_store(history) as store:
         comparison = compare(store, parse_version("postgres@17.7"), [parse_version("postgres@18.1")])
         with store.database.reading() as connection:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from build.version import Engine, Version, parse_version
 from history.timestamps import moment_of
-from history.transfer.foreign.units import factor
+from history.transfer.foreign.cells import factor
 from history.transfer.foreign.version_names import UnknownEngineError, rest_of, version_of
 from suites.metrics import METRICS
 

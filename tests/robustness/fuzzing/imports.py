@@ -20,7 +20,7 @@ from history.store.session_reads import runs_of, session_of
 from history.transfer.database_source import opened
 from history.transfer.foreign.csv_table import read_csv
 from history.transfer.foreign.document import Document
-from history.transfer.foreign.formats import ForeignFormat, recognised
+from history.transfer.foreign.formats import ForeignFormat, not_importable, recognised
 from history.transfer.foreign.mytools import read_per_op, read_qps
 from history.transfer.foreign.reading import Incoming, read_files
 from history.transfer.foreign.results import numbered
@@ -37,6 +37,9 @@ FACTS = ROOT / "tests/golden/facts/postgres-sysbench-40threads-2025-11"
 
 RESULTS = ROOT / "tests/golden/imports"
 """A file of each format that tools write."""
+
+REFUSED = ROOT / "tests/golden/conversions"
+"""Files of programs that are told by name, and do not come in as they are."""
 
 LINES = 12
 """Of a foreign table: enough for every kind of line."""
@@ -101,6 +104,18 @@ def _kind(folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
         file.write_bytes(data)
         format_of(file)
+        return ()
+
+    return parse
+
+
+def _refused(folder: Path) -> Parse:
+    """A file without a format: what it is told for."""
+    file = folder / "result"
+
+    def parse(data: bytes) -> Iterable[Number]:
+        file.write_bytes(data)
+        not_importable(Document(file))
         return ()
 
     return parse
@@ -229,6 +244,12 @@ TARGETS = (
         _TABLE_ERRORS,
     ),
     FuzzTarget("kind of file", lambda: [_CSV, b"SQLite format 3\0"], _kind, _TABLE_ERRORS),
+    FuzzTarget(
+        "file that is refused",
+        lambda: [path.read_bytes() for path in sorted(REFUSED.iterdir())],
+        _refused,
+        _TABLE_ERRORS,
+    ),
     FuzzTarget("NDJSON export", lambda: [_exported()], _ndjson, _TABLE_ERRORS),
     FuzzTarget("stored text", _stored_captures, _stored, (HistoryError,)),
     FuzzTarget("stored profile", _profile_captures, _profile, (HistoryError,)),

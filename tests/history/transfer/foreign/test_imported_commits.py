@@ -75,23 +75,16 @@ def test_the_pages_have_the_commits(imported: Path, tmp_path: Path) -> None:
     assert any(commit(7) in text for path, text in texts.items() if path.suffix == ".html"), "the session"
 
 
-def pytest_benchmark(path: Path, version: int) -> str:
-    whole = {
-        "machine_info": {"node": "db1"},
-        "datetime": FIRST.isoformat(),
-        "commit_info": {"id": commit(version)},
-        "benchmarks": [{"name": "insert", "stats": {"mean": 0.01 * version}}],
-    }
-    path.write_text(json.dumps(whole), encoding="utf-8")
-    return str(path)
-
-
 def test_a_comparison_says_which_commits_it_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = [pytest_benchmark(tmp_path / f"{version}.json", version) for version in (1, 2)]
+    files = [tmp_path / "1.csv", tmp_path / "2.csv"]
+    for number, path in enumerate(files, start=1):
+        row = f"{FIRST.isoformat()},{commit(number)},{1000 * number}"
+        path.write_text(f"time,commit,qps\n{row}\n", encoding="utf-8")
     versions = ["postgres@main", "postgres@mine"]
-    assert history("import", *files, "--version", ",".join(versions), into=tmp_path / "h.db") == 0
+    named = ["--machine", "db1", "--version", ",".join(versions)]
+    assert history("import", *map(str, files), *named, into=tmp_path / "h.db") == 0
     capsys.readouterr()
     main(["compare", *versions, "--history", str(tmp_path / "h.db")])
     out = capsys.readouterr().out

@@ -12,12 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from history.transfer.foreign.cells import number_of, time_of
+from build.errors import did_you_mean
+from history.transfer.foreign.cells import factor, number, number_of, time_of
 from history.transfer.foreign.document import Document
-from history.transfer.foreign.json_parts import number
 from history.transfer.foreign.results import Result, ToolFormat
-from history.transfer.foreign.units import factor
-from history.transfer.foreign.values import Given, Location, refuse, require_named
+from history.transfer.foreign.values import NAMED, Given, Location, refuse
 from history.transfer.foreign.version_names import names_version
 from suites.metrics import METRICS
 
@@ -100,7 +99,9 @@ def _metrics(
 ) -> Mapping[str, tuple[str, float]]:
     """The columns with a number that is known: metric, and the factor to its unit."""
     place = Location(document.name, "row 1")
-    require_named(place, given, columns, "column")
+    if missing := [name for name in given.metrics if name not in columns]:
+        hint = f"{did_you_mean(missing[0], columns)} there are {', '.join(columns[:NAMED])}".strip()
+        raise refuse(place, f"--metric names no column of the file: {', '.join(missing)}", hint)
     named = {
         name: given.metrics.get(name, (name, "")) for name in columns if name in {*given.metrics, *METRICS}
     }
@@ -158,6 +159,5 @@ OTAVA = ToolFormat(
     """time,commit,qps,latency_p99_ms
 2026-01-01T03:00:00Z,aaa0,15402,10.4
 2026-01-02T03:00:00Z,aaa1,15391,10.6""",
-    takes_metrics=True,
     is_series=True,
 )

@@ -1,1 +1,0 @@
-"""The formats in which other tools write results: a reader of each."""
