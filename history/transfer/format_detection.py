@@ -20,17 +20,10 @@ from history.transfer.foreign.formats import (
     not_importable,
     recognised,
 )
-from history.transfer.foreign.imported_base import (
-    known_bases,
-    named_bases,
-    record_bases,
-    stored_choices,
-    versions_by_occasion,
-)
 from history.transfer.foreign.mytools import RELATIVE_BEGINS
-from history.transfer.foreign.reading import Incoming, joined_text, read_files
+from history.transfer.foreign.reading import joined_text, read_files
 from history.transfer.foreign.results import ToolFormat
-from history.transfer.foreign.sessions import ImportedRows, known_positions, uid_of
+from history.transfer.foreign.sessions import imported_rows, record_bases
 from history.transfer.foreign.values import Given
 from history.transfer.ndjson import NdjsonFile
 from history.transfer.row_source import RowSource, TransferError
@@ -125,25 +118,14 @@ def open_files(paths: Sequence[Path], given: Given, store: Store) -> ImportSourc
     if not foreign:
         return ImportSources(tuple(exports), ())
     incoming = read_files(foreign, given)
-    rows, bases = _imported(incoming, given, store)
+    with store.database.reading() as connection:
+        rows = imported_rows(incoming.numbered(connection), given, connection)
     return ImportSources(
         (*exports, rows),
         (*incoming.notes, *joined_text(incoming.files), *rows.notes),
         tuple(dict.fromkeys((occasion.machine, occasion.suite) for occasion in incoming.files)),
-        bases,
+        rows.bases,
     )
-
-
-def _imported(incoming: Incoming, given: Given, store: Store) -> tuple[ImportedRows, Mapping[str, str]]:
-    """The rows of results, and the base of each session, as said now or with an earlier table. By uid."""
-    with store.database.reading() as connection:
-        values = incoming.numbered(connection)
-        measured = versions_by_occasion(values)
-        found = named_bases(given.base, measured) if given.base else known_bases(connection, measured)
-        bases = {uid_of(occasion): version for occasion, version in found.items()}
-        stored = stored_choices(connection, map(uid_of, measured))
-        positions = known_positions(connection)
-    return ImportedRows(values, given.cores, positions, bases, stored), bases
 
 
 @contextmanager

@@ -1,30 +1,43 @@
-"""Foreign values as rows of a history: a finished session for each occasion they were measured on."""
+"""Foreign values as rows of a history: a finished session for each occasion they were measured on.
+
+A person names the base of a table, and each session keeps which of its versions it is.
+"""
 
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, case, select, update
 
 from build.version import parse_version
-from history.store.records import BASE, IMPORTED, PRIMARY_METRIC, RunStatus, SessionStatus
-from history.store.schema import runs, sessions
+from history.errors import stored_options
+from history.series.night import branch_line
+from history.series.series import base_branches
+from history.store.records import BASE, IMPORTED, PRIMARY_METRIC, Environment, RunStatus, SessionStatus
+from history.store.schema import nights, runs, sessions
 from history.timestamps import to_text
-from history.transfer.foreign.values import Location, Occasion, Value, refuse
+from history.transfer.foreign.values import Given, Location, Occasion, Value, refuse
+from history.transfer.foreign.version_names import version_of
 from history.transfer.portable_schema import PORTABLE, Row
-from history.transfer.row_source import Item, checked
+from history.transfer.row_source import Item, TransferError, checked
 from suites.metric import Role
 from suites.metric_names import PRIMARIES, PRIMARY
 from suites.metrics import METRICS
 
 UNKNOWN = "unknown"
 
+MAX_NAMED = 12
+"""The branches that an error lists at most."""
+
 Run = tuple[str, str, int]
 """Version, step, repetition."""
 
 Runs = dict[Run, dict[str, Value]]
 """Values of each run by metric, in the order of the tables."""
+
+Versions = Mapping[Occasion, Sequence[str]]
+"""The versions that were measured on each occasion, in the order of the table."""
 
 
 class ImportedRows:
@@ -50,7 +63,7 @@ class ImportedRows:
         self._number = {place: number for number, place in reversed(list(enumerate(self._places, start=1)))}
         self._by_occasion: defaultdict[Occasion, Runs] = defaultdict(dict)
         self._positions = positions or {}
-        self._bases = bases or {}
+        self.bases = bases or {}
         self._stored = stored or {}
         repeated = [value.place for value in values if not _add(self._by_occasion[value.occasion], value)]
         self.notes = tuple(_repeated_text(repeated))
@@ -102,7 +115,7 @@ class ImportedRows:
         """The options of a session: those that the history has, which only its base may replace later."""
         if uid in self._stored:
             return self._stored[uid]
-        primary, base = _primary(its_runs), self._bases.get(uid)
+        primary, base = _primary(its_runs), self.bases.get(uid)
         return {
             IMPORTED: True,
             **({} if base is None else {BASE: base}),
@@ -128,7 +141,26 @@ class ImportedRows:
             raise refuse(place, str(error)) from error
 
 
-def known_positions(connection: Connection) -> Mapping[str, Mapping[str, int]]:
+def imported_rows(values: Sequence[Value], given: Given, connection: Connection) -> ImportedRows:
+    """Return values as rows that go with what a history has of their sessions.
+
+    Raises TransferError when two values contradict each other, or nothing is the base that is given.
+    """
+    by_occasion: defaultdict[Occasion, dict[str, None]] = defaultdict(dict)
+    for value in values:
+        by_occasion[value.occasion][value.version] = None
+    measured = {occasion: list(versions) for occasion, versions in by_occasion.items()}
+    found = _named_bases(given.base, measured) if given.base else _known_bases(connection, measured)
+    return ImportedRows(
+        values,
+        given.cores,
+        _known_positions(connection),
+        {uid_of(occasion): version for occasion, version in found.items()},
+        _stored_options(connection, map(uid_of, measured)),
+    )
+
+
+def _known_positions(connection: Connection) -> Mapping[str, Mapping[str, int]]:
     """Return the positions of steps by uid of the imported session; further tables of it must keep them."""
     found: defaultdict[str, dict[str, int]] = defaultdict(dict)
     query = (
@@ -267,3 +299,77 @@ def _digest(*parts: str) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+# --- bases
+
+
+def _named_bases(text: str, measured: Versions) -> Mapping[Occasion, str]:
+    """Return the version that a person means by a branch or version, for each occasion that has it.
+
+    Raises TransferError when none has it, or one has several versions of the branch.
+    """
+    found = {}
+    for occasion, versions in measured.items():
+        matching = _matching(_as_version(text), versions)
+        if len(matching) > 1:
+            raise TransferError(
+                f"--base {text} is any of {', '.join(matching)}",
+                where=f"{occasion.machine}, {occasion.suite}, {occasion.when:%Y-%m-%d}",
+                hint="name one of them",
+            )
+        if matching:
+            found[occasion] = matching[0]
+    if not found:
+        names = sorted({branch_line(parse_version(name)) for names in measured.values() for name in names})
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        raise TransferError(
+            f"--base {text}: no version of the tables is that",
+            hint=f"name one of their branches: {', '.join(names[:MAX_NAMED])}{more}",
+        )
+    return found
+
+
+def _known_bases(connection: Connection, measured: Versions) -> Mapping[Occasion, str]:
+    """Return the bases that earlier tables of the same machine, suite and profile were given."""
+    found = {}
+    for occasion, versions in measured.items():
+        place = Environment(occasion.machine, occasion.suite, f"{occasion.profile} unknown")
+        known = (_matching(base, versions) for base in base_branches(connection, place))
+        base = next((matching for matching in known if matching), [])
+        if len(base) == 1:
+            found[occasion] = base[0]
+    return found
+
+
+def _stored_options(connection: Connection, uids: Iterable[str]) -> Mapping[str, Mapping[str, object]]:
+    """Return the options of sessions that the history already has, by uid."""
+    rows = connection.execute(select(sessions.c.uid, sessions.c.options))
+    wanted = set(uids)
+    return {row.uid: stored_options(row.options) for row in rows if row.uid in wanted}
+
+
+def record_bases(connection: Connection, bases: Mapping[str, str]) -> None:
+    """Record the bases of imported sessions, by uid."""
+    for row in connection.execute(select(sessions.c.id, sessions.c.uid, sessions.c.options)).all():
+        base = bases.get(row.uid)
+        options = stored_options(row.options) if base is not None else {}
+        if base is None or options.get(BASE) == base:
+            continue
+        kept = _json({**options, BASE: base})
+        connection.execute(update(sessions).where(sessions.c.id == row.id).values(options=kept))
+        is_base = case((nights.c.version == base, 1), else_=0)
+        connection.execute(update(nights).where(nights.c.session_id == row.id).values(is_base=is_base))
+
+
+def _matching(name: str, versions: Iterable[str]) -> list[str]:
+    """Return the version with a name, else those of the branch with that name."""
+    exact = [version for version in versions if version == name]
+    return exact or [version for version in versions if branch_line(parse_version(version)) == name]
+
+
+def _as_version(text: str) -> str:
+    try:
+        return str(version_of(text))
+    except ValueError:
+        return text
