@@ -1,7 +1,6 @@
-"""The control groups in which this process runs, as the kernel describes them, and the limits of those.
+"""The control group in which this process runs, as the kernel describes it, and its limits.
 
-Version 1 has a hierarchy for each controller, version 2 one for all; a machine may have both, with each
-controller in one of them (cgroups(7)).
+Only version 2 is read, whose one hierarchy has all controllers (cgroups(7)).
 """
 
 import contextlib
@@ -13,98 +12,73 @@ from pathlib import Path
 PROC = Path("/proc")
 ROOT = Path("/")
 
-MEMORY, CPU = "memory", "cpu"
-"""Controllers, by their names in both versions."""
-
-IO, BLKIO = "io", "blkio"
-"""The controller of block devices, by its names in version 2 and in version 1."""
-
 
 @dataclass(frozen=True)
-class Hierarchy:
-    """A mounted tree of control groups."""
+class OwnGroup:
+    """The group of this process."""
 
-    version: int
-    """1 or 2."""
     mount: Path
-    """The folder where it is mounted: the root of what this process sees of it."""
-    own: Path
-    """The folder of the group in which this process runs."""
-    controllers: frozenset[str]
-    """The names of its controllers; a tree of version 2 has those that no tree of version 1 has."""
+    """The folder where groups are mounted: the root of what this process sees of them."""
+    folder: Path
 
     @property
     def path(self) -> tuple[Path, ...]:
         """The folders of our own group and of those above it, the nearest first."""
-        above = [folder for folder in self.own.parents if folder.is_relative_to(self.mount)]
-        return (self.own, *above)
+        above = [folder for folder in self.folder.parents if folder.is_relative_to(self.mount)]
+        return (self.folder, *above)
 
 
-def hierarchies(proc: Path = PROC, root: Path = ROOT) -> list[Hierarchy]:
-    """Return the mounted hierarchies; none on a machine that has none, or does not tell.
+def own_group(proc: Path = PROC, root: Path = ROOT) -> OwnGroup | None:
+    """Return our group; None on a machine that has none of version 2, or does not tell.
 
     `proc` is where /proc lies, and `root` what paths of the kernel are relative to.
     """
-    groups = _own_groups(_text(proc / "self/cgroup"))
-    found = []
-    for line in _text(proc / "self/mountinfo").splitlines():
+    group = next((path for controllers, path in _memberships(proc) if not controllers), None)
+    for line in text_in(proc / "self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
-        fields, kind = before.split(" "), after.split(" ")
-        if len(fields) < 5 or len(kind) < 3 or kind[0] not in ("cgroup", "cgroup2"):
-            continue
-        mount = root / _unescaped(fields[4]).lstrip("/")
-        if kind[0] == "cgroup2":
-            version, controllers = 2, frozenset(_text(mount / "cgroup.controllers").split())
-            group = groups.get("")
-        else:
-            version, controllers = 1, frozenset(kind[2].split(","))
-            group = next((path for name, path in groups.items() if name in controllers), None)
-        if group is not None:
-            found.append(Hierarchy(version, mount, mount / _below(group, fields[3]), controllers))
-    return found
+        fields = before.split(" ")
+        if group is not None and len(fields) >= 5 and after.startswith("cgroup2 "):
+            mount = root / _unescaped(fields[4]).lstrip("/")
+            return OwnGroup(mount, mount / _below(group, fields[3]))
+    return None
 
 
-def hierarchy_of(controller: str, proc: Path = PROC, root: Path = ROOT) -> Hierarchy | None:
-    """Return the hierarchy with a controller, which is at most one; None without it."""
-    return next((found for found in hierarchies(proc, root) if controller in found.controllers), None)
+def controllers_of_version_1(proc: Path = PROC) -> frozenset[str]:
+    """Return the controllers in hierarchies of version 1, which groups of version 2 then do not have."""
+    return frozenset(name for controllers, _ in _memberships(proc) for name in controllers.split(",") if name)
+
+
+def _memberships(proc: Path) -> Iterator[tuple[str, str]]:
+    """Yield the controllers of each hierarchy, with the path of our group there; version 2 names none.
+
+    Lines of /proc/self/cgroup are `hierarchy:controllers:path`.
+    """
+    for line in text_in(proc / "self/cgroup").splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        yield controllers, path
 
 
 def memory_limit(proc: Path = PROC, root: Path = ROOT) -> int | None:
-    """Return the bytes of memory that our own group, or one above it, may use at most; None without a limit.
-
-    A group of version 1 without a limit has one beyond any memory.
-    """
-    found = hierarchy_of(MEMORY, proc, root)
-    name = "memory.max" if found is not None and found.version == 2 else "memory.limit_in_bytes"
-    limits = [_number(folder / name) for folder in (found.path if found is not None else ())]
+    """Return the bytes of memory that our own group, or one above it, may use; None without a limit."""
+    limits = [number_in(folder / "memory.max") for folder in own_path(proc, root)]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def cpu_quota(proc: Path = PROC, root: Path = ROOT) -> float | None:
     """Return the cores' worth of time that our own group, or one above it, may use; None without a quota."""
-    found = hierarchy_of(CPU, proc, root)
     quotas = []
-    for folder in found.path if found is not None else ():
-        if found is not None and found.version == 2:
-            words = _text(folder / "cpu.max").split()
-            quota, period = (_whole(word) for word in words) if len(words) == 2 else (None, None)
-        else:
-            quota, period = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
+    for folder in own_path(proc, root):
+        words = text_in(folder / "cpu.max").split()
+        quota, period = (_whole(word) for word in words) if len(words) == 2 else (None, None)
         if quota and period:
             quotas.append(quota / period)
     return min(quotas, default=None)
 
 
-def _own_groups(text: str) -> dict[str, str]:
-    """Return the path of our group by controller; '' stands for the tree of version 2.
-
-    Lines of /proc/self/cgroup are `hierarchy:controllers:path`; that of version 2 has no controllers.
-    """
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        found |= dict.fromkeys(controllers.split(","), path)
-    return found
+def own_path(proc: Path = PROC, root: Path = ROOT) -> tuple[Path, ...]:
+    """Return the folders of our own group and of those above it, any of which may have a limit."""
+    own = own_group(proc, root)
+    return () if own is None else own.path
 
 
 def _below(group: str, mounted: str) -> str:
@@ -115,27 +89,29 @@ def _below(group: str, mounted: str) -> str:
     return str(path.relative_to(mounted))
 
 
-def numbers(text: str) -> Iterator[tuple[str, int]]:
-    """Yield names and numbers of a file such as `cpu.stat`, with `name number` on a line."""
-    for name, value in re.findall(r"^(\w+) ([0-9]+)$", text, re.MULTILINE):
-        number = _whole(value)
-        if number is not None:
-            yield name, number
+def numbers_in(file: Path) -> dict[str, int]:
+    """Return the numbers in a file such as `cpu.stat`, with `name number` on a line; none if it is gone."""
+    found = {
+        name: _whole(value) for name, value in re.findall(r"^(\w+) ([0-9]+)$", text_in(file), re.MULTILINE)
+    }
+    return {name: number for name, number in found.items() if number is not None}
 
 
-def _number(path: Path) -> int | None:
-    return _whole(_text(path))
+def number_in(file: Path) -> int | None:
+    """Return the number in a file such as `memory.max`; None for `max`, or if it is gone."""
+    return _whole(text_in(file))
 
 
 def _whole(text: str) -> int | None:
-    """A number of at most 64 bits; None for anything else, such as `max` and -1, which set no limit."""
+    """A number of at most 64 bits; None for anything else, such as `max`, which sets no limit."""
     number = int(text) if re.fullmatch(r"[0-9]{1,20}", text) else 2**64
     return number if number < 2**64 else None
 
 
-def _text(path: Path) -> str:
+def text_in(file: Path) -> str:
+    """Return the text of a file of the kernel; empty if there is none, or it is gone."""
     with contextlib.suppress(OSError, ValueError):
-        return path.read_text(errors="replace").strip()
+        return file.read_text(errors="replace").strip()
     return ""
 
 

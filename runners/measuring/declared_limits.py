@@ -14,10 +14,10 @@ from runners.fitness.storage import home_mount
 from runners.measuring.request import Request
 from suites.control_groups.devices import device_of
 from suites.control_groups.disk_speed import DiskSpeed
-from suites.control_groups.group import PREFIX, hierarchy_with, make_group
+from suites.control_groups.group import PREFIX, make_group
 from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
 from suites.control_groups.limits import LimitError, memory_text
-from suites.control_groups.page_cache import attributes_writes, require_page_cache
+from suites.control_groups.page_cache import require_attributed, require_page_cache
 from suites.engines import SERVERS, own_sizes
 from suites.sizing import MEMORY_SHARE, Hardware, Sizes, fit_together, least_memory
 
@@ -35,7 +35,8 @@ def require_declared(request: Request, needed: Sizes, machine: Hardware, home: H
         require_page_cache(home.data, kind)
         limits.append(MemoryLimit(needed.memory_bytes))
     if needed.disk is not None:
-        limits.append(_disk_limit(request, needed.disk, home, kind))
+        limits.append(DiskLimit(device_of(home.data, kind), needed.disk))
+        require_attributed(home.data, kind)
     if limits:
         make_group(f"{PREFIX}tried-{os.getpid()}", limits).remove()
 
@@ -120,30 +121,3 @@ def _require_memory(request: Request, needed: Sizes, declared: int, machine: Har
             where="--memory",
             hint=f"give it {most} at most; the rest is for load generators and copies of the data",
         )
-
-
-def _disk_limit(request: Request, speed: DiskSpeed, home: Home, kind: str) -> DiskLimit:
-    """Return the limit of the disk with the home's data. Raises LimitError if it would not hold."""
-    limit = DiskLimit(device_of(home.data, kind), speed)
-    found = hierarchy_with(DiskLimit)
-    if found is not None and not attributes_writes(found, kind):
-        for version in request.versions:
-            _require_direct_writes(request, version, found.version, kind)
-    return limit
-
-
-def _require_direct_writes(request: Request, version: Version, group_version: int, kind: str) -> None:
-    if SERVERS[version.engine].writes_directly(request.settings_of(version)):
-        return
-    reason = (
-        "version 1 of control groups, which this machine has, limits the writes of a process only, not those"
-        if group_version == 1
-        else f"on {kind or 'this file system'} the kernel does not count for a group what it writes"
-    )
-    raise LimitError(
-        f"the disk of {version} cannot be limited: it writes into the page cache, and {reason} of the page "
-        "cache, which threads of the kernel do later",
-        where="--disk",
-        hint="use version 2 on ext4 or xfs (boot with systemd.unified_cgroup_hierarchy=1), or measure MySQL "
-        "or MariaDB, which write directly; or omit --disk",
-    )

@@ -1,12 +1,11 @@
 """Throttling of the processors: by heat, or by the CPU quota of a control group."""
 
 import contextlib
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from build.programs.control_groups import CPU, PROC, hierarchy_of, numbers
+from build.programs.control_groups import PROC, number_in, numbers_in, own_path
 from suites.accounting.activity import THROTTLING
 
 
@@ -45,13 +44,12 @@ class ThrottleCounters:
         """Return the current totals; nothing of what the machine does not count."""
         found: dict[Path, Throttling] = {}
         for path in self._heat:
-            if text := _text(path):
-                found[path] = Throttling(heat=_counted(text))
+            if (times := number_in(path)) is not None:
+                found[path] = Throttling(heat=times)
         for path in self._quotas:
-            group = dict(numbers(_text(path)))
-            # Control groups of version 2 count microseconds, those of version 1 nanoseconds.
-            seconds = group.get("throttled_usec", 0) / 1e6 + group.get("throttled_time", 0) / 1e9
+            group = numbers_in(path)
             if "nr_throttled" in group:
+                seconds = group.get("throttled_usec", 0) / 1e6
                 found[path] = Throttling(quota=group["nr_throttled"], quota_seconds=seconds)
         return found
 
@@ -89,20 +87,7 @@ def quota_reader(proc: Path = PROC, sys: Path = Path("/sys")) -> Callable[[], Co
 
 def _quota_files(proc: Path, sys: Path) -> Iterator[Path]:
     """Yield `cpu.stat` of our control group and of its ancestors, any of which may have a quota."""
-    found = hierarchy_of(CPU, proc, sys.parent)
-    for folder in found.path if found is not None else ():
+    for folder in own_path(proc, sys.parent):
         with contextlib.suppress(OSError, ValueError):  # such as a name that is too long
             if (folder / "cpu.stat").is_file():
                 yield folder / "cpu.stat"
-
-
-def _counted(text: str) -> int:
-    """A count of at most 64 bits; 0 for anything else, as for what the machine does not count."""
-    number = int(text) if re.fullmatch(r"[0-9]{1,20}", text) else 0
-    return number if number < 2**64 else 0
-
-
-def _text(path: Path) -> str:
-    with contextlib.suppress(OSError):
-        return path.read_text(errors="replace").strip()
-    return ""

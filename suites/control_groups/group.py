@@ -10,10 +10,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from build.programs.control_groups import PROC, ROOT, Hierarchy, hierarchies, numbers
+from build.programs.control_groups import (
+    PROC,
+    ROOT,
+    OwnGroup,
+    controllers_of_version_1,
+    number_in,
+    numbers_in,
+    own_group,
+    text_in,
+)
 from suites.control_groups.disk_speed import DiskUse
 from suites.control_groups.kernel import KERNEL, GroupKernel
-from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
+from suites.control_groups.limited import IO, MEMORY, DiskLimit, GroupLimit, MemoryLimit
 from suites.control_groups.limits import LimitError, MemoryUse, memory_text
 
 PREFIX = "tidemark-"
@@ -28,124 +37,93 @@ REMOVE_SECONDS = 10.0
 KILLED = "killed by the kernel: it needed more memory than its limit,"
 """What a failure says before the limit, when the kernel has killed a process of the group."""
 
-_ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 1; shift; done; shift; exec "$@"'
+_ENTER = 'echo 0 > "$1" || exit 1; shift; exec "$@"'
 """Moves the shell itself, which 0 stands for, and becomes the program. Run before the user is changed: the
 server's user may not write into the group."""
 
+_WITHOUT = {MEMORY: "boot its kernel with cgroup_enable=memory", IO: "use a kernel with CONFIG_BLK_CGROUP"}
+"""What to do on a kernel without a controller."""
 
-_EVENTS = {1: "memory.oom_control", 2: "memory.events"}
-"""By version, the file with a line `oom_kill`: how many processes of a group the kernel has killed."""
-
-_USED = {1: "memory.usage_in_bytes", 2: "memory.current"}
-"""By version, the file with the bytes of memory in use, page cache included."""
-
-
-@dataclass(frozen=True)
-class GroupPart:
-    """The folder of a group in one hierarchy, and what is limited there."""
-
-    folder: Path
-    version: int
-    limits: tuple[GroupLimit, ...] = ()
+_VERSION_1 = frozenset({"memory", "blkio"})
+"""The controllers of memory and disks, as a machine has them that has version 1 of control groups."""
 
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """A group that exists: in version 1 it has a folder for each controller, in version 2 one."""
+    """A group that exists."""
 
-    parts: tuple[GroupPart, ...]
+    folder: Path
+    limits: tuple[GroupLimit, ...] = ()
     kernel: GroupKernel = KERNEL
-
-    @property
-    def folder(self) -> Path:
-        """Its folder, or the first of them."""
-        return self.parts[0].folder
 
     def entered_by(self, argv: Sequence[str]) -> list[str]:
         """Return the command line that enters the group and becomes `argv` there, in the same process."""
-        files = [str(part.folder / "cgroup.procs") for part in self.parts]
-        return ["/bin/sh", "-c", _ENTER, "sh", *files, "--", *argv]
+        return ["/bin/sh", "-c", _ENTER, "sh", str(self.folder / "cgroup.procs"), *argv]
 
     def limit(self, *, is_on: bool) -> None:
         """Set the limits, or lift them for a while. Raises LimitError."""
-        for part in self.parts:
-            for limit in part.limits:
-                try:
-                    (limit.set if is_on else limit.lift)(part.folder, part.version, self.kernel)
-                except OSError as error:
-                    raise LimitError(
-                        f"the kernel refuses a server {limit}: {error.strerror}",
-                        where=str(part.folder),
-                        hint=f"see the kernel's log (dmesg), or omit {limit.option}",
-                    ) from error
+        for limit in self.limits:
+            try:
+                limit.set(self.folder, self.kernel, is_on=is_on)
+            except OSError as error:
+                raise LimitError(
+                    f"the kernel refuses a server {limit}: {error.strerror}",
+                    where=str(self.folder),
+                    hint=f"see the kernel's log (dmesg), or omit {limit.option}",
+                ) from error
 
     def kills(self) -> int:
         """Return how many processes of the group the kernel has killed; 0 if it does not say.
 
         Without a limit of memory these are none of the group's doing.
         """
-        return sum(
-            dict(numbers(_text(part.folder / _EVENTS[part.version]))).get("oom_kill", 0)
-            for part, _ in self._memory()
-        )
+        if self._memory is None:
+            return 0
+        return numbers_in(self.folder / "memory.events").get("oom_kill", 0)
 
     def use(self) -> MemoryUse | None:
         """Return the use of its memory, 0 if the kernel does not say; None without a limit of it."""
-        for part, limit in self._memory():
-            used = _text(part.folder / _USED[part.version])
-            return MemoryUse(int(used) if used.isdecimal() else 0, limit.amount)
-        return None
+        if self._memory is None:
+            return None
+        return MemoryUse(number_in(self.folder / "memory.current") or 0, self._memory.amount)
 
     def disk_use(self) -> DiskUse | None:
         """Return what it has read and written of a disk with a limit; None without one, or without counts."""
-        for part in self.parts:
-            for limit in part.limits:
-                if isinstance(limit, DiskLimit):
-                    with contextlib.suppress(OSError):
-                        return limit.use(part.folder, part.version)
+        for limit in self.limits:
+            if isinstance(limit, DiskLimit):
+                with contextlib.suppress(OSError):
+                    return limit.use(self.folder)
         return None
 
     def killed(self) -> str:
         """Return the sentence about a process that the kernel has killed."""
-        return " ".join([KILLED, *(memory_text(limit.amount) for _, limit in self._memory())])
+        return KILLED if self._memory is None else f"{KILLED} {memory_text(self._memory.amount)}"
 
     def remove(self) -> None:
         """Kill what still runs in the group, and remove it. Raises LimitError."""
-        for part in self.parts:
-            self._remove(part.folder)
-
-    def _remove(self, folder: Path) -> None:
         deadline = time.monotonic() + REMOVE_SECONDS
         while True:
-            for pid in _text(folder / "cgroup.procs").split():
+            for pid in text_in(self.folder / "cgroup.procs").split():
                 with contextlib.suppress(OSError, ValueError):
                     os.kill(int(pid), signal.SIGKILL)
             try:
-                self.kernel.remove(folder)
+                self.kernel.remove(self.folder)
             except FileNotFoundError:
                 return
             except OSError as error:
                 if error.errno != errno.EBUSY or time.monotonic() > deadline:
                     raise LimitError(
                         f"the control group of a server cannot be removed: {error.strerror}",
-                        where=str(folder),
+                        where=str(self.folder),
                         hint="end the processes in its cgroup.procs, then remove it by rmdir",
                     ) from error
                 time.sleep(0.05)
             else:
                 return
 
-    def _memory(self) -> Iterator[tuple[GroupPart, MemoryLimit]]:
-        for part in self.parts:
-            for limit in part.limits:
-                if isinstance(limit, MemoryLimit):
-                    yield part, limit
-
-
-def _text(path: Path) -> str:
-    with contextlib.suppress(OSError):
-        return path.read_text().strip()
-    return ""
+    @property
+    def _memory(self) -> MemoryLimit | None:
+        return next((limit for limit in self.limits if isinstance(limit, MemoryLimit)), None)
 
 
 def group_name(server: Path) -> str:
@@ -173,68 +151,50 @@ def make_group(
     Below our own group, or beside it, the limits that we run under ourselves apply too. Raises LimitError,
     which says why there can be none, and what to do.
     """
-    found: dict[Hierarchy, list[GroupLimit]] = {}
-    for limit in limits:
-        found.setdefault(_hierarchy_of(limit, proc, root), []).append(limit)
-    made: list[GroupPart] = []
-    try:
-        for hierarchy, of_it in found.items():
-            made.append(_make_part(hierarchy, name, of_it, kernel))
-    except LimitError:
-        for part in made:
-            with contextlib.suppress(OSError):
-                kernel.remove(part.folder)
-        raise
-    return ControlGroup(tuple(made), kernel)
-
-
-def hierarchy_with(limit: type[GroupLimit], proc: Path = PROC, root: Path = ROOT) -> Hierarchy | None:
-    """Return the hierarchy whose controller has a kind of limit; None without it."""
-    return next(
-        (
-            found
-            for found in hierarchies(proc, root)
-            if limit.controllers[found.version][0] in found.controllers
-        ),
-        None,
-    )
-
-
-def _hierarchy_of(limit: GroupLimit, proc: Path, root: Path) -> Hierarchy:
-    found = hierarchy_with(type(limit), proc, root)
-    if found is not None:
-        return found
-    controller = f"{limit.controllers[2][0]} controller"
-    raise LimitError(
-        f"no control group can be made for a server with {limit}: this machine has no "
-        f"{controller if hierarchies(proc, root) else 'file system of control groups'}",
-        where=limit.option,
-        hint=f"{limit.without}, and mount control groups (cgroups(7)); or omit {limit.option}",
-    )
-
-
-def _make_part(found: Hierarchy, name: str, limits: Sequence[GroupLimit], kernel: GroupKernel) -> GroupPart:
+    controllers = list(dict.fromkeys(name for limit in limits for name in limit.controllers))
+    own = _group_with(controllers, limits, proc, root)
     refusals: list[str] = []
-    needed = [name for limit in limits for name in limit.controllers[found.version]]
-    controllers = [name for name in dict.fromkeys(needed) if name in found.controllers]
-    for parent in _parents(found, controllers, kernel, refusals):
-        folder = parent / name
+    for parent in _parents(own, controllers, kernel, refusals):
+        made = ControlGroup(parent / name, tuple(limits), kernel)
         try:
             with contextlib.suppress(FileExistsError):
-                kernel.make(folder)
+                kernel.make(made.folder)
             for limit in limits:
-                limit.set(folder, found.version, kernel)
+                limit.set(made.folder, kernel, is_on=True)
         except OSError as error:
-            refusals.append(f"{folder}: {error.strerror}")
+            refusals.append(f"{made.folder}: {error.strerror}")
             with contextlib.suppress(OSError):
-                kernel.remove(folder)
+                kernel.remove(made.folder)
         else:
-            return GroupPart(folder, found.version, tuple(limits))
+            return made
+    raise _refused(refusals[-1], _way_out(is_root=os.geteuid() == 0), limits)
+
+
+def _group_with(controllers: Sequence[str], limits: Sequence[GroupLimit], proc: Path, root: Path) -> OwnGroup:
+    """Return our own group, on a machine whose groups have the controllers. Raises LimitError."""
+    own = own_group(proc, root)
+    known = () if own is None else text_in(own.mount / "cgroup.controllers").split()
+    missing = [name for name in controllers if name not in known]
+    if own is not None and not missing:
+        return own
+    if _VERSION_1 & controllers_of_version_1(proc):
+        raise _refused(
+            "those of this machine are of version 1, and version 2 is needed",
+            "boot it with the unified hierarchy (systemd.unified_cgroup_hierarchy=1), or use a distribution "
+            "that has it: Debian 11+, Ubuntu 22.04+, RHEL 9+",
+            limits,
+        )
+    if own is None:
+        raise _refused("this machine has no file system of control groups", "mount it (cgroups(7))", limits)
+    raise _refused(f"this machine has no {missing[0]} controller", _WITHOUT[missing[0]], limits)
+
+
+def _refused(reason: str, way_out: str, limits: Sequence[GroupLimit]) -> LimitError:
     options = " and ".join(limit.option for limit in limits)
-    raise LimitError(
-        f"no control group can be made for a server with {' and '.join(map(str, limits))}: {refusals[-1]}",
+    return LimitError(
+        f"no control group can be made for a server with {' and '.join(map(str, limits))}: {reason}",
         where=options,
-        hint=f"{_way_out(is_root=os.geteuid() == 0)}; or declare none: no {options}, and no profile with it",
+        hint=f"{way_out}; or declare none: no {options}, and no profile with it",
     )
 
 
@@ -251,38 +211,34 @@ def _way_out(*, is_root: bool) -> str:
 
 
 def _parents(
-    found: Hierarchy, controllers: Sequence[str], kernel: GroupKernel, refusals: list[str]
+    own: OwnGroup, controllers: Sequence[str], kernel: GroupKernel, refusals: list[str]
 ) -> Iterator[Path]:
     """Yield the groups below which a group may be made, the nearest first; `refusals` get what refused.
 
-    In version 1 that is any group in which this user may write. In version 2 a group whose children have
-    controllers has no processes itself, unless it is the root of all: our own becomes one when we step aside,
-    into a child of it, which is done last.
+    A group whose children have controllers has no processes itself, unless it is the root of all: our own
+    becomes one when we step aside, into a child of it, which is done last.
     """
-    if found.version == 1:
-        yield from found.path
-        return
-    for parent in found.path:
-        if parent != found.own or _is_root_of_all(parent):
-            yield from _with_controllers(found, parent, controllers, kernel, refusals)
+    for parent in own.path:
+        if parent != own.folder or _is_root_of_all(parent):
+            yield from _with_controllers(own, parent, controllers, kernel, refusals)
     try:
-        _step_aside(found.own, kernel)
+        _step_aside(own.folder, kernel)
     except OSError as error:
-        refusals.append(f"{found.own}: {error.strerror}")
+        refusals.append(f"{own.folder}: {error.strerror}")
         return
-    yield from _with_controllers(found, found.own, controllers, kernel, refusals)
+    yield from _with_controllers(own, own.folder, controllers, kernel, refusals)
 
 
 def _is_root_of_all(folder: Path) -> bool:
-    """Whether a group of version 2 is the root of the kernel, the only one that has no type."""
+    """Whether a group is the root of the kernel, the only one that has no type."""
     return not (folder / "cgroup.type").exists()
 
 
 def _with_controllers(
-    found: Hierarchy, parent: Path, controllers: Sequence[str], kernel: GroupKernel, refusals: list[str]
+    own: OwnGroup, parent: Path, controllers: Sequence[str], kernel: GroupKernel, refusals: list[str]
 ) -> Iterator[Path]:
     """Yield `parent` once its children have the controllers, as all groups above it must have."""
-    above = [folder for folder in (parent, *parent.parents) if folder.is_relative_to(found.mount)]
+    above = [folder for folder in (parent, *parent.parents) if folder.is_relative_to(own.mount)]
     try:
         for folder in reversed(above):
             enabled = folder / "cgroup.subtree_control"
@@ -309,13 +265,10 @@ def _step_aside(own: Path, kernel: GroupKernel) -> None:
 
 def groups_below(folder: Path, proc: Path = PROC, root: Path = ROOT) -> list[ControlGroup]:
     """Return the groups of the servers in the folders of `folder`, wherever they were made, empty or not."""
-    prefix = _prefix_of(folder)
-    with_limits = dict.fromkeys(hierarchy_with(limit, proc, root) for limit in (MemoryLimit, DiskLimit))
+    prefix, own = _prefix_of(folder), own_group(proc, root)
     return [
-        ControlGroup((GroupPart(Path(place) / name, found.version),))
-        for found in with_limits
-        if found is not None
-        for place, children, _ in os.walk(found.mount)
+        ControlGroup(Path(place) / name)
+        for place, children, _ in (() if own is None else os.walk(own.mount))
         for name in children
         if name.startswith(prefix)
     ]

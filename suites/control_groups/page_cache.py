@@ -8,7 +8,6 @@ import os
 from pathlib import Path
 
 from build.files import flush_file_system, open_checked
-from build.programs.control_groups import MEMORY, Hierarchy
 from suites.control_groups.limits import LimitError
 
 UNCACHED_NOWHERE = {
@@ -19,16 +18,19 @@ UNCACHED_NOWHERE = {
 """File systems on which memory cannot be limited: what they are."""
 
 ATTRIBUTED = ("ext2", "ext4", "f2fs", "xfs")
-"""File systems whose writes of the page cache count for the group that made the pages dirty, in version 2
-(Documentation/admin-guide/cgroup-v2.rst, Writeback). btrfs is one, but has no block device."""
+"""File systems whose writes of the page cache count for the group that made the pages dirty, although the
+kernel does them later (Documentation/admin-guide/cgroup-v2.rst, Writeback). btrfs has no block device."""
 
 
-def attributes_writes(found: Hierarchy, kind: str) -> bool:
-    """Return whether the limits of disks in a hierarchy hold for the page cache too, on a `kind` of files.
-
-    The kernel's own threads write it. They do so for a group where one hierarchy has memory and disks.
-    """
-    return found.version == 2 and MEMORY in found.controllers and kind in ATTRIBUTED
+def require_attributed(folder: Path, kind: str) -> None:
+    """Raise LimitError if what is written in `folder`, on a file system of a `kind`, counts for no group."""
+    if kind not in ATTRIBUTED:
+        raise LimitError(
+            f"the disk of servers cannot be limited on {kind or 'this file system'}: what the kernel writes "
+            "from its page cache counts for no control group there",
+            where=str(folder),
+            hint="set TIDEMARK_HOME to a folder on ext4 or xfs, or omit --disk",
+        )
 
 
 def require_page_cache(folder: Path, kind: str) -> None:

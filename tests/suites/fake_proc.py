@@ -1,6 +1,5 @@
 """A /proc and a /sys of files that a test writes."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from suites.accounting.disturbance import DisturbanceWatch
@@ -48,15 +47,10 @@ class FakeMachine:
     def ends(self, pid: int) -> None:
         (self.proc / str(pid) / "stat").unlink()
 
-    def control_groups(self, own: str, mounts: Mapping[str, str]) -> None:
-        """Mount hierarchies below sys/fs/cgroup: those with controllers here are version 2."""
-        lines = []
-        for name, controllers in mounts.items():
-            kind = "cgroup2 cgroup2 rw" if controllers else f"cgroup cgroup rw,{name}"
-            lines.append(f"30 25 0:28 / /sys/fs/cgroup{'/' * bool(name)}{name} rw,relatime - {kind}\n")
-            self.write(f"sys/fs/cgroup/{name}/cgroup.controllers", f"{controllers}\n")
-        self.write("proc/self/mountinfo", "".join(lines))
-        self.write("proc/self/cgroup", f"{own}\n")
+    def control_groups(self, own: str) -> None:
+        """Mount control groups below sys/fs/cgroup; `own` is the path of ours."""
+        self.write("proc/self/mountinfo", "30 25 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n")
+        self.write("proc/self/cgroup", f"0::{own}\n")
 
     def write(self, name: str, text: str) -> None:
         path = self.proc.parent / name

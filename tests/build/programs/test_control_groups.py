@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from build.host import usable_cores
-from build.programs.control_groups import cpu_quota, hierarchies, hierarchy_of, memory_limit
+from build.programs.control_groups import controllers_of_version_1, cpu_quota, memory_limit, own_group
 
 
 def machine(root: Path, own: str, mounts: str, files: dict[str, str] | None = None) -> Path:
@@ -21,7 +21,6 @@ def machine(root: Path, own: str, mounts: str, files: dict[str, str] | None = No
 
 UNIFIED = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 OLDER = (
-    "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct\n"
     "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
     "40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd\n"
     "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
@@ -36,20 +35,12 @@ OLDER = (
         ("0::/a/b", UNIFIED, {"a/b/memory.max": "1073741824", "a/memory.max": "2147483648"}, 1073741824),
         ("0::/a", UNIFIED, {"a/memory.max": "max"}, None),
         ("0::/", UNIFIED, {}, None),
-        (
-            "4:memory:/box/job\n1:cpu,cpuacct:/\n0::/",
-            OLDER,
-            {
-                "memory/box/job/memory.limit_in_bytes": "9223372036854771712",
-                "memory/box/memory.limit_in_bytes": "536870912",
-            },
-            536870912,
-        ),
+        ("4:memory:/box\n0::/", OLDER, {"memory/box/memory.limit_in_bytes": "536870912"}, None),
         # Without a namespace of its own, a container sees the paths of the host and mounts of its part.
         (
-            "4:memory:/docker/5a\n0::/",
-            "35 31 0:32 /docker/5a /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
-            {"memory/memory.limit_in_bytes": "4294967296"},
+            "0::/docker/5a",
+            "35 31 0:32 /docker/5a /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
+            {"memory.max": "4294967296"},
             4294967296,
         ),
         # In the namespace of another group, its own lies outside of what it sees.
@@ -61,7 +52,7 @@ OLDER = (
 def test_the_memory_of_the_smallest_group_on_the_way(
     tmp_path: Path, own: str, mounts: str, files: dict[str, str], limit: int | None
 ) -> None:
-    root = machine(tmp_path, own, mounts, {"cgroup.controllers": "cpu memory io\n", **files})
+    root = machine(tmp_path, own, mounts, files)
     assert memory_limit(root / "proc", root) == limit
 
 
@@ -70,36 +61,30 @@ def test_the_memory_of_the_smallest_group_on_the_way(
     [
         ("0::/a/b", UNIFIED, {"a/b/cpu.max": "max 100000", "a/cpu.max": "150000 100000"}, 1.5),
         ("0::/a/b", UNIFIED, {"a/b/cpu.max": "max 100000"}, None),
-        (
-            "1:cpu,cpuacct:/ci",
-            OLDER,
-            {"cpu,cpuacct/ci/cpu.cfs_quota_us": "50000", "cpu,cpuacct/ci/cpu.cfs_period_us": "100000"},
-            0.5,
-        ),
-        (
-            "1:cpu,cpuacct:/ci",
-            OLDER,
-            {"cpu,cpuacct/ci/cpu.cfs_quota_us": "-1", "cpu,cpuacct/ci/cpu.cfs_period_us": "100000"},
-            None,
-        ),
+        ("0::/a", UNIFIED, {"a/cpu.max": "50000 100000"}, 0.5),
         ("0::/a", UNIFIED, {"a/cpu.max": "100000 0"}, None),
     ],
 )
 def test_the_cpu_quota_of_the_smallest_group_on_the_way(
     tmp_path: Path, own: str, mounts: str, files: dict[str, str], quota: float | None
 ) -> None:
-    root = machine(tmp_path, own, mounts, {"cgroup.controllers": "cpu memory io\n", **files})
+    root = machine(tmp_path, own, mounts, files)
     assert cpu_quota(root / "proc", root) == quota
 
 
-def test_a_controller_is_in_the_tree_that_has_it(tmp_path: Path) -> None:
-    root = machine(tmp_path, "4:memory:/x\n0::/y", OLDER, {"unified/cgroup.controllers": "\n"})
-    found = hierarchy_of("memory", root / "proc", root)
+def test_our_group_and_what_version_1_has(tmp_path: Path) -> None:
+    root = machine(tmp_path, "4:memory:/x\n1:cpu,cpuacct:/\n0::/y", OLDER)
+    found = own_group(root / "proc", root)
     assert found is not None
-    assert (found.version, found.own) == (1, root / "sys/fs/cgroup/memory/x")
-    assert found.path == (root / "sys/fs/cgroup/memory/x", root / "sys/fs/cgroup/memory")
-    assert [tree.version for tree in hierarchies(root / "proc", root)] == [1, 2]
-    assert hierarchy_of("io", root / "proc", root) is None
+    assert found.path == (root / "sys/fs/cgroup/unified/y", root / "sys/fs/cgroup/unified")
+    assert controllers_of_version_1(root / "proc") == {"memory", "cpu", "cpuacct"}
+
+
+@pytest.mark.parametrize(("own", "mounts"), [("0::/a\n", UNIFIED), ("", ""), ("0::/a\n", ""), ("", UNIFIED)])
+def test_a_machine_without_version_1(tmp_path: Path, own: str, mounts: str) -> None:
+    root = machine(tmp_path, own, mounts)
+    assert controllers_of_version_1(root / "proc") == set()
+    assert (own_group(root / "proc", root) is not None) == bool(own and mounts)
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(0.5, 1), (1.0, 1), (1.9, 1), (64_000.0, None)])

@@ -233,7 +233,6 @@ def _throttling(folder: Path) -> Parse:
     files = (stat, count, group, mounts, limit, quota)
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
-    (folder / "sys/fs/cgroup/cgroup.controllers").write_text("cpu memory\n")
 
     def parse(data: bytes) -> Iterable[Number]:
         parts = (*data.split(b"\f"), *(b"" for _ in files))[: len(files)]

@@ -1,4 +1,4 @@
-"""Control groups of files, with those rules of the kernel's version 1 or 2 that matter here."""
+"""Control groups of files, with those rules of the kernel that matter here."""
 
 import errno
 import os
@@ -14,40 +14,26 @@ OWN = 100
 DEVICES = ("254:0", "254:16")
 """The whole disks that the kernel knows."""
 
-THROTTLES = [f"blkio.throttle.{way}_{unit}_device" for way in ("read", "write") for unit in ("bps", "iops")]
-"""The files with the limits of disks in version 1."""
-
 
 class FakeGroups(GroupKernel):
-    """Folders below `root`; `writable` are those in which this user may make groups, by default all.
+    """Folders below `root`; `writable` are those in which this user may make groups, by default all."""
 
-    Version 2 has one hierarchy, version 1 one for each of the `controllers`, of which `mount` and `own` are
-    the first one's.
-    """
-
-    def __init__(self, root: Path, version: int, own: str, controllers: Sequence[str] = ("memory",)) -> None:
-        self.root, self.version = root, version
+    def __init__(self, root: Path, own: str, controllers: Sequence[str] = ("memory",)) -> None:
+        self.root, self.mount = root, root / "sys/fs/cgroup"
         self.writable: set[Path] | None = None
         self.busy = False
         self.throttles = True
-        mounts = [""] if version == 2 else list(controllers)
-        self.mount = root / "sys/fs/cgroup" / mounts[0]
         proc = root / "proc/self"
         proc.mkdir(parents=True)
-        kinds = ["cgroup2 cgroup2 rw"] if version == 2 else [f"cgroup cgroup rw,{name}" for name in mounts]
-        rows = zip(mounts, kinds, strict=True)
-        lines = [f"30 23 0:26 / /sys/fs/cgroup/{name} rw - {kind}\n" for name, kind in rows]
-        (proc / "mountinfo").write_text("".join(lines))
-        (proc / "cgroup").write_text("".join(f"{4 if name else 0}:{name}:{own}\n" for name in mounts))
-        for name in reversed(mounts):
-            folder = root / "sys/fs/cgroup" / name
-            folder.mkdir(parents=True)
-            self._fill(folder, " ".join(controllers))
-            for part in Path(own).parts[1:]:
-                folder /= part
-                self.make(folder)
-            (folder / "cgroup.procs").write_text(f"{OWN}\n")
-            self.own = folder
+        (proc / "mountinfo").write_text("30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+        (proc / "cgroup").write_text(f"0::{own}\n")
+        self.mount.mkdir(parents=True)
+        self._fill(self.mount, " ".join(controllers))
+        self.own = self.mount
+        for part in Path(own).parts[1:]:
+            self.own /= part
+            self.make(self.own)
+        (self.own / "cgroup.procs").write_text(f"{OWN}\n")
 
     @property
     def where(self) -> tuple[Path, Path]:
@@ -57,8 +43,7 @@ class FakeGroups(GroupKernel):
     def make(self, folder: Path) -> None:
         self._require_access(folder.parent)
         folder.mkdir()
-        enabled = folder.parent / "cgroup.subtree_control"
-        self._fill(folder, enabled.read_text() if self.version == 2 else self._controller(folder))
+        self._fill(folder, (folder.parent / "cgroup.subtree_control").read_text())
         (folder / "cgroup.type").write_text("domain\n")
 
     def remove(self, folder: Path) -> None:
@@ -77,7 +62,7 @@ class FakeGroups(GroupKernel):
             for other in self.mount.rglob("cgroup.procs"):
                 other.write_text("".join(f"{pid}\n" for pid in other.read_text().split() if pid != text))
             file.write_text(file.read_text() + f"{text}\n")
-        elif file.name == "io.max" or file.name.startswith("blkio.throttle."):
+        elif file.name == "io.max":
             self._limit_device(file, text)
         else:
             file.write_text(text)
@@ -89,9 +74,6 @@ class FakeGroups(GroupKernel):
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
         others = [line for line in file.read_text().splitlines() if line.split()[0] != number]
         file.write_text("".join(f"{line}\n" for line in [*others, text]))
-
-    def _controller(self, folder: Path) -> str:
-        return folder.relative_to(self.root / "sys/fs/cgroup").parts[0]
 
     def _enable(self, file: Path, controller: str) -> None:
         folder = file.parent
@@ -105,22 +87,15 @@ class FakeGroups(GroupKernel):
                 self._fill(child, file.read_text())
 
     def _fill(self, folder: Path, controllers: str) -> None:
-        names = {"cgroup.procs": ""}
-        if self.version == 2:
-            names |= {"cgroup.controllers": controllers, "cgroup.subtree_control": ""}
+        names = {"cgroup.procs": "", "cgroup.subtree_control": ""}
         if "memory" in controllers.split() and folder != self.mount:
-            names |= (
-                {"memory.max": "max", "memory.swap.max": "max", "memory.events": "oom 0\noom_kill 0\n"}
-                if self.version == 2
-                else {"memory.limit_in_bytes": "9223372036854771712", "memory.oom_control": "oom_kill 0\n"}
-            )
-        if self.throttles and folder != self.mount and {"io", "blkio"} & set(controllers.split()):
-            names |= dict.fromkeys(["io.max"] if self.version == 2 else THROTTLES, "")
+            names |= {"memory.max": "max", "memory.swap.max": "max", "memory.events": "oom 0\noom_kill 0\n"}
+        if self.throttles and folder != self.mount and "io" in controllers.split():
+            names["io.max"] = ""
         for name, text in names.items():
             if not (folder / name).exists():
                 (folder / name).write_text(text)
-        if self.version == 2:
-            (folder / "cgroup.controllers").write_text(controllers)
+        (folder / "cgroup.controllers").write_text(controllers)
 
     def _require_access(self, folder: Path) -> None:
         if self.writable is not None and not any(folder.is_relative_to(own) for own in self.writable):

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.programs.control_groups import Hierarchy
 from suites.control_groups.declared import Declared
 from suites.control_groups.devices import BlockDevice, device_of_number
 from suites.control_groups.disk_speed import (
@@ -18,11 +17,11 @@ from suites.control_groups.disk_speed import (
     DiskUse,
     parse_disk,
 )
-from suites.control_groups.group import group_name, groups_below, make_group
+from suites.control_groups.group import make_group
 from suites.control_groups.limited import DiskLimit, MemoryLimit
 from suites.control_groups.limits import LimitError
-from suites.control_groups.page_cache import attributes_writes
-from tests.suites.control_groups.fake_groups import THROTTLES, FakeGroups
+from suites.control_groups.page_cache import ATTRIBUTED, require_attributed
+from tests.suites.control_groups.fake_groups import FakeGroups
 
 SPEED = DiskSpeed(2000, 100_000_000)
 DISK = DiskLimit(BlockDevice("254:0", "vda"), SPEED)
@@ -98,9 +97,9 @@ def text(path: Path) -> str:
     return path.read_text().strip()
 
 
-def test_in_version_2_one_group_has_both_limits(tmp_path: Path) -> None:
+def test_one_group_has_both_limits(tmp_path: Path) -> None:
     """The memory controller too where only the disk is limited, or the page cache is written for nobody."""
-    kernel = FakeGroups(tmp_path, 2, "/box/job", ("cpu", "io", "memory"))
+    kernel = FakeGroups(tmp_path, "/box/job", ("cpu", "io", "memory"))
     made = make_group("tidemark-x", [DISK], kernel, *kernel.where)
     assert text(made.folder / "io.max") == "254:0 rbps=100000000 wbps=100000000 riops=2000 wiops=2000"
     assert text(made.folder.parent / "cgroup.subtree_control").split() == ["io", "memory"]
@@ -108,72 +107,52 @@ def test_in_version_2_one_group_has_both_limits(tmp_path: Path) -> None:
     made.limit(is_on=False)
     assert text(made.folder / "io.max") == "254:0 rbps=max wbps=max riops=max wiops=max"
     both = make_group("tidemark-y", [MEMORY, DISK], kernel, *kernel.where)
-    assert len(both.parts) == 1
     assert text(both.folder / "memory.max") == str(2**30)
     both.limit(is_on=False)
     assert (text(both.folder / "memory.max"), text(both.folder / "memory.swap.max")) == ("max", "0")
 
 
-def test_in_version_1_a_group_has_a_folder_in_each_hierarchy(tmp_path: Path) -> None:
-    kernel = FakeGroups(tmp_path, 1, "/box", ("memory", "blkio"))
-    session = tmp_path / "data/s1"
-    made = make_group(group_name(session / "1"), [MEMORY, DISK], kernel, *kernel.where)
-    memory, blkio = (part.folder for part in made.parts)
-    assert text(memory / "memory.limit_in_bytes") == str(2**30)
-    limits = [text(blkio / name) for name in THROTTLES]
-    assert limits == ["254:0 100000000", "254:0 2000", "254:0 100000000", "254:0 2000"]
-    made.limit(is_on=False)
-    assert {text(blkio / name) for name in THROTTLES} == {"254:0 0"}, "zero is no limit"
-    assert text(memory / "memory.limit_in_bytes") == "-1"
-    entered = made.entered_by(["postgres", "-D", "data"])
-    assert entered[4:] == [f"{memory}/cgroup.procs", f"{blkio}/cgroup.procs", "--", "postgres", "-D", "data"]
-    assert len(groups_below(session, *kernel.where)) == 2
-    made.remove()
-    assert groups_below(session, *kernel.where) == []
+STAT = "254:16 rbytes=9 rios=9\n254:0 rbytes=8192 wbytes=4096 rios=30 wios=4 dbytes=0 dios=0\n"
 
 
-VERSION_1 = {
-    "blkio.throttle.io_serviced": "254:16 Read 9\n254:0 Read 30\n254:0 Write 4\n254:0 Sync 34\nTotal 43\n",
-    "blkio.throttle.io_service_bytes": "254:16 Read 9\n254:0 Read 8192\n254:0 Write 4096\nTotal 12297\n",
-}
-VERSION_2 = {
-    "io.stat": "254:16 rbytes=9 rios=9\n254:0 rbytes=8192 wbytes=4096 rios=30 wios=4 dbytes=0 dios=0\n"
-}
-
-
-@pytest.mark.parametrize(("version", "files"), [(1, VERSION_1), (2, VERSION_2)])
-def test_what_was_read_and_written_of_the_disk(tmp_path: Path, version: int, files: dict[str, str]) -> None:
+def test_what_was_read_and_written_of_the_disk(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
-        DISK.use(tmp_path, version)
-    for name in files:
-        (tmp_path / name).write_text("")
-    nothing = DISK.use(tmp_path, version)
+        DISK.use(tmp_path)
+    (tmp_path / "io.stat").write_text("")
+    nothing = DISK.use(tmp_path)
     assert nothing == DiskUse(SPEED, (0, 0), (0, 0))
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    used = DISK.use(tmp_path, version)
+    (tmp_path / "io.stat").write_text(STAT)
+    used = DISK.use(tmp_path)
     assert used == DiskUse(SPEED, (30, 4), (8192, 4096))
     assert used.share_since(nothing, 0.1) == pytest.approx(30 / 200)
     assert DiskUse(DiskSpeed(None, 4096), (30, 4), (8192, 4096)).share_since(nothing, 4) == pytest.approx(0.5)
 
 
-def test_a_part_that_cannot_be_had_leaves_none(tmp_path: Path) -> None:
-    kernel = FakeGroups(tmp_path, 1, "/box", ("memory", "blkio"))
+def test_a_limit_that_cannot_be_had_leaves_no_group(tmp_path: Path) -> None:
+    kernel = FakeGroups(tmp_path, "/box", ("memory", "io"))
     unknown = DiskLimit(BlockDevice("9:9", "md9"), SPEED)
     with pytest.raises(LimitError, match=r"No such device \(limiting md9\)") as caught:
         make_group("tidemark-x", [MEMORY, unknown], kernel, *kernel.where)
-    assert caught.value.where == "--disk"
+    assert caught.value.where == "--memory and --disk"
     assert not list(tmp_path.rglob("tidemark-x"))
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_kernel_without_the_controller_or_without_throttling(tmp_path: Path, version: int) -> None:
-    kernel = FakeGroups(tmp_path / "a", version, "/box/job")
+@pytest.mark.parametrize(
+    ("controllers", "missing", "way"),
+    [(("memory",), "io", "CONFIG_BLK_CGROUP"), (("io",), "memory", "cgroup_enable=memory")],
+)
+def test_a_kernel_without_a_controller(
+    tmp_path: Path, controllers: tuple[str, ...], missing: str, way: str
+) -> None:
+    kernel = FakeGroups(tmp_path, "/box/job", controllers)
     with pytest.raises(LimitError) as caught:
         make_group("tidemark-x", [DISK], kernel, *kernel.where)
-    assert caught.value.what.endswith("2000iops,100MB/s: this machine has no io controller")
-    assert "CONFIG_BLK_CGROUP" in caught.value.hint
-    kernel = FakeGroups(tmp_path / "b", version, "/box/job", ("io", "memory") if version == 2 else ("blkio",))
+    assert caught.value.what.endswith(f"2000iops,100MB/s: this machine has no {missing} controller")
+    assert way in caught.value.hint
+
+
+def test_a_kernel_without_throttling(tmp_path: Path) -> None:
+    kernel = FakeGroups(tmp_path, "/box/job", ("io", "memory"))
     kernel.throttles = False
     with pytest.raises(LimitError, match="the kernel has no CONFIG_BLK_DEV_THROTTLING"):
         make_group("tidemark-x", [DISK], kernel, *kernel.where)
@@ -181,7 +160,7 @@ def test_a_kernel_without_the_controller_or_without_throttling(tmp_path: Path, v
 
 def test_without_a_limit_of_memory_kills_are_of_the_machine(tmp_path: Path) -> None:
     """The kernel counts what it kills of the group for any reason."""
-    kernel = FakeGroups(tmp_path, 2, "/box/job", ("io", "memory"))
+    kernel = FakeGroups(tmp_path, "/box/job", ("io", "memory"))
     disk = make_group("tidemark-x", [DISK], kernel, *kernel.where)
     both = make_group("tidemark-y", [DISK, MEMORY], kernel, *kernel.where)
     for made, kills in ((disk, 0), (both, 1)):
@@ -232,9 +211,9 @@ def test_a_file_system_without_a_device_is_named(tmp_path: Path, kind: str, call
         device_of_number(8, 1, tmp_path, "ext4", tmp_path / "none")
 
 
-def test_whose_the_writes_of_the_page_cache_are(tmp_path: Path) -> None:
-    both = frozenset({"io", "memory"})
-    assert attributes_writes(Hierarchy(2, tmp_path, tmp_path, both), "ext4")
-    assert not attributes_writes(Hierarchy(2, tmp_path, tmp_path, both), "nfs4")
-    assert not attributes_writes(Hierarchy(2, tmp_path, tmp_path, frozenset({"io"})), "ext4")
-    assert not attributes_writes(Hierarchy(1, tmp_path, tmp_path, frozenset({"blkio"})), "ext4")
+@pytest.mark.parametrize(("kind", "called"), [("jfs", "jfs"), ("", "this file system")])
+def test_a_file_system_whose_writes_count_for_no_group(tmp_path: Path, kind: str, called: str) -> None:
+    for good in ATTRIBUTED:
+        require_attributed(tmp_path, good)
+    with pytest.raises(LimitError, match=f"disk of servers cannot be limited on {called}: what the kernel"):
+        require_attributed(tmp_path, kind)

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.control_groups import group as groups
+from suites.control_groups.devices import BlockDevice
+from suites.control_groups.disk_speed import DiskSpeed
 from suites.control_groups.group import ASIDE, group_name, groups_below, make_group
-from suites.control_groups.limited import MemoryLimit
+from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
 from suites.control_groups.limits import (
     MAX_MEMORY,
     MEBIBYTE,
@@ -33,9 +35,9 @@ def text(path: Path) -> str:
     return path.read_text().strip()
 
 
-def test_beside_our_own_group_in_version_2(tmp_path: Path) -> None:
+def test_beside_our_own_group(tmp_path: Path) -> None:
     """Ours has processes, so that its children cannot have controllers; those above it get them."""
-    kernel = FakeGroups(tmp_path, 2, "/user.slice/session-3.scope")
+    kernel = FakeGroups(tmp_path, "/user.slice/session-3.scope")
     made = make_group("tidemark-x", GIVEN, kernel, *kernel.where)
     assert made.folder == kernel.mount / "user.slice/tidemark-x"
     assert (text(made.folder / "memory.max"), text(made.folder / "memory.swap.max")) == (str(GIB), "0")
@@ -44,17 +46,16 @@ def test_beside_our_own_group_in_version_2(tmp_path: Path) -> None:
     assert not made.folder.exists()
 
 
-@pytest.mark.parametrize(("version", "file"), [(1, "memory.usage_in_bytes"), (2, "memory.current")])
-def test_the_memory_in_use_is_what_the_kernel_counts(tmp_path: Path, version: int, file: str) -> None:
-    kernel = FakeGroups(tmp_path, version, "/")
+def test_the_memory_in_use_is_what_the_kernel_counts(tmp_path: Path) -> None:
+    kernel = FakeGroups(tmp_path, "/")
     made = make_group("tidemark-x", GIVEN, kernel, *kernel.where)
     assert made.use() == MemoryUse(0, GIB), "it does not say"
-    (made.folder / file).write_text(f"{GIB // 4}\n")
+    (made.folder / "memory.current").write_text(f"{GIB // 4}\n")
     assert made.use() == MemoryUse(GIB // 4, GIB)
 
 
 def test_in_a_delegated_group_we_step_aside(tmp_path: Path) -> None:
-    kernel = FakeGroups(tmp_path, 2, "/user.slice/run-7.scope")
+    kernel = FakeGroups(tmp_path, "/user.slice/run-7.scope")
     kernel.write(kernel.mount / "cgroup.subtree_control", "+memory")
     kernel.write(kernel.mount / "user.slice/cgroup.subtree_control", "+memory")
     kernel.writable = {kernel.own}
@@ -66,26 +67,18 @@ def test_in_a_delegated_group_we_step_aside(tmp_path: Path) -> None:
 
 
 def test_the_root_of_all_may_have_processes(tmp_path: Path) -> None:
-    kernel = FakeGroups(tmp_path, 2, "/")
+    kernel = FakeGroups(tmp_path, "/")
     assert make_group("tidemark-x", GIVEN, kernel, *kernel.where).folder == kernel.mount / "tidemark-x"
     assert text(kernel.mount / "cgroup.procs") == str(OWN)
-
-
-def test_below_our_own_group_in_version_1(tmp_path: Path) -> None:
-    kernel = FakeGroups(tmp_path, 1, "/box")
-    made = make_group("tidemark-x", GIVEN, kernel, *kernel.where)
-    assert made.folder == kernel.own / "tidemark-x"
-    assert text(made.folder / "memory.limit_in_bytes") == str(GIB)
 
 
 @pytest.mark.parametrize(
     ("is_root", "way"), [(True, "outside of the container"), (False, "systemd-run --user")]
 )
-@pytest.mark.parametrize("version", [1, 2])
 def test_where_none_may_be_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, is_root: bool, way: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_root: bool, way: str
 ) -> None:
-    kernel = FakeGroups(tmp_path, version, "/box/job")
+    kernel = FakeGroups(tmp_path, "/box/job")
     kernel.writable = set()
     monkeypatch.setattr(os, "geteuid", lambda: 0 if is_root else 1000)
     with pytest.raises(LimitError) as caught:
@@ -95,12 +88,44 @@ def test_where_none_may_be_made(
     assert way in caught.value.hint
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_kernel_without_the_controller(tmp_path: Path, version: int) -> None:
-    kernel = FakeGroups(tmp_path, version, "/box", ("cpu",))
+def test_a_kernel_without_the_controller(tmp_path: Path) -> None:
+    kernel = FakeGroups(tmp_path, "/box", ("cpu",))
     with pytest.raises(LimitError, match="this machine has no memory controller") as caught:
         make_group("tidemark-x", GIVEN, kernel, *kernel.where)
     assert "cgroup_enable=memory" in caught.value.hint
+
+
+V1 = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+UNIFIED = "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+
+
+@pytest.mark.parametrize(
+    ("own", "mounts"),
+    [
+        ("4:memory:/box\n7:blkio:/\n1:name=systemd:/\n", V1),
+        ("4:memory:/box\n7:blkio:/\n0::/box\n", V1 + UNIFIED),  # a hybrid
+        ("4:memory:/box\n0::/box\n", V1),  # a container of a hybrid, which has only some of its mounts
+    ],
+)
+@pytest.mark.parametrize("limit", [MemoryLimit(GIB), DiskLimit(BlockDevice("254:0", "vda"), DiskSpeed(500))])
+def test_a_machine_with_version_1_is_told_how_to_get_the_other(
+    tmp_path: Path, own: str, mounts: str, limit: GroupLimit
+) -> None:
+    for name, text in (("cgroup", own), ("mountinfo", mounts)):
+        (tmp_path / "proc/self").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "proc/self" / name).write_text(text)
+    (tmp_path / "sys/fs/cgroup/unified").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/unified/cgroup.controllers").write_text("hugetlb\n")
+    with pytest.raises(LimitError) as caught:
+        make_group("tidemark-x", [limit], proc=tmp_path / "proc", root=tmp_path)
+    assert caught.value.what == (
+        f"no control group can be made for a server with {limit}: those of this machine are of version 1, "
+        "and version 2 is needed"
+    )
+    assert caught.value.where == limit.option
+    for way in ("systemd.unified_cgroup_hierarchy=1", "Debian 11+, Ubuntu 22.04+, RHEL 9+", limit.option):
+        assert way in caught.value.hint
+    assert groups_below(tmp_path, tmp_path / "proc", tmp_path) == []
 
 
 def test_a_machine_without_control_groups(tmp_path: Path) -> None:
@@ -109,7 +134,7 @@ def test_a_machine_without_control_groups(tmp_path: Path) -> None:
 
 
 def test_a_group_that_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = FakeGroups(tmp_path, 2, "/box/job")
+    kernel = FakeGroups(tmp_path, "/box/job")
     made = make_group("tidemark-x", GIVEN, kernel, *kernel.where)
     kernel.busy = True
     monkeypatch.setattr(groups, "REMOVE_SECONDS", 0.1)
@@ -123,7 +148,7 @@ def test_a_group_that_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_groups_of_a_killed_session_are_found_wherever_they_are(tmp_path: Path) -> None:
     """It ran in another session of its user, whose group is not on our way to the root."""
-    kernel = FakeGroups(tmp_path, 2, "/user.slice/session-3.scope")
+    kernel = FakeGroups(tmp_path, "/user.slice/session-3.scope")
     session, other = tmp_path / "data/s1", tmp_path / "data/s2"
     for folder in (session / "1", session / "2", other / "1"):
         make_group(group_name(folder), GIVEN, kernel, *kernel.where)
