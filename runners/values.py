@@ -11,8 +11,7 @@ from build.home import Home
 from build.installs.install import recorded_version
 from build.version import Version, parse_revision
 from history.timestamps import moment_of
-from suites.control_groups.disk_speed import DiskSpeed, parse_disk
-from suites.control_groups.limits import parse_memory
+from suites.control_groups.declared import DiskSpeed, parse_disk, parse_memory
 from suites.keys.levels import MAX_CLIENTS
 from suites.slices import LONGEST_BUDGET_MINUTES, LONGEST_SECONDS, MAX_ROUNDS
 

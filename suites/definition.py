@@ -11,7 +11,7 @@ from build.errors import TidemarkError, did_you_mean
 from build.files import toml_value
 from build.home import locate
 from build.version import Engine
-from suites.control_groups.disk_speed import DiskSpeed
+from suites.control_groups.declared import DiskSpeed
 from suites.digests import digest, file_digests
 from suites.keys.check import DataCheck
 from suites.keys.durability import Isolation

@@ -16,12 +16,16 @@ import psutil
 
 from build.build import Build
 from build.files import open_checked, remove_folder
-from suites.control_groups.devices import device_of
-from suites.control_groups.disk_speed import DiskUse
-from suites.control_groups.group import ControlGroup, group_name, make_group
-from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
-from suites.control_groups.limits import LimitError, MemoryUse
-from suites.control_groups.page_cache import forget
+from suites.control_groups.declared import DiskUse, LimitError, MemoryUse
+from suites.control_groups.group import (
+    ControlGroup,
+    DiskLimit,
+    GroupLimit,
+    MemoryLimit,
+    group_name,
+    make_group,
+)
+from suites.control_groups.storage import device_of, forget
 from suites.processes import as_server_user, exit_reason, run, tail_of, tree_of
 from suites.server import Address, Instrument, ServerError
 from suites.sizing import Sizes

@@ -11,8 +11,7 @@ from typing import Protocol
 from build.build import Build
 from build.errors import TidemarkError
 from build.version import Engine
-from suites.control_groups.disk_speed import DiskUse
-from suites.control_groups.limits import MemoryUse
+from suites.control_groups.declared import DiskUse, MemoryUse
 
 SOCKET_PATH_LIMIT = 107
 """Bytes in the path of a Unix socket, without the terminating null byte (unix(7), sun_path)."""

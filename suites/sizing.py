@@ -10,7 +10,7 @@ import psutil
 from build.errors import TidemarkError
 from build.host import usable_cores
 from build.programs.control_groups import memory_limit
-from suites.control_groups.disk_speed import DiskSpeed
+from suites.control_groups.declared import DiskSpeed
 from suites.data_sets import DataSet, data_set
 from suites.definition import Suite
 from suites.keys.profile import Profile

@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from suites.control_groups.disk_speed import DiskSpeed
+from suites.control_groups.declared import DiskSpeed
 
 SECONDS = 0.5
 """How long is written, and then how long is read."""

@@ -16,8 +16,8 @@ from build.lock import open_lock, taken
 from history.store.process import is_of_this_kernel, own_boot_id
 from runners.interrupts import cleaned_up_by
 from runners.measuring.machine_lock import signature, signed_by
+from suites.control_groups.declared import LimitError
 from suites.control_groups.group import groups_below
-from suites.control_groups.limits import LimitError
 from suites.leftovers import leftovers
 
 OWNER = "owner"

@@ -12,12 +12,9 @@ from runners.fitness.kernel import Kernel
 from runners.fitness.memory import reclaiming
 from runners.fitness.storage import home_mount
 from runners.measuring.request import Request
-from suites.control_groups.devices import device_of
-from suites.control_groups.disk_speed import DiskSpeed
-from suites.control_groups.group import PREFIX, make_group
-from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
-from suites.control_groups.limits import LimitError, memory_text
-from suites.control_groups.page_cache import require_attributed, require_page_cache
+from suites.control_groups.declared import DiskSpeed, LimitError, memory_text
+from suites.control_groups.group import PREFIX, DiskLimit, GroupLimit, MemoryLimit, make_group
+from suites.control_groups.storage import device_of, require_attributed, require_page_cache
 from suites.engines import SERVERS, own_sizes
 from suites.sizing import MEMORY_SHARE, Hardware, Sizes, fit_together, least_memory
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection
 
 from suites.accounting.activity import ACTIVITIES_PER_SECOND, DISK_LIMIT
-from suites.control_groups.disk_speed import DiskUse
+from suites.control_groups.declared import DiskUse
 from suites.slices import Schedule
 
 AT_LIMIT = 0.9

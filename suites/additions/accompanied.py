@@ -9,8 +9,7 @@ from typing import Self
 from build.build import Build
 from suites.additions.companion import CompanionError
 from suites.additions.registry import kind_of
-from suites.control_groups.disk_speed import DiskUse
-from suites.control_groups.limits import MemoryUse
+from suites.control_groups.declared import DiskUse, MemoryUse
 from suites.generators.placement import Placement
 from suites.server import Address, ClientStates, Instrument, LogVolume, Server
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pymysql
 from pymysql.connections import Connection
 
-from suites.control_groups.limits import MemoryUse
+from suites.control_groups.declared import MemoryUse
 from suites.metric_names import BUFFER_POOL
 
 

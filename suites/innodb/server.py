@@ -15,7 +15,7 @@ from pymysql.connections import Connection
 from build.build import Build
 from build.engines import ENGINES
 from suites.capabilities import require_auth
-from suites.control_groups.limits import MemoryUse
+from suites.control_groups.declared import MemoryUse
 from suites.innodb import activities, log_volume, reset
 from suites.innodb.configuration import (
     ACCOUNTS_FILE,

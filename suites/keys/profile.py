@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from suites.control_groups.declared import Declared
-from suites.control_groups.limits import memory_text
+from suites.control_groups.declared import Declared, memory_text
 from suites.keys.step import Levels, require_levels
 from suites.keys.values import MAX_ROWS, MAX_SHARE, Count, Disk, Memory, Number, Option, Strict
 from suites.slices import (

@@ -5,8 +5,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from suites.control_groups.disk_speed import DiskSpeed, parse_disk
-from suites.control_groups.limits import LimitError, parse_memory
+from suites.control_groups.declared import DiskSpeed, LimitError, parse_disk, parse_memory
 
 T = TypeVar("T")
 

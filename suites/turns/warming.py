@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from suites.control_groups.limits import MemoryUse, memory_text
+from suites.control_groups.declared import MemoryUse, memory_text
 from suites.generators.load import Generator, LoadError, Share, committed_in
 from suites.keys.step import Step
 from suites.server import Server

@@ -10,7 +10,7 @@ from history.comparison.intervals import looks_of
 from history.comparison.result import ContenderComparison
 from history.counts import counted
 from history.store.records import DATA, Session
-from suites.control_groups.limits import LimitError, parse_memory
+from suites.control_groups.declared import LimitError, parse_memory
 from suites.keys.durability import Durability
 
 LATE_SECONDS = 30.0

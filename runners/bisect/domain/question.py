@@ -9,9 +9,7 @@ from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
 from history.series.variants import described
 from runners.bisect.domain.rules import Direction, Rules
-from suites.control_groups.declared import DECLARED, Declared
-from suites.control_groups.disk_speed import parse_disk
-from suites.control_groups.limits import memory_text
+from suites.control_groups.declared import DECLARED, Declared, memory_text, parse_disk
 from suites.definition import Suite, load_suite
 from suites.keys.profile import Mode
 from suites.keys.step import Step

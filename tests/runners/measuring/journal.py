@@ -7,8 +7,7 @@ from pathlib import Path
 from build.build import Build
 from build.version import Engine
 from history.store.records import DroppedRound, RunRecord, RunStatus
-from suites.control_groups.disk_speed import DiskUse
-from suites.control_groups.limits import MemoryUse
+from suites.control_groups.declared import DiskUse, MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, OverLimitError, Share
 from suites.keys.step import Step
 from suites.server import Address, ClientStates, Instrument, ServerError

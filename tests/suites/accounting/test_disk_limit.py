@@ -6,7 +6,7 @@ import pytest
 
 from suites.accounting.activity import DISK_LIMIT
 from suites.accounting.disk_limit import disk_limit_reader
-from suites.control_groups.disk_speed import DiskSpeed, DiskUse
+from suites.control_groups.declared import DiskSpeed, DiskUse
 from suites.slices import Schedule
 
 LONG, SHORT = Schedule(10.0, (0, 1)), Schedule(0.1, (0, 1))

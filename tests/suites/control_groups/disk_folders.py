@@ -11,10 +11,9 @@ import pytest
 from runners.fitness.kernel import Kernel
 from runners.fitness.storage import home_mount
 from runners.measuring.cleanup import clean
-from suites.control_groups.group import make_group
-from suites.control_groups.limited import GroupLimit
-from suites.control_groups.limits import LimitError
-from suites.control_groups.page_cache import UNCACHED_NOWHERE
+from suites.control_groups.declared import LimitError
+from suites.control_groups.group import GroupLimit, make_group
+from suites.control_groups.storage import UNCACHED_NOWHERE
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from suites.control_groups.kernel import GroupKernel
+from suites.control_groups.group import GroupKernel
 
 OWN = 100
 """The process of Tidemark."""

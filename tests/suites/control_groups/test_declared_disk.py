@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
-from suites.control_groups.devices import device_of
-from suites.control_groups.disk_speed import DiskSpeed
-from suites.control_groups.limited import DiskLimit
-from suites.control_groups.limits import LimitError
+from suites.control_groups.declared import DiskSpeed, LimitError
+from suites.control_groups.group import DiskLimit
+from suites.control_groups.storage import device_of
 from suites.engines import make_server
 from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability

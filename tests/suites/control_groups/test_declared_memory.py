@@ -15,8 +15,7 @@ from build.build import Build
 from history.store.records import FailureCause
 from runners.measuring.cleanup import clean
 from runners.measuring.failures.cause import run_failure
-from suites.control_groups.group import groups_below
-from suites.control_groups.limited import MemoryLimit
+from suites.control_groups.group import MemoryLimit, groups_below
 from suites.definition import load_suite
 from suites.engines import SERVERS, make_server, own_sizes
 from suites.innodb.server import InnodbServer

@@ -6,21 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.control_groups.declared import Declared
-from suites.control_groups.devices import BlockDevice, device_of_number
-from suites.control_groups.disk_speed import (
+from suites.control_groups.declared import (
     MAX_IOPS,
     MAX_RATE,
     MIN_IOPS,
     MIN_RATE,
+    Declared,
     DiskSpeed,
     DiskUse,
+    LimitError,
     parse_disk,
 )
-from suites.control_groups.group import make_group
-from suites.control_groups.limited import DiskLimit, MemoryLimit
-from suites.control_groups.limits import LimitError
-from suites.control_groups.page_cache import ATTRIBUTED, require_attributed
+from suites.control_groups.group import DiskLimit, MemoryLimit, make_group
+from suites.control_groups.storage import ATTRIBUTED, BlockDevice, device_of_number, require_attributed
 from tests.suites.control_groups.fake_groups import FakeGroups
 
 SPEED = DiskSpeed(2000, 100_000_000)

@@ -11,20 +11,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.control_groups import group as groups
-from suites.control_groups.devices import BlockDevice
-from suites.control_groups.disk_speed import DiskSpeed
-from suites.control_groups.group import ASIDE, group_name, groups_below, make_group
-from suites.control_groups.limited import DiskLimit, GroupLimit, MemoryLimit
-from suites.control_groups.limits import (
+from suites.control_groups.declared import (
     MAX_MEMORY,
     MEBIBYTE,
     MIN_MEMORY,
+    DiskSpeed,
     LimitError,
     MemoryUse,
     memory_text,
     parse_memory,
 )
-from suites.control_groups.page_cache import require_page_cache
+from suites.control_groups.group import (
+    ASIDE,
+    DiskLimit,
+    GroupLimit,
+    MemoryLimit,
+    group_name,
+    groups_below,
+    make_group,
+)
+from suites.control_groups.storage import BlockDevice, require_page_cache
 from tests.suites.control_groups.fake_groups import OWN, FakeGroups
 
 GIB = 2**30

@@ -10,8 +10,7 @@ import pytest
 
 from build.build import Build
 from build.version import Engine
-from suites.control_groups.disk_speed import DiskUse
-from suites.control_groups.limits import MemoryUse
+from suites.control_groups.declared import DiskUse, MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, Share, WorkLimit
 from suites.keys.step import Step
 from suites.measurement import Measurement

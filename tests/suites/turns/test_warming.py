@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from suites.control_groups.disk_speed import DiskUse
-from suites.control_groups.limits import MemoryUse
+from suites.control_groups.declared import DiskUse, MemoryUse
 from suites.generators.load import Load, LoadError, Share
 from suites.keys.step import Step
 from suites.slices import Schedule

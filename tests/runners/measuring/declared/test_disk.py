@@ -13,10 +13,9 @@ from runners.fitness.storage import Mount
 from runners.measuring import declared_limits
 from runners.measuring.declared_limits import note_slow_disk, require_declared
 from runners.measuring.request import Request
-from suites.control_groups.devices import BlockDevice
-from suites.control_groups.disk_speed import DiskSpeed, parse_disk
-from suites.control_groups.limited import DiskLimit
-from suites.control_groups.limits import LimitError
+from suites.control_groups.declared import DiskSpeed, LimitError, parse_disk
+from suites.control_groups.group import DiskLimit
+from suites.control_groups.storage import BlockDevice
 from suites.definition import load_suite
 from suites.sizing import Hardware, sizes
 

@@ -20,9 +20,8 @@ from runners.measuring.request import Request
 from runners.measuring.session_description import reclaim_options
 from runners.nightly.plan import Task
 from runners.nightly.work import environment_of, request_of
-from suites.control_groups.declared import Declared
-from suites.control_groups.limited import GroupLimit
-from suites.control_groups.limits import LimitError, parse_memory
+from suites.control_groups.declared import Declared, LimitError, parse_memory
+from suites.control_groups.group import GroupLimit
 from suites.definition import load_suite
 from suites.sizing import Hardware, sizes
 from tests.history.handmade import MACHINE, run_record, session_start

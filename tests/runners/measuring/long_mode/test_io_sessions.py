@@ -13,7 +13,7 @@ import pytest
 
 from build.build import Build
 from build.home import ROOT, Home
-from suites.control_groups.limited import MemoryLimit
+from suites.control_groups.group import MemoryLimit
 from suites.definition import SUITES
 from tests.suites.control_groups.disk_folders import folder_on_disk
 
