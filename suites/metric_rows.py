@@ -210,10 +210,6 @@ ROWS: tuple[Metric, ...] = (
     Metric(LAST_THIRD, "queries/s", _HIGHER, _CONTEXT,
            "queries finished per second in the last third of the seconds of the step", most=_RATE),
 
-    Metric("latency_geometric_mean_ms", "ms", _LOWER, _LATENCY,
-           "geometric mean of the latencies in streams, none below a thousandth of the longest",
-           most=YEARS * 1000),
-
     # Steps whose variation got worse are also listed below the table.
     Metric(VARIATION, "ratio", _LOWER, _VARIATION, "coefficient of variation of the per-second throughput",
            followed=True, label="cv", column="cv", gives_way=2,

@@ -279,7 +279,7 @@ def test_a_metric_that_is_gone_is_called_by_its_name() -> None:
 
 
 def test_every_latency_of_a_load_generator_is_a_metric() -> None:
-    assert LATENCY.keys() == {"mean", "max", "second", "geometric", *PERCENTILES}
+    assert LATENCY.keys() == {"mean", "max", "second", *PERCENTILES}
     assert set(LATENCY.values()) == set(of_role(Role.LATENCY))
 
 

@@ -32,13 +32,6 @@ LUA_MODULES = Path(__file__).resolve().parents[1] / "generators"
 """The folder of the shared Lua module, which sysbench scripts load with `require("tidemark")`."""
 
 
-STREAMS = "streams"
-"""The option of a step of several queries: names of other steps, in streams that are separated by `|`."""
-
-MAX_KEYS = 10_000
-"""The most orders of a refresh for each unit of the scale, of which there are 15,000."""
-
-
 class SuiteKeys(Protocol):
     """The keys of a suite that a rule reads."""
 
@@ -204,18 +197,6 @@ def _check_connections(suite: SuiteKeys) -> None:
             raise ValueError(f"profiles.{name}.mode: connections needs a fresh server in every round")
 
 
-def streams_in(text: str) -> list[list[str]]:
-    """Return the names of the steps in each stream of the option `streams`, such as `q1 q2 | rf1 rf2`."""
-    return [part.split() for part in text.split("|")]
-
-
-def _clients_of_queries(step: Step) -> int:
-    streams = step.options.get(STREAMS)
-    if streams is not None:
-        return len(streams_in(str(streams)))
-    return step.clients[0] if step.clients else 1
-
-
 def _check_queries(suite: SuiteKeys) -> None:
     """Raise ValueError unless the tables have a scale or a setup, and every step has a file of statements."""
     _require_plain_steps(suite, "queries")
@@ -229,10 +210,7 @@ def _check_queries(suite: SuiteKeys) -> None:
             if not (suite.folder / name).is_file():
                 raise ValueError(f"generator: queries needs {name} beside suite.toml")
     for step in suite.steps:
-        if STREAMS in step.options:
-            _check_streams(suite, step)
-        else:
-            _check_query(suite, step)
+        _check_query(suite, step)
         if step.most_work_to_rows is not None:
             raise ValueError(f"steps.{step.name}.most_work_to_rows: not supported by queries")
         if step.is_open:
@@ -241,17 +219,8 @@ def _check_queries(suite: SuiteKeys) -> None:
 
 def _check_query(suite: SuiteKeys, step: Step) -> None:
     where = f"steps.{step.name}"
-    if not {"file"} <= step.options.keys() <= {"file", "keys"}:
-        raise ValueError(
-            f"{where}.options: queries takes file, and keys for a refresh function, or {STREAMS} alone"
-        )
-    keys = step.options.get("keys", 1)
-    if type(keys) is not int or not 0 < keys <= MAX_KEYS:
-        raise ValueError(f"{where}.options.keys: a number of orders from 1 to {MAX_KEYS}")
-    if "keys" in step.options and step.reads_only:
-        raise ValueError(f"{where}.reads_only: a refresh function changes the data")
-    if "keys" in step.options and suite.scale is None:
-        raise ValueError(f"{where}.options.keys: only on the tables of TPC-H, whose orders it changes")
+    if step.options.keys() != {"file"}:
+        raise ValueError(f"{where}.options: queries takes file, the name of a file of SQL, and nothing else")
     file = suite.folder / str(step.options["file"])
     if not file.is_file():
         raise ValueError(f"{where}.options.file: there is no file {step.options['file']} beside suite.toml")
@@ -259,25 +228,6 @@ def _check_query(suite: SuiteKeys, step: Step) -> None:
         require_statements(file.read_text(encoding="utf-8"), suite.engines)
     except ValueError as error:
         raise ValueError(f"{where}.options.file: {file.name}, {error}") from error
-
-
-def _check_streams(suite: SuiteKeys, step: Step) -> None:
-    """Raise ValueError unless every stream has queries, which are steps of the suite."""
-    where = f"steps.{step.name}"
-    if suite.scale is None:
-        raise ValueError(f"{where}.options.{STREAMS}: only on the tables of TPC-H; here clients are streams")
-    if step.options.keys() != {STREAMS}:
-        raise ValueError(f"{where}.options: streams have no other option")
-    queries = {query.name: query for query in suite.steps if STREAMS not in query.options}
-    for stream in str(step.options[STREAMS]).split("|"):
-        names = stream.split()
-        if not names:
-            raise ValueError(f"{where}.options.{STREAMS}: a stream has no query")
-        for name in names:
-            if name not in queries:
-                raise ValueError(f"{where}.options.{STREAMS}: there is no query {name}")
-            if step.reads_only and "keys" in queries[name].options:
-                raise ValueError(f"{where}.reads_only: {name} changes the data")
 
 
 def _lua_modules(script: Path | None) -> tuple[Path, ...]:
@@ -330,7 +280,9 @@ RULES: Mapping[GeneratorName, GeneratorRules] = {
         levels_are_steps=False,
         has_short_slices=True,
     ),
-    GeneratorName.QUERIES: GeneratorRules(_check_queries, takes_files=True, clients=_clients_of_queries),
+    GeneratorName.QUERIES: GeneratorRules(
+        _check_queries, takes_files=True, clients=lambda step: step.clients[0] if step.clients else 1
+    ),
     GeneratorName.PLAIN_SYSBENCH: GeneratorRules(
         _check_plain_sysbench,
         takes_files=True,

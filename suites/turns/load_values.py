@@ -27,7 +27,6 @@ LATENCY = {
     "p999": "latency_p999_ms",
     "max": "latency_max_ms",
     "second": "latency_second_ms",
-    "geometric": "latency_geometric_mean_ms",
 }
 """Name in Load.latency_ms -> metric."""
 

@@ -42,8 +42,8 @@ def _slice(session: QuerySession, asked: Mapping[str, Any]) -> Mapping[str, Any]
     runs: list[float] = []
     rows: Rows = ()
     is_over = False
-    while not is_over and (not runs or (not asked["keys"] and sum(runs) < asked["seconds"])):
-        done = execute(session, asked["statements"], asked["limit"], asked["keys"], wants_rows=asked["rows"])
+    while not is_over and (not runs or sum(runs) < asked["seconds"]):
+        done = execute(session, asked["statements"], asked["limit"], wants_rows=asked["rows"])
         runs.append(done.seconds)
         rows, is_over = done.rows, done.is_over
     answer: dict[str, Any] = {"runs": runs, "is_over": is_over}

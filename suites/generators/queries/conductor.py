@@ -4,11 +4,9 @@ import contextlib
 import json
 import selectors
 import shutil
-import statistics
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -35,9 +33,8 @@ from suites.generators.programs import OVERTIME_SECONDS, run_all
 from suites.generators.queries.answers import Row, answers_of, difference
 from suites.generators.queries.innodb_client import library_version
 from suites.generators.queries.own_files import explained_statements, own_streams, place_of
-from suites.generators.queries.scripts import HUNDREDTHS, refresh_keys, statements_of, with_key
-from suites.generators.queries.streams import load_of_streams
-from suites.keys.generator_rules import STREAMS, streams_in
+from suites.generators.queries.scripts import HUNDREDTHS, statements_of
+from suites.generators.queries.streams import latency_of, load_of_streams
 from suites.keys.step import Step
 from suites.processes import run, start, stop, tool
 from suites.server import Address
@@ -54,9 +51,6 @@ LOAD_SECONDS_PER_MILLION_ROWS = 600
 
 CONNECT_SECONDS = 60.0
 """How long the client may take to connect."""
-
-LAST_TURN = 50
-"""The refresh set of which other servers are asked once one was over its limit; no slice has used it."""
 
 UNLIMITED_SECONDS = 7 * 86_400.0
 """The limit of a query in a profile without one."""
@@ -125,27 +119,27 @@ class QueryConductor:
         """Run the query in the slices of each server: once to warm up, otherwise until the slice is over.
 
         The first result of each server is compared with the known answer. Raises OverLimitError when a query
-        takes longer than its limit. A step with streams runs them once in each slice, without a warm-up. A
-        file of a suite with a setup is a stream of its statements for each client; see own_streams.
+        takes longer than its limit. A file of a suite with a setup is a stream of its statements for each
+        client; see own_streams.
         """
-        if STREAMS in step.options or self.suite.scale is None:
+        if self.suite.scale is None:
             return self._alternate_streams(addresses, step, share, observers)
         limit = share.limit_seconds or UNLIMITED_SECONDS
         schedule, runs = share.schedule, [list[float]() for _ in addresses]
-        turns = [0] * len(addresses)
+        compared = set[int]()
         with self._clients(addresses, step, observers) as clients:
             for number, place in enumerate(schedule.order):
                 share.works(place)
-                turns[place] += 1
                 is_warm = number < schedule.warming
-                asked = self._asked(step, turns[place], 0.0 if is_warm else schedule.slice_seconds, limit)
+                seconds = 0.0 if is_warm else schedule.slice_seconds
+                wants_rows = place not in compared and step.name in self.answers
+                compared.add(place)
                 with blamed_on(place):
-                    answer = clients[place].ask(asked, limit)
+                    answer = clients[place].ask(self._asked(step, seconds, limit, wants_rows), limit)
                     if not answer["is_over"]:
                         self._require_right(step, answer.get("rows"))
                 if answer["is_over"]:
-                    known = {place: None}
-                    raise OverLimitError(step.name, limit, self._others(clients, step, limit, known))
+                    raise OverLimitError(step.name, limit, self._others(clients, step, limit, place))
                 if not is_warm:
                     runs[place] += answer["runs"]
         return [load_of(runs[place], client.executions) for place, client in enumerate(clients)]
@@ -153,25 +147,19 @@ class QueryConductor:
     def _alternate_streams(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """Run the streams of a step in every slice; those of TPC-H have no warm-up.
+        """Run the streams of a step in every slice.
 
         Raises LoadError when a query takes longer than its limit: without it there is no figure.
         """
         limit, schedule = share.limit_seconds or UNLIMITED_SECONDS, share.schedule
         runs = [list[tuple[str, float]]() for _ in addresses]
-        taken, turns = [0.0] * len(addresses), [0] * len(addresses)
+        taken = [0.0] * len(addresses)
         with self._clients(addresses, step, observers) as clients:
             for number, place in enumerate(schedule.order):
                 is_warm = number < schedule.warming
-                if is_warm and STREAMS in step.options:
-                    continue
                 share.works(place)
-                turns[place] += 1
-                if STREAMS in step.options:
-                    asked = self._asked_streams(step, turns[place], limit)
-                else:
-                    again = 0.0 if is_warm else schedule.slice_seconds
-                    asked = own_streams(self._file_of(step), addresses[place].engine, step, again, limit)
+                again = 0.0 if is_warm else schedule.slice_seconds
+                asked = own_streams(self._file_of(step), addresses[place].engine, step, again, limit)
                 with blamed_on(place):
                     answer = clients[place].ask(asked, limit)
                     _require_finished(answer["is_over"], step, asked)
@@ -185,23 +173,6 @@ class QueryConductor:
         # A single statement is what the step itself is about.
         loads = [load if len(load.kinds) > 1 else replace(load, kinds={}) for load in loads]
         return [require_plausible(load, "the client of long queries") for load in loads]
-
-    def _asked_streams(self, step: Step, turn: int, limit: float) -> dict[str, Any]:
-        """Return what the client is asked for; each refresh function has its own set of orders."""
-        steps = {query_step.name: query_step for query_step in self.suite.steps}
-        streams = streams_in(str(step.options[STREAMS]))
-        most = max(count for stream in streams for count in Counter(stream).values())
-        asked = []
-        for stream in streams:
-            seen = Counter[str]()
-            queries = []
-            for name in stream:
-                seen[name] += 1
-                query = self._asked(steps[name], (turn - 1) * most + seen[name], 0.0, limit)
-                queries.append({"name": name, "statements": query["statements"], "keys": query["keys"]})
-            asked.append(queries)
-        at_most = limit * max(map(len, streams))
-        return {"streams": asked, "limit": limit, "seconds": at_most, "again_seconds": 0.0}
 
     @contextlib.contextmanager
     def _clients(
@@ -221,26 +192,18 @@ class QueryConductor:
                 observer.end(client.pid)
 
     def _others(
-        self, clients: "Sequence[_Client]", step: Step, limit: float, known: Mapping[int, float | None]
+        self, clients: "Sequence[_Client]", step: Step, limit: float, slow: int
     ) -> dict[int, float | None]:
-        """Return the seconds of one execution by server: `known` ones, and those of all others, run now."""
-        seconds = dict(known)
-        for place in known.keys() ^ range(len(clients)):
+        """Return the seconds of one execution by server: None for `slow`; all others run one now."""
+        seconds: dict[int, float | None] = {slow: None}
+        for place in set(range(len(clients))) - {slow}:
             with blamed_on(place):
-                # A refresh function begins behind the orders of all turns of the others.
-                answer = clients[place].ask(self._asked(step, LAST_TURN, 0.0, limit), limit)
+                answer = clients[place].ask(self._asked(step, 0.0, limit, wants_rows=False), limit)
             seconds[place] = None if answer["is_over"] else answer["runs"][0]
         return seconds
 
-    def _asked(self, step: Step, turn: int, seconds: float, limit: float) -> dict[str, Any]:
-        keys = int(step.options.get("keys", 0)) * self._scale
-        return {
-            "statements": self._texts(step),
-            "keys": refresh_keys(turn, keys) if keys else [],
-            "seconds": seconds,
-            "limit": limit,
-            "rows": turn == 1 and step.name in self.answers,
-        }
+    def _asked(self, step: Step, seconds: float, limit: float, wants_rows: bool) -> dict[str, Any]:
+        return {"statements": self._texts(step), "seconds": seconds, "limit": limit, "rows": wants_rows}
 
     def _require_right(self, step: Step, rows: Sequence[Row] | None) -> None:
         """Raise LoadError when the rows of a result, if there are any to be checked, are not as they must."""
@@ -249,12 +212,10 @@ class QueryConductor:
             raise LoadError(f"{step.name} has a wrong answer: {wrong}", hint="its times would mean nothing")
 
     def statements(self, address: Address, step: Step) -> Sequence[str]:
-        """Return the statements of a step, for a refresh function those of one order, of streams none."""
-        if STREAMS in step.options:
-            return []
+        """Return the statements of a step."""
         if self.suite.scale is None:
             return explained_statements(self._file_of(step), address.engine)
-        return [with_key(text, 1) for text in self._texts(step)]
+        return self._texts(step)
 
     def _texts(self, step: Step) -> list[str]:
         return statements_of(self._file_of(step), self._scale)
@@ -271,7 +232,7 @@ def _require_finished(over: str | None, step: Step, asked: Mapping[str, Any]) ->
     """Raise LoadError if a query of streams was over its limit."""
     if over is not None:
         raise LoadError(
-            f"{place_of(asked.get('file', ''), over)}: took longer than its limit of {asked['limit']:g} s in "
+            f"{place_of(asked['file'], over)}: took longer than its limit of {asked['limit']:g} s in "
             f"{step.name}",
             hint="there is a figure only if all queries end: measure this one alone, or raise limit_seconds",
         )
@@ -370,12 +331,7 @@ def load_of(runs: Sequence[float], executions: int) -> Load:
     """
     if not runs or not all(runs):
         raise LoadError("no query was finished", hint="check the server's log")
-    milliseconds = [1000 * seconds for seconds in runs]
-    latency = {
-        "mean": statistics.fmean(milliseconds),
-        "p50": statistics.median(milliseconds),
-        "max": max(milliseconds),
-    }
+    latency = latency_of([1000 * seconds for seconds in runs])
     seconds = sum(runs)
     load = Load(len(runs), float(len(runs)), seconds, 0, (), latency, float(executions), seconds)
     return require_plausible(load, "the client of long queries")

@@ -21,7 +21,7 @@ def own_streams(file: Path, engine: Engine, step: Step, seconds: float, limit: f
     is one client, whatever the cores: what people time by hand, they time alone.
     """
     queries = [
-        {"name": name, "statements": [statement.text], "keys": []}
+        {"name": name, "statements": [statement.text]}
         for name, statement in _named(statements_in(file.read_text(encoding="utf-8"), engine))
     ]
     return {
@@ -50,9 +50,10 @@ def _first_words(text: str) -> str:
 
 
 def place_of(file: str, query: str) -> str:
-    """Return where a query stands: file and line of a statement in `file`, else its own name."""
+    """Return file and line of the statement in `file` that is called `query`."""
     line = re.match(r"line-(\d+)", query)
-    return f"{Path(file).name}, line {line[1]}" if file and line else query
+    assert line is not None
+    return f"{Path(file).name}, line {line[1]}"
 
 
 def explained_statements(file: Path, engine: Engine) -> list[str]:

@@ -1,6 +1,5 @@
-"""Streams: several sessions at once, each of which carries out queries of the suite one after the other."""
+"""Streams: several sessions at once, each of which carries out queries one after the other."""
 
-import math
 import statistics
 import threading
 import time
@@ -15,9 +14,6 @@ import psycopg
 from suites.generators.load import KindLoad, Load, LoadError
 from suites.generators.queries.execution import execute
 from suites.generators.queries.sessions import ERRORS, QuerySession
-
-MIN_SHARE = 1000
-"""TPC-H, clause 5.4.1.4: no time counts as less than this part of the longest one."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +41,11 @@ def run_streams(
     connect: Callable[[], QuerySession],
     streams: Sequence[Sequence[Mapping[str, Any]]],
     limit: float,
-    seconds: float = 0.0,
+    seconds: float,
 ) -> StreamRuns:
     """Carry out all streams at once, with a session each: once, and again until so many seconds are over.
 
-    A query has `name`, `statements` and `keys`. When one fails or takes longer than `limit` seconds, the
+    A query has `name` and `statements`. When one fails or takes longer than `limit` seconds, the
     others end after the query that they are at. Raises QueryFailure, and what connecting raises.
     """
     sessions = [connect() for _ in streams]
@@ -64,7 +60,7 @@ def run_streams(
                     name = str(query["name"])
                     if ended.is_set():
                         break
-                    done = execute(sessions[place], query["statements"], limit, query["keys"])
+                    done = execute(sessions[place], query["statements"], limit)
                     if done.is_over:
                         ended.set()
                         return runs, name
@@ -100,19 +96,17 @@ def load_of_streams(runs: Sequence[tuple[str, float]], seconds: float, execution
     by_name: dict[str, list[float]] = defaultdict(list)
     for name, taken in runs:
         by_name[name].append(1000 * taken)
-    latency = _latency([1000 * taken for _, taken in runs])
+    latency = latency_of([1000 * taken for _, taken in runs])
     kinds = {
-        name: KindLoad(len(taken), {}, 0, len(taken), _latency(taken)) for name, taken in by_name.items()
+        name: KindLoad(len(taken), {}, 0, len(taken), latency_of(taken)) for name, taken in by_name.items()
     }
     return Load(len(runs), float(len(runs)), seconds, 0, (), latency, float(executions), seconds, kinds=kinds)
 
 
-def _latency(milliseconds: Sequence[float]) -> dict[str, float]:
-    longest = max(milliseconds)
-    counted = [max(millisecond, longest / MIN_SHARE) for millisecond in milliseconds]
+def latency_of(milliseconds: Sequence[float]) -> dict[str, float]:
+    """Return the latencies of a Load, by name, of executions that took so many milliseconds."""
     return {
         "mean": statistics.fmean(milliseconds),
         "p50": statistics.median(milliseconds),
-        "max": longest,
-        "geometric": math.exp(statistics.fmean(map(math.log, counted))),
+        "max": max(milliseconds),
     }

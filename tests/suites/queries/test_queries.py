@@ -1,4 +1,4 @@
-"""The client of long queries without a server: its statements, refresh keys, and what a right answer is."""
+"""The client of long queries without a server: its statements, and what a right answer is."""
 
 import json
 from decimal import Decimal
@@ -23,20 +23,18 @@ from suites.generators.queries.answers import (
 )
 from suites.generators.queries.conductor import load_of
 from suites.generators.queries.innodb_client import InnodbClient
-from suites.generators.queries.scripts import refresh_keys, statements_of, with_key
+from suites.generators.queries.scripts import statements_of
 from suites.server import Address
 
 SUITE = load_suite("tpch")
-QUERIES = [step for step in SUITE.steps if step.reads_only]
 
 
-def test_the_suite_has_22_queries_of_one_statement_and_two_refresh_functions() -> None:
-    assert [step.name for step in QUERIES] == [f"q{number}" for number in range(1, 23)]
-    for step in QUERIES:
+def test_the_suite_has_22_queries_of_one_statement() -> None:
+    assert [step.name for step in SUITE.steps] == [f"q{number}" for number in range(1, 23)]
+    for step in SUITE.steps:
+        assert step.reads_only
         (text,) = statements_of(SUITE.folder / str(step.options["file"]), 1)
         assert text.startswith("SELECT")
-    others = {step.name for step in SUITE.steps} - {step.name for step in QUERIES}
-    assert others == {"rf1", "rf2", "power", "throughput"}
 
 
 def test_the_scale_factor_is_filled_in() -> None:
@@ -44,21 +42,6 @@ def test_the_scale_factor_is_filled_in() -> None:
     assert "0.0001 / 0.01\n" in text
     (text,) = statements_of(SUITE.folder / "q11.sql", 1_000)
     assert "0.0001 / 10.00\n" in text
-
-
-def test_a_refresh_function_names_its_order() -> None:
-    first, second = (with_key(text, 33) for text in statements_of(SUITE.folder / "rf2.sql", 1))
-    assert first == "DELETE FROM lineitem WHERE l_orderkey = 33"
-    assert second == "DELETE FROM orders WHERE o_orderkey = 33"
-
-
-@given(st.integers(1, 60), st.integers(1, 400))
-def test_refresh_keys_are_old_orders_whose_place_8_behind_is_free(turn: int, count: int) -> None:
-    """Old keys are 1 to 7, 32 to 39, 64 to 71 and so on (TPC-H, clause 4.2.3)."""
-    keys = refresh_keys(turn, count)
-    assert len(set(keys)) == count
-    assert all(key > 0 and key % 32 < 8 <= (key + 8) % 32 for key in keys)
-    assert set(keys).isdisjoint(refresh_keys(turn + 1, count))
 
 
 # --- answers
@@ -98,7 +81,7 @@ def test_a_wrong_row_behind_those_that_are_kept_is_seen_in_the_totals() -> None:
 
 @pytest.mark.parametrize("scale", [1, 100])
 def test_every_query_has_an_answer(scale: int) -> None:
-    assert answers_of(SUITE.folder, scale).keys() == {step.name for step in QUERIES}
+    assert answers_of(SUITE.folder, scale).keys() == {step.name for step in SUITE.steps}
 
 
 SEEN = {
@@ -167,13 +150,8 @@ def test_no_execution_is_no_rate_of_zero(runs: list[float]) -> None:
     ("old", "new", "reason"),
     [
         ('file = "q1.sql"', 'file = "q0.sql"', "there is no file q0.sql"),
-        ('file = "q1.sql"', 'script = "q1.sql"', "takes file, and keys"),
-        ("keys = 15", "keys = 0", "a number of orders from 1"),
-        ("keys = 15 }", "keys = 15 }\nreads_only = true", "changes the data"),
-        ('streams = "rf1 q14', 'streams = "rf1 q23', "there is no query q23"),
-        ('streams = "rf1 q14', 'streams = "rf1 | | q14', "a stream has no query"),
-        ('streams = "rf1 q14', 'file = "q1.sql", streams = "rf1 q14', "no other option"),
-        ('streams = "rf1 q14', 'streams = "rf1 throughput q14', "there is no query throughput"),
+        ('file = "q1.sql"', 'script = "q1.sql"', "takes file, the name"),
+        ('file = "q1.sql"', 'file = "q1.sql", keys = 15', "takes file, the name"),
     ],
 )
 def test_a_suite_with_a_mistake_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The queries of tpch on real servers of every engine: answers, refresh functions, limits, and plans."""
+"""The queries of tpch on real servers of every engine: answers, limits, and plans."""
 
 import shutil
 import time
@@ -16,10 +16,8 @@ from suites.engines import make_server
 from suites.generators.load import LoadError, OverLimitError, Share
 from suites.generators.queries.conductor import QueryConductor
 from suites.generators.queries.execution import execute
-from suites.generators.queries.scripts import statements_of
 from suites.generators.queries.sessions import SESSIONS
 from suites.keys.durability import Durability
-from suites.keys.generator_rules import STREAMS
 from suites.keys.step import Step
 from suites.plans.explain import explain
 from suites.server import Server
@@ -94,11 +92,8 @@ def test_every_answer_is_right_and_every_query_has_a_plan(server: Server) -> Non
     generator = QueryConductor(SUITE, ROOM)
     assert len(generator.answers) == 22
     for step in SUITE.steps:
-        if STREAMS in step.options:
-            continue
-        if step.reads_only:
-            (load,) = generator.alternate([server.address], step, SHORT, [Meter(server.pid)])
-            assert (step.name, load.transactions) == (step.name, 1)
+        (load,) = generator.alternate([server.address], step, SHORT, [Meter(server.pid)])
+        assert (step.name, load.transactions) == (step.name, 1)
         assert explain(server.address, generator.statements(server.address, step)), step.name
 
 
@@ -107,17 +102,6 @@ def test_a_wrong_answer_is_no_measurement(server: Server) -> None:
     generator.answers["q6"] = generator.answers["q14"]
     with pytest.raises(LoadError, match=r"q6 has a wrong answer: row 1: 1193053.2253 instead of 15\."):
         generator.alternate([server.address], STEPS["q6"], SHORT, [Meter(server.pid)])
-
-
-def test_refresh_functions_add_as_many_orders_as_they_delete(server: Server) -> None:
-    count = "SELECT COUNT(*), SUM(CASE WHEN o_orderkey % 32 BETWEEN 8 AND 15 THEN 1 ELSE 0 END) FROM orders"
-    lines = "SELECT COUNT(*) FROM lineitem"
-    before = rows(server, lines)
-    for step, counts in (("rf1", ["15030", "30"]), ("rf2", ["15000", "30"])):
-        QueryConductor(SUITE, ROOM).alternate([server.address], STEPS[step], SHORT, [Meter(server.pid)])
-        assert rows(server, count) == counts
-    assert rows(server, lines) == before
-    assert rows(server, "SELECT MIN(o_orderkey) FROM orders") == ["9"]
 
 
 # --- limits
@@ -141,17 +125,6 @@ def test_the_watchdog_alone_ends_a_statement(server: Server) -> None:
     with closing(SESSIONS[server.address.engine](server.address)) as session:
         assert execute(session, [ENDLESS], 0.4).is_over
     assert nobody_works(server)
-
-
-def test_a_refresh_function_is_ended_at_its_limit_and_leaves_whole_orders(server: Server) -> None:
-    texts = statements_of(SUITE.folder / "rf1.sql", 1)
-    with closing(SESSIONS[server.address.engine](server.address)) as session:
-        done = execute(session, texts, 0.05, [number // 8 * 32 + number % 8 for number in range(9000, 12000)])
-    assert done.is_over
-    half = (
-        "SELECT COUNT(*) FROM orders WHERE NOT EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey)"
-    )
-    assert rows(server, half) == ["0"]
 
 
 def test_a_query_over_its_limit_on_one_server_tells_the_time_of_the_other(

@@ -1,2 +1,0 @@
-DELETE FROM lineitem WHERE l_orderkey = $key;
-DELETE FROM orders WHERE o_orderkey = $key;
