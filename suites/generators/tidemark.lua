@@ -5,7 +5,8 @@
 --
 --   LUA_PATH="/path/to/suites/generators/?.lua;;" sysbench write_heavy.lua ... run
 --
--- docs/suites.md explains the options, and the output lines that begin with `tidemark:`.
+-- docs/suites.md explains what scripts can read and call. suites/generators/transcript.py and kinds.py parse the output
+-- lines that begin with `tidemark:`.
 
 local arrivals = require("tidemark.arrivals")
 local background = require("tidemark.background")
@@ -17,8 +18,8 @@ local transactions = require("tidemark.transactions")
 
 local tidemark = {}
 
--- The options that Tidemark passes to every script. A suite with a [scale] gets `scale` and `unit`, any other suite
--- gets `tables`, `table_size` and `table`.
+-- The options that scripts read. A suite with a [scale] gets `scale` and `unit`, any other suite gets `tables`,
+-- `table_size` and `table`.
 local OPTIONS = {
    tables = {"Number of tables", 1},
    table_size = {"Rows loaded into each table", 10000},
@@ -26,6 +27,10 @@ local OPTIONS = {
    scale = {"Number of units of the suite's scale", 1},
    unit = {"Unit of the scale to load; 0: create all tables and load those of fixed size (prepare)", 0},
    table_seed = {"Seed of the rows (prepare)", 1},
+}
+
+-- The options that this module alone reads; suites/generators/sysbench.py passes them.
+local OWN_OPTIONS = {
    linger_ms = {"Milliseconds for which connections stay open at most, idle, after the last transaction", 0},
    walk_from = {"Rows that each thread has already used up, for steps that use rows up", 0},
    slice_ms = {"Length of a slice in milliseconds; 0: work without pauses", 0},
@@ -80,8 +85,9 @@ function tidemark.retry(problem, body, ...) return slices.retry(problem, body, .
 
 local function options_with(own)
    local all = {}
-   for name, option in pairs(OPTIONS) do all[name] = option end
-   for name, option in pairs(own or {}) do all[name] = option end
+   for _, options in ipairs({OPTIONS, OWN_OPTIONS, own or {}}) do
+      for name, option in pairs(options) do all[name] = option end
+   end
    return all
 end
 

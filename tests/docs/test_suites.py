@@ -108,7 +108,7 @@ def _lua_module() -> str:
     return (LUA_MODULES / "tidemark.lua").read_text(encoding="utf-8")
 
 
-def test_options_that_every_script_is_given() -> None:
+def test_options_that_every_script_can_read() -> None:
     block = re.search(r"^local OPTIONS = \{\n(.*?)^\}", _lua_module(), re.MULTILINE | re.DOTALL)
     assert block is not None
     declared = set(re.findall(r"^   (\w+) = \{", block[1], re.MULTILINE))

@@ -326,11 +326,12 @@ def test_a_suite_of_ones_own_needs_no_python(server: PostgresServer, tmp_path: P
         + '[[steps]]\nname = "count"\ntitle = "Count"\noptions = { wanted = 42 }\n'
     )
     (tmp_path / "mine.lua").write_text(
-        'sysbench.cmdline.options = {tables = {"", 1}, table_size = {"", 1}, wanted = {"", 1},\n'
-        '   linger_ms = {"", 0}}\n'
-        "function thread_init() con = sysbench.sql.driver():connect() end\n"
-        'function event() con:query("SELECT " .. sysbench.opt.wanted) end\n'
-        "function thread_done() con:disconnect() end\n"
+        "local con\n"
+        'require("tidemark").script {\n'
+        '   options = {wanted = {"", 1}},\n'
+        "   start = function(connection) con = connection end,\n"
+        '   event = function() con:query("SELECT " .. sysbench.opt.wanted) end,\n'
+        "}\n"
     )
     suite: Suite = load_suite(str(tmp_path))
     meter = Meter(server.pid)
