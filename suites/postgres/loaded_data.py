@@ -8,7 +8,7 @@ from pathlib import Path
 from build.build import Build
 from build.programs.accounts import server_account
 from suites.keys.loaded_file import LoadKind
-from suites.postgres.setup_file import advice, connection_words, with_all_rights
+from suites.postgres.setup_file import advice, connection_words
 from suites.processes import ProcessError, require_files, run
 from suites.server import SETUP_SECONDS, Address, SetupError, postgres_port
 
@@ -50,18 +50,8 @@ def restore(client: Build, address: Address, folder: Path, name: str) -> None:
     Connected by itself, pg_restore would fail on older servers, because of a setting that they do not know.
     Raises SetupError with what the server or pg_restore said.
     """
-    _restore(client, address, folder, name)
-
-
-def restore_tables(client: Build, address: Address, folder: Path, name: str) -> None:
-    """Do the same with the tables, indexes and functions of the dump, without rows. Raises SetupError."""
-    with with_all_rights(address):
-        _restore(client, address, folder, name, "--schema-only")
-
-
-def _restore(client: Build, address: Address, folder: Path, name: str, *parts: str) -> None:
     require_files(client.program("pg_restore"), folder, [name])
-    read = [client.program("pg_restore"), *_LEFT_OUT, *parts, "--file=-", "--", name]
+    read = [client.program("pg_restore"), *_LEFT_OUT, "--file=-", "--", name]
     without = ["sed", f"{_HEADER}{{/^{_NEW_SETTING}$/d}}"]
     write = [*connection_words(client.program("psql"), address), "--echo-errors", "--file=-"]
     pipeline = " | ".join(shlex.join(map(str, words)) for words in (read, without, write))

@@ -8,7 +8,6 @@ from build.build import Build
 from suites.generators.complaints import complaint
 from suites.generators.load import LoadError
 from suites.generators.pgbench.command import PgbenchCommand
-from suites.generators.pgbench.without_rows import try_without_rows
 from suites.generators.programs import TRIAL_SECONDS, run_all
 from suites.keys.pgbench_scripts import located, weighted_script
 from suites.keys.step import Step
@@ -24,14 +23,13 @@ _UNREACHABLE = "connection to server"
 def load(pgbench: PgbenchCommand, client: Build, address: Address) -> None:
     """Load pgbench's tables with `pgbench --initialize`, then the suite's file of data, then its SQL file.
 
-    Before that pgbench reads all scripts, and tries them without rows where loading takes long; after it, it
-    carries out each once. Raises LoadError, and SetupError for the files.
+    Before that pgbench reads all scripts, and after it, it carries out each once. Raises LoadError, and
+    SetupError for the files.
     """
     suite = pgbench.suite
     steps = [step for step in suite.steps if step.scripts]
     for step in steps:
         _require_readable(pgbench, step)
-    try_without_rows(pgbench, client, address, steps, _try_scripts)
     if pgbench.has_own_tables:
         argv = [
             *pgbench.connected_to(address),

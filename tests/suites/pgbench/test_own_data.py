@@ -10,7 +10,6 @@ import pytest
 from build.build import Build
 from suites.definition import Suite, load_suite
 from suites.generators.load import LoadError
-from suites.generators.pgbench import without_rows
 from suites.generators.pgbench.client import Pgbench
 from suites.postgres.server import PostgresServer
 from suites.processes import run
@@ -160,35 +159,10 @@ def test_tables_of_pgbench_are_partitioned(server: PostgresServer, tmp_path: Pat
 WITHOUT_SETUP = TOML.replace('setup = "setup.sql"', 'load = "shop.dump"')
 
 
-def test_a_script_is_tried_before_a_large_dump_is_loaded(
-    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What fails for want of rows is no error of a script."""
-    monkeypatch.setattr(without_rows, "LARGE_BYTES", 1)
+def test_a_mistake_in_a_script_is_named_after_the_dump(server: PostgresServer, tmp_path: Path) -> None:
     dumped(server, tmp_path / "shop.dump", "directory")
     suite = own(tmp_path, "shop.dump", toml=WITHOUT_SETUP)
     (tmp_path / "report.sql").write_text("SELECT total,\n  price FROM orders;\n")
     with pytest.raises(LoadError, match=r"^report.sql, line 1: column \"price\" does not exist"):
         loaded(suite, server)
-    assert value(server, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
-    (tmp_path / "report.sql").write_text(
-        "SELECT id AS one FROM orders WHERE total = 7 \\gset\nSELECT :one;\n"
-    )
-    loaded(suite, server)
     assert value(server, "SELECT count(*) FROM orders") == 300
-
-
-def test_a_script_is_tried_before_large_tables_of_pgbench_are_filled(
-    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(without_rows, "LARGE_SCALE", 1)
-    toml = TOML.replace('setup = "setup.sql"', "bytes_per_row = 150")
-    suite = own(
-        tmp_path, "", toml=toml.replace("settle_seconds = 0", "settle_seconds = 0\nrows = [100000, 100000]")
-    )
-    (tmp_path / "report.sql").write_text(
-        "SELECT abalance FROM pgbench_accounts;\nSELECT delta FROM orders;\n"
-    )
-    with pytest.raises(LoadError, match=r"^orders.sql, line 2: relation \"orders\" does not exist"):
-        loaded(suite, server)
-    assert value(server, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
