@@ -25,17 +25,17 @@ for _ = 1, INLIST do inlist_types[#inlist_types + 1] = "int" end
 
 local STATEMENTS = {
    update_inlist = {"UPDATE sbtest%d SET c = ? WHERE id IN (" .. inlist_marks .. ")", inlist_types},
-   update_index = {"UPDATE sbtest%d SET k = k + 1 WHERE id = ?", {"int"}},
-   update_nonindex = {"UPDATE sbtest%d SET c = ? WHERE id = ?", {120, "int"}},
-   delete = {"DELETE FROM sbtest%d WHERE id = ?", {"int"}},
-   insert_same = {"INSERT INTO sbtest%d (id, k, c, pad) VALUES (?, ?, ?, ?)", {"int", "int", 120, 60}},
    insert_next = {"INSERT INTO sbtest%d (k, c, pad) VALUES (?, ?, ?)", {"int", 120, 60}},
-   point = {"SELECT c FROM sbtest%d WHERE id = ?", {"int"}},
-   simple_range = {"SELECT c FROM sbtest%d WHERE id BETWEEN ? AND ?", {"int", "int"}},
-   sum_range = {"SELECT SUM(k) FROM sbtest%d WHERE id BETWEEN ? AND ?", {"int", "int"}},
-   order_range = {"SELECT c FROM sbtest%d WHERE id BETWEEN ? AND ? ORDER BY c", {"int", "int"}},
-   distinct_range = {"SELECT DISTINCT c FROM sbtest%d WHERE id BETWEEN ? AND ? ORDER BY c", {"int", "int"}},
 }
+local WRITES, READS_AND_WRITES = {}, {}
+for name, statement in pairs(sbtest.WRITES) do
+   STATEMENTS[name] = statement
+   WRITES[#WRITES + 1], READS_AND_WRITES[#READS_AND_WRITES + 1] = name, name
+end
+for name, statement in pairs(sbtest.READS) do
+   STATEMENTS[name] = statement
+   READS_AND_WRITES[#READS_AND_WRITES + 1] = name
+end
 
 -- Executes the statement `name` on table t. A string argument is a format of sysbench.rand.string.
 local function execute(name, t, ...) statements[name][t]:execute(...) end
@@ -60,19 +60,13 @@ local function read_write()
    local t = any_table()
    statements.begin:execute()
    for _ = 1, POINT_SELECTS do query("point", t, uniform_id()) end
-   for _, name in ipairs({"simple_range", "sum_range", "order_range", "distinct_range"}) do
+   for _, name in ipairs(sbtest.RANGES) do
       local from = uniform_id()
       query(name, t, from, from + sysbench.opt.range_size - 1)
    end
    four_writes(t)
    statements.commit:execute()
 end
-
-local WRITES = {"update_index", "update_nonindex", "delete", "insert_same"}
-local READS_AND_WRITES = {
-   "point", "simple_range", "sum_range", "order_range", "distinct_range",
-   "update_index", "update_nonindex", "delete", "insert_same",
-}
 
 -- name of the workload -> {names of its statements, function that runs one transaction}
 local TESTS = {
