@@ -6,7 +6,7 @@ from build.recipes.choices import KEYS
 from build.version import Engine
 from runners.values import disk, memory
 from suites.additions.names import CompanionName
-from suites.layers.choice import VALUES, LayerName
+from suites.layers.choice import LayerName, described_values
 from suites.postgres.initdb_options import OPTIONS
 
 
@@ -39,7 +39,7 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
     add("--extension", action="append", default=[], metavar="[VARIANT:]NAME=REPO@REF", help=extension)
     layer = (
         "how clients reach the server of every version, or only of engine@ref#VARIANT: "
-        f"{'; '.join(f'{name}: {VALUES[name].described}' for name in LayerName)}; can be repeated"
+        f"{'; '.join(f'{name}: {described_values(name)}' for name in LayerName)}; can be repeated"
     )
     add("--layer", action="append", default=[], metavar="[VARIANT:]LAYER=VALUE", help=layer)
     initdb = (

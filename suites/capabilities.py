@@ -62,9 +62,6 @@ class EngineCapabilities:
     """The program that has the names of its settings as strings, which tell what a release under development
     has; empty for an engine whose settings do not come in between releases."""
 
-    auth: Mapping[str, SupportedVersions] = field(default_factory=dict)
-    """The same of ways of authentication."""
-
     initdb: Mapping[str, SupportedVersions] = field(default_factory=dict)
     """The same of options of initdb, and of `option=value` where only a value is new."""
 
@@ -114,14 +111,6 @@ CAPABILITIES = EngineRegistry(
                 "validate_config": SupportedVersions(since=(8, 0, 16)),
                 "binlog_format": SupportedVersions(
                     until=(9, 0), instead="omit it: from 9.0 on, ROW is the only format intended for use"
-                ),
-            },
-            auth={
-                "mysql_native_password": SupportedVersions(
-                    until=(8, 4), instead="from 8.4 on, it is caching_sha2_password"
-                ),
-                "caching_sha2_password": SupportedVersions(
-                    since=(8, 0), instead="before 8.0, it is mysql_native_password"
                 ),
             },
         ),
@@ -203,13 +192,6 @@ def _has(build: Build, supported: SupportedVersions | None, program: str, *names
 def _has_string(program: Path, text: str) -> bool:
     """Return whether a program of a build, which never changes, has a string."""
     return f"\0{text}\0".encode() in program.read_bytes()
-
-
-def require_auth(build: Build, method: str) -> None:
-    """Raise CapabilityError if a version does not have a method of authentication; '' is its own."""
-    supported = CAPABILITIES[build.version.engine].auth.get(method)
-    if supported is not None and not supported.includes(build.numbers):
-        raise CapabilityError(f"{build.version} has no accounts with {method}", hint=supported.instead)
 
 
 def login_plugin(build: Build) -> str:

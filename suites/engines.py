@@ -122,7 +122,7 @@ def require_settings(
 
     Raises SettingError, which names what it does not know or refuses.
     """
-    if settings or layers.of_connections:
+    if settings or layers != NONE:
         served = SERVERS[build.version.engine]
         own = own_sizes(build.version.engine, sizes, settings)
         text = served.render(build, own, durability, Path("/nonexistent"), settings, layers)

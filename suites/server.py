@@ -85,8 +85,6 @@ class Address:
     """The folder with the certificate, in which clients with TLS start; None without TLS."""
     protocol: str = ""
     """How clients send statements; empty for what the step says."""
-    listeners: int = 0
-    """Connections beside those of clients that have said LISTEN, and wait."""
 
     @property
     def of_admin(self) -> "Address":

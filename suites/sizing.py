@@ -71,8 +71,6 @@ class Sizes:
     """The clients of the highest level of any step; 0 without levels."""
     most_connections_of_client: int = 1
     """The most connections that a client of any step has, those in the background included."""
-    listeners: int = 0
-    """The most connections beside those of clients that only listen, of any version."""
     memory_bytes: int | None = None
     """The memory of a server's control group, page cache included; None for all of the machine's."""
     disk: DiskSpeed | None = None
@@ -80,8 +78,8 @@ class Sizes:
 
     @property
     def connections(self) -> int:
-        """The most connections that load generators and listeners open to one server."""
-        return max(self.threads, self.most_clients) * self.most_connections_of_client + self.listeners
+        """The most connections that load generators open to one server."""
+        return max(self.threads, self.most_clients) * self.most_connections_of_client
 
     def clients_of(self, step: Step) -> int:
         """Return the clients of a step: those of its level, else `threads`; one of a timed step."""

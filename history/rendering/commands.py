@@ -19,6 +19,7 @@ from history.series.variants import EXTENSIONS, TWIN, VARIANTS, definition_in, o
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.store.records import EXACT, HELD, LAYOUTS, ONLY, ChangeStatus, Session
 from suites.keys.levels import LEVEL
+from suites.layers.choice import LayerName
 from suites.metric_names import PRIMARY
 from suites.metrics import METRICS
 
@@ -146,12 +147,14 @@ def change_search(report: "ChangeReport") -> list[str]:
         return [f"# No command searches by {member.key.metric}: try --metric wal-per-op."]
     try:
         defined = _defined(session, () if extension else (new,))
+        if extension:
+            others = {key: value for key, value in definition.items() if key != EXTENSIONS}
+            defined += defining_words("", others)
     except TidemarkError as error:
         return [f"# No command searches for it: {one_line(error.what)}."]
     if extension:
         good, bad = (version.variant.rpartition("-")[2] for version in (old, new))
         words = ["./tidemark", "bisect", "--server", str(new.plain), "--extension", extension]
-        defined += option_words("", {key: value for key, value in definition.items() if key != EXTENSIONS})
     else:
         good, bad = map(_ref, (old, new), report.commits)
         words = ["./tidemark", "bisect", "--engine", new.engine]
@@ -207,6 +210,18 @@ def patch_notes(definition: Mapping[str, Any]) -> list[str]:
     return [f"# Start it in the folder with {names}, as the history does not keep patches."] if names else []
 
 
+def defining_words(name: str, definition: Mapping[str, Any]) -> list[str]:
+    """Return the words of a command line that define a variant; an empty name is what every version gets.
+
+    Raises TidemarkError for a layer that an older Tidemark measured.
+    """
+    layers = definition.get("layers")
+    for layer, value in layers.items() if isinstance(layers, dict) else ():
+        if layer not in set(LayerName):
+            raise _NoCommandError(f"the layer {layer}={value} is no longer measured")
+    return option_words(name, definition)
+
+
 def said(notes: Sequence[str], mark: str = "; ") -> str:
     """Return the comments of a command as the rest of a sentence, each after a mark."""
     said = [note.removeprefix("# ").rstrip(".") for note in notes]
@@ -237,12 +252,13 @@ def _defined(session: Session, versions: Sequence[Version]) -> list[str]:
     options = session.options
     if options.get("patches"):
         raise _NoCommandError("the history keeps no patch of every version")
-    words = option_words("", {key: options[key] for key in _EVERY if key in options})
+    every = {key: options[key] for key in _EVERY if key in options}
+    words = defining_words("", every)
     for name in dict.fromkeys(version.variant for version in versions):
         definition = definition_in(options, name)
         if name not in ("", TWIN) and not definition:
             raise _NoCommandError(f"how #{name} is defined is not stored")
-        words += option_words(name, definition) if name else []
+        words += defining_words(name, definition) if name else []
     return words
 
 

@@ -39,7 +39,7 @@ from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS, require_runnable
 from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
-from suites.layers.support import most_listeners, require_layers
+from suites.layers.support import require_layers
 from suites.memory.registry import OWN_ROUNDS
 from suites.postgres.initdb_options import require_initdb
 from suites.processes import require_reachable, require_readable, tool
@@ -63,10 +63,9 @@ def check_request(request: Request, home: Home) -> Sizes:
     Raises TidemarkError when a program, memory, disk space or access to the home is missing.
     """
     require_layouts(request)
-    layers = [request.layers_of(version) for version in request.versions]
-    for version, chosen_layers in zip(request.versions, layers, strict=True):
+    for version in request.versions:
         is_pooled = CompanionName.PGBOUNCER in request.companions_of(version)
-        require_layers(chosen_layers, version.engine, request.suite.generator, is_pooled=is_pooled)
+        require_layers(request.layers_of(version), request.suite.generator, is_pooled=is_pooled)
     profile = request.profile
     own_rounds = OWN_ROUNDS.get(request.suite.generator)
     if own_rounds is not None:
@@ -91,7 +90,6 @@ def check_request(request: Request, home: Home) -> Sizes:
         if version.is_install:
             require_readable(prefix_of(version, home), FOLDERS)
     needed = sizes(request.suite, request.profile, this_machine(), request.steps)
-    needed = replace(needed, listeners=most_listeners(layers))
     for version in request.versions:
         require_initdb(request.initdb_of(version), version.engine, needed.wal_limit_bytes)
     chosen = {version: request.settings_of(version) for version in request.versions}
@@ -226,7 +224,7 @@ def callgrind_of(request: Request, progress: Progress) -> Callgrind | None:
             raise ServerError(f"{request.suite.generator} cannot carry out fixed work between marks")
         slow = next((version for version in request.versions if is_slowly_counted(version)), None)
         if request.has_companions:
-            raise ServerError("a server under callgrind has neither companions nor listeners")
+            raise ServerError("a server under callgrind has no companions")
         if slow is not None and request.exact not in (Exact.ONLY, Exact.FIRST):
             raise ServerError(f"a pass of {slow} takes minutes; --exact-only or --budget carries passes out")
         found = find_callgrind()

@@ -18,7 +18,7 @@ from runners.measuring.variants import (
     compiled_for_layers,
     definition_of,
 )
-from suites.additions.registry import LISTENERS, prepares, settings_for
+from suites.additions.registry import prepares, settings_for
 from suites.capabilities import CAPABILITIES
 from suites.counting.engines import COUNTED
 from suites.counting.executed_functions import WatchedFunction
@@ -220,9 +220,8 @@ class Request:
         return self.profile.budget_minutes * 60 if self.budget_seconds is None else self.budget_seconds
 
     def companions_of(self, version: Version) -> tuple[str, ...]:
-        """Return the companions of the server of `version`, those that hold its listeners included."""
-        listens = (LISTENERS,) if self.layers_of(version).listeners else ()
-        return (*definition_of(version, self.variants).companions, *listens)
+        """Return the companions of the server of `version`."""
+        return definition_of(version, self.variants).companions
 
     def layers_of(self, version: Version) -> Layers:
         """Return how clients reach the server of `version`: as the suite says, and as its variant does."""

@@ -11,7 +11,7 @@ from runners.values import LAYOUTS_HELP, levels, minutes, rounds
 from runners.variant_arguments import add_declared
 from suites.additions.names import CompanionName
 from suites.keys.durability import Durability
-from suites.layers.choice import VALUES, LayerName
+from suites.layers.choice import LayerName, described_values
 
 BUDGET_MINUTES = 30.0
 """The default minutes, compiling included: as long as a reviewer may wait."""
@@ -86,7 +86,7 @@ def _add_servers(parser: argparse.ArgumentParser) -> None:
     add("--companion", action="append", default=[], metavar="NAME", help=companion)
     layer = (
         "how clients reach both servers: "
-        f"{'; '.join(f'{name}: {VALUES[name].described}' for name in LayerName)}; can be repeated"
+        f"{'; '.join(f'{name}: {described_values(name)}' for name in LayerName)}; can be repeated"
     )
     add("--layer", action="append", default=[], metavar="LAYER=VALUE", help=layer)
     add_declared(parser)

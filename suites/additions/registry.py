@@ -8,7 +8,6 @@ from build.version import Engine
 from suites.additions.binlog import BinlogConsumer
 from suites.additions.companion import Companion, CompanionError
 from suites.additions.consumers import KEPT_WAL, LogicalConsumer, PhysicalConsumer
-from suites.additions.listeners import Listeners
 from suites.additions.names import CompanionName
 from suites.additions.pooler import PROGRAM, Pooler
 from suites.processes import tool
@@ -58,19 +57,10 @@ COMPANIONS: Mapping[CompanionName, CompanionKind] = {
 }
 """Every companion by the name that `--companion` takes."""
 
-LISTENERS = "listeners"
-"""The companion that holds the connections of this layer, which no `--companion` names."""
-
-_LISTENERS = CompanionKind(Listeners, _POSTGRES)
-
 
 def require_companions(names: Sequence[str], engine: Engine) -> None:
     """Raise CompanionError unless all of `names` exist, run beside `engine`, and are installed."""
     for name in names:
-        if name == LISTENERS:
-            raise CompanionError(
-                "listeners are a layer", where="--companion", hint="write --layer listeners=NUMBER"
-            )
         kind = kind_of(name)
         if engine not in kind.engines:
             raise CompanionError(
@@ -86,8 +76,6 @@ def require_companions(names: Sequence[str], engine: Engine) -> None:
 
 def kind_of(name: str) -> CompanionKind:
     """Return the companion called `name`. Raises CompanionError, which lists all, if there is none."""
-    if name == LISTENERS:
-        return _LISTENERS
     if name not in set(CompanionName):
         raise CompanionError(
             f"there is no companion '{name[:40]}'",

@@ -14,7 +14,6 @@ from pymysql.connections import Connection
 
 from build.build import Build
 from build.engines import ENGINES
-from suites.capabilities import require_auth
 from suites.control_groups.declared import MemoryUse
 from suites.innodb import activities, log_volume, reset
 from suites.innodb.configuration import (
@@ -108,9 +107,8 @@ class InnodbServer(LocalServer):
     ) -> str:
         """Return the text of the option file of a server in `folder`, with `settings` as its last lines.
 
-        Raises CapabilityError if the version is too old, or does not have one of the `settings` or `layers`.
+        Raises CapabilityError if the version is too old, or does not have one of the `settings`.
         """
-        require_auth(build, layers.auth)
         return fill_in(cls.TEMPLATE, build, sizes, durability, folder / cls.SOCKET, settings, layers)
 
     @classmethod

@@ -1,1 +1,1 @@
-"""How clients reach a server: transport, TLS, authentication, protocol, and connections that only listen."""
+"""How clients reach a server: transport, TLS and protocol."""

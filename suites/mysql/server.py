@@ -39,8 +39,8 @@ class MysqlServer(InnodbServer):
         return [*self.command(), "--initialize-insecure"]
 
     def identified(self, password: str) -> str:
-        """Return the clause with the plugin of the layers, else of the version."""
-        return f"IDENTIFIED WITH {self._layers.auth or login_plugin(self.build)} BY '{password}'"
+        """Return the clause with the plugin of the version."""
+        return f"IDENTIFIED WITH {login_plugin(self.build)} BY '{password}'"
 
     def keep(self) -> None:
         """Do as for every engine, and delete spare redo log files, which the server creates on start."""

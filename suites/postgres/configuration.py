@@ -10,7 +10,7 @@ from build.build import Build
 from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.keys.durability import Durability
 from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY
-from suites.layers.choice import NONE, TRUST, Layers, Transport
+from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
 from suites.processes import ProcessError, as_server_user, own, run, write_for_server
 from suites.sizing import Sizes
@@ -23,7 +23,8 @@ NAME = "tidemark"
 ADMIN = "tidemark_admin"
 """The superuser, which no dump names. Only the server's user, and root, reach the folder of the socket."""
 
-_METHOD_OVER_TCP = "scram-sha-256"
+PASSWORD_METHOD = "scram-sha-256"
+"""How clients authenticate with TCP: the loopback interface is open to every user of the machine."""
 
 _HOST_AUTHENTICATION = """local all {admin} trust
 local replication {admin} trust
@@ -84,16 +85,12 @@ def render(
     return "\n".join(lines) + "\n"
 
 
-def method_of(layers: Layers) -> str:
-    """Return how clients authenticate: over TCP always with a password."""
-    return layers.auth or (_METHOD_OVER_TCP if layers.transport is Transport.TCP else TRUST)
-
-
 def host_authentication(layers: Layers) -> str:
     """Return the text of pg_hba.conf: over TCP it lets in no role but that of clients."""
-    method = method_of(layers)
-    text = _HOST_AUTHENTICATION.format(admin=ADMIN, method=method)
-    return text + f"host all {NAME} 127.0.0.0/8 {method}\n" * (layers.transport is Transport.TCP)
+    if layers.transport is Transport.SOCKET:
+        return _HOST_AUTHENTICATION.format(admin=ADMIN, method="trust")
+    text = _HOST_AUTHENTICATION.format(admin=ADMIN, method=PASSWORD_METHOD)
+    return text + f"host all {NAME} 127.0.0.0/8 {PASSWORD_METHOD}\n"
 
 
 def port_of(layers: Layers) -> int:

@@ -16,13 +16,21 @@ from build.files import read_checked
 from build.version import Engine
 from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
-from suites.layers.choice import NONE, TRUST, Layers, Transport
+from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
 from suites.lifecycle import LocalServer, start_pause
 from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.postgres import log_volume, reset, shared_memory
 from suites.postgres.activities import activity_reader, checkpoint_ended, deadlocks
-from suites.postgres.configuration import ADMIN, NAME, PORT, host_authentication, method_of, port_of, render
+from suites.postgres.configuration import (
+    ADMIN,
+    NAME,
+    PASSWORD_METHOD,
+    PORT,
+    host_authentication,
+    port_of,
+    render,
+)
 from suites.postgres.connecting import Connection, connect
 from suites.postgres.initdb import initdb_words
 from suites.postgres.waits import states_reader
@@ -67,13 +75,12 @@ def _address(folder: Path, layers: Layers) -> Address:
         folder / f".s.PGSQL.{port_of(layers)}",
         NAME,
         NAME,
-        "" if method_of(layers) == TRUST else session_password(),
+        session_password() if is_tcp else "",
         ADMIN,
         host=loopback_address(folder) if is_tcp else "",
         port=port_of(layers) if is_tcp else 0,
         tls=certificate_beside(folder) if layers.tls else None,
         protocol=layers.protocol,
-        listeners=layers.listeners,
     )
 
 
@@ -121,7 +128,7 @@ class PostgresServer(LocalServer):
 
     def _initdb(self) -> None:
         initdb: list[str | Path] = [self.build.program("initdb"), "--pgdata", self.data, "--username", ADMIN]
-        options = [*self._initdb_words, "--encoding=UTF8", "--no-sync", f"--auth={TRUST}"]
+        options = [*self._initdb_words, "--encoding=UTF8", "--no-sync", "--auth=trust"]
         run(as_server_user([*initdb, *options]), what=f"initdb of {self.build.version}", cwd=self.folder)
 
     def start(self, instrument: Instrument | None = None) -> Mapping[str, float]:
@@ -164,12 +171,8 @@ class PostgresServer(LocalServer):
         if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [NAME]).fetchone() is None:
             connection.execute(f"CREATE ROLE {NAME} LOGIN")
         if self.address.password:
-            method = method_of(self._layers)
             stored = connection.pgconn.encrypt_password(
-                self.address.password.encode(),
-                NAME.encode(),
-                # What is stored is the choice of the server where any will do.
-                None if method == "password" else method.encode(),
+                self.address.password.encode(), NAME.encode(), PASSWORD_METHOD.encode()
             )
             connection.execute(f"ALTER ROLE {NAME} PASSWORD '{stored.decode()}'")
         if not has_database:

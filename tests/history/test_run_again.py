@@ -219,6 +219,26 @@ def test_what_is_not_stored_is_said() -> None:
     ]
 
 
+def test_layers_that_are_no_longer_measured_are_said() -> None:
+    """Sessions of an older Tidemark have them, of a variant or of every version."""
+    session = stored(request_of(["run", "--layer", "fast:tls=on", PLAIN, f"{PLAIN}#fast"]))
+    assert "--layer fast:tls=on" in run_again(session)[-1]
+    listening = {"variants": {"fast": {"layers": {"tls": "on", "listeners": "30"}}}}
+    for options, gone in (({"layers": {"auth": "md5"}}, "auth=md5"), (listening, "listeners=30")):
+        older = replace(session, options={**session.options, **options})
+        said = f"the layer {gone} is no longer measured"
+        assert run_again(older) == [f"# No command measures this again: {said}."]
+        change = change_between(PLAIN, f"{PLAIN}#fast", options)
+        change.change.last_before.version = "postgres@17.11#fast"
+        assert change_search(change) == [f"# No command searches for it: {said}."]
+    made = {"name": "tiny", "repository": "there", "ref": "b", "commit": "b" * 40}
+    variants = {"variants": {"vec-bbbb": {"extensions": [made], "layers": {"auth": "md5"}}}}
+    nights = change_between(f"{PLAIN}#vec-aaaa", f"{PLAIN}#vec-bbbb", variants)
+    assert change_search(nights) == [
+        "# No command searches for it: the layer auth=md5 is no longer measured."
+    ]
+
+
 # --- the search for the commit behind a change
 
 

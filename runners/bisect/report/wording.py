@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from build.errors import TidemarkError
 from history.counts import counted
+from history.escaping.characters import one_line
 from history.numbers import change_text, percent
-from history.rendering.commands import COUNTED, DECIDED, patch_notes, quoted
-from history.series.variants import option_words
+from history.rendering.commands import COUNTED, DECIDED, defining_words, patch_notes, quoted
 from runners.bisect.domain.rules import LevelStep, SearchVerdict, WholeDifference
 from runners.bisect.report.state import BisectState
 
@@ -51,10 +52,14 @@ def reproduce(state: BisectState) -> Iterator[str]:
     how = COUNTED if counted else DECIDED
     option = "--exact-threshold" if counted else "--threshold"
     smallest = [option, f"{100 * question.threshold:g}"] if question.threshold else []
-    yield from patch_notes(question.variant)
     # The definition holds what every position got. Only patches must be those of a variant.
     name = PATCHED if question.variant.get("patches") and not question.extension else ""
-    defined = option_words(name, question.variant)
+    try:
+        defined = defining_words(name, question.variant)
+    except TidemarkError as error:
+        yield f"# No command measures this again: {one_line(error.what)}."
+        return
+    yield from patch_notes(question.variant)
     if question.extension:
         commits = [version.variant for version in pair]
         named = [f"{commit}:{question.extension}={question.git}@{commit}" for commit in commits]

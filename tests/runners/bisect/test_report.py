@@ -218,6 +218,14 @@ def test_patched_commits_are_measured_again_by_a_command_that_is_accepted(log: L
     assert all(definition_of(version, variants).patches for version in arguments.versions)
 
 
+def test_a_layer_of_an_older_bisect_is_said_to_be_no_longer_measured(log: Log) -> None:
+    question = {**log.bisect.question, "variant": {"layers": {"tls": "on", "auth": "md5"}}}
+    state = BisectState(replace(log, bisect=replace(log.bisect, question=question)))
+    said = "# No command measures this again: the layer auth=md5 is no longer measured."
+    assert list(reproduce(state)) == [said]
+    assert "clients with tls=on, auth=md5" in text(state)
+
+
 def test_profiles_are_part_of_the_report(log: Log) -> None:
     before = {number: profile({"client backend;main;heap_update": 400}) for number in (1, 2, 3)}
     after = {number: profile({"client backend;main;weigh_successor": 900}) for number in (1, 2, 3)}

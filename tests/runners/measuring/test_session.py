@@ -183,19 +183,19 @@ def test_engines_that_start_slowly_are_counted_only_when_asked(
 
 
 def test_layers_of_suite_and_variant_reach_versions_and_builds() -> None:
-    variants = read_variants([], [], [], layers=["fast:tls=on", "fast:listeners=5"])
+    variants = read_variants([], [], [], layers=["fast:tls=on"])
     versions = (*VERSIONS, parse_version("postgres@18.6#fast"), parse_version("postgres@x=0123456789ab"))
-    suite = SUITE.model_copy(update={"layers": {"transport": "tcp", "listeners": "2"}})
+    suite = SUITE.model_copy(update={"layers": {"transport": "tcp", "protocol": "simple"}})
     request = Request(versions, suite, "smoke", suite.steps, 3, variants=variants)
-    assert request.layers_of(versions[0]) == Layers(Transport.TCP, listeners=2)
-    assert request.layers_of(versions[2]) == Layers(Transport.TCP, tls=True, listeners=5)
-    assert request.companions_of(versions[2]) == ("listeners",)
+    assert request.layers_of(versions[0]) == Layers(Transport.TCP, protocol="simple")
+    assert request.layers_of(versions[2]) == Layers(Transport.TCP, tls=True, protocol="simple")
     options = [request.choices_of(version).options for version in versions]
     assert options == [("--with-openssl",)] * 3 + [()], "builds differ in nothing but the layer"
     without = replace(request, versions=VERSIONS)
     assert without.choices_of(versions[0]).options == ()
-    with pytest.raises(TidemarkError, match="neither companions nor listeners"):
-        preparation.callgrind_of(replace(without, exact=Exact.ONLY), Notes())
+    accompanied = replace(without, variants=read_variants([], [], [], companions=["pgbouncer"]))
+    with pytest.raises(TidemarkError, match="has no companions"):
+        preparation.callgrind_of(replace(accompanied, exact=Exact.ONLY), Notes())
 
 
 def test_layers_are_checked_before_anything_is_compiled(tmp_path: Path) -> None:

@@ -84,16 +84,16 @@ def test_a_variant_has_indexes_and_companions() -> None:
 
 
 def test_a_variant_has_layers() -> None:
-    given = ["auth=md5", "fast:tls=on", "fast:auth=scram-sha-256"]
+    given = ["protocol=simple", "fast:tls=on", "fast:protocol=prepared"]
     variants = read_variants([], [], [], layers=given)
-    assert definition_of(PLAIN, variants).layers == {"auth": "md5"}
+    assert definition_of(PLAIN, variants).layers == {"protocol": "simple"}
     fast = definition_of(FAST, variants)
-    assert fast.layers == {"auth": "scram-sha-256", "tls": "on"}
+    assert fast.layers == {"protocol": "prepared", "tls": "on"}
     definition = variants["fast"].to_json()
-    assert definition == {"layers": {"tls": "on", "auth": "scram-sha-256"}}
-    assert described(definition) == "clients with tls=on, auth=scram-sha-256"
+    assert definition == {"layers": {"tls": "on", "protocol": "prepared"}}
+    assert described(definition) == "clients with tls=on, protocol=prepared"
     words = option_words("fast", definition)
-    assert words == ["--layer", "fast:tls=on", "--layer", "fast:auth=scram-sha-256"]
+    assert words == ["--layer", "fast:tls=on", "--layer", "fast:protocol=prepared"]
     require_defined([PLAIN, FAST], variants)
     with pytest.raises(VariantError, match=r"are the same: same version, settings and build"):
         require_defined([PLAIN, FAST], read_variants([], [], [], layers=["tls=on", "fast:tls=on"]))

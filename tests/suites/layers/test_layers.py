@@ -1,4 +1,4 @@
-"""Servers with layers: who is let in, over what, in which protocol, and what listens."""
+"""Servers with layers: who is let in, over what, and in which protocol."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -15,14 +15,11 @@ from build.recipes.choices import PLAIN
 from build.recipes.postgres import TLS_OPTIONS
 from build.version import parse_version
 from suites.accounting.costs import Meter
-from suites.additions.accompanied import AccompaniedServer
-from suites.additions.registry import LISTENERS
 from suites.capabilities import SettingError
 from suites.definition import load_suite
 from suites.engines import require_settings
 from suites.generators.load import LoadError, WorkLimit
 from suites.generators.pgbench.client import Pgbench
-from suites.generators.placement import Placement
 from suites.generators.sysbench import Sysbench
 from suites.keys.durability import Durability
 from suites.layers.choice import layers_of
@@ -30,7 +27,7 @@ from suites.postgres.client_options import client_database, client_place
 from suites.postgres.server import PostgresServer
 from suites.turns.connects import CONNECTS, connect_values
 from tests.suites import innodb_servers
-from tests.suites.servers import ask, small, value, wait_for
+from tests.suites.servers import ask, small, value
 
 pytestmark = pytest.mark.server
 
@@ -40,9 +37,7 @@ ROOM = small(threads=2)
 @contextlib.contextmanager
 def layered(build: Build, folder: Path, layers: Mapping[str, str]) -> Iterator[PostgresServer]:
     chosen = {"fsync": "off", "log_connections": "on"}
-    found = layers_of(layers)
-    room = replace(ROOM, listeners=found.listeners)
-    server = PostgresServer(build, room, Durability.RELAXED, folder / "pg", chosen, found)
+    server = PostgresServer(build, ROOM, Durability.RELAXED, folder / "pg", chosen, layers_of(layers))
     try:
         server.create()
         server.start()
@@ -68,8 +63,7 @@ def logged(server: PostgresServer, text: str) -> list[str]:
 
 
 def test_a_password_is_asked_for_over_tcp_and_the_socket(postgres_17: Build, server_folder: Path) -> None:
-    layers = {"auth": "scram-sha-256", "transport": "tcp"}
-    with layered(postgres_17, server_folder, layers) as server:
+    with layered(postgres_17, server_folder, {"transport": "tcp"}) as server:
         worked(server, postgres_17)
         stored = value(server, "SELECT rolpassword FROM pg_authid WHERE rolname = 'tidemark'")
         assert stored.startswith("SCRAM-SHA-256$")
@@ -99,20 +93,6 @@ def test_statements_are_sent_in_the_protocol_of_the_layer(postgres_17: Build, se
         pgbench.run(server.address, worked_again.steps[0], WorkLimit(10, 10), Meter(server.pid))
         assert logged(server, "statement: BEGIN;")
         assert not logged(server, "execute P0_")
-
-
-def test_idle_connections_listen_and_read_what_they_are_told(postgres_17: Build, server_folder: Path) -> None:
-    with layered(postgres_17, server_folder, {"listeners": "30"}) as server:
-        assert server.settings()["max_connections"] == str(ROOM.connections + 30 + 20)
-        listening = "SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN tidemark' AND state = 'idle'"
-        with AccompaniedServer(server, (LISTENERS,), Placement(None, None), (0, 1)) as both:
-            assert value(server, listening) == 30
-            ask(server, "NOTIFY tidemark, 'hello'")
-            assert value(server, "SELECT pg_notification_queue_usage()") < 0.01
-            assert both.death() is None
-            assert both.counters()["companion_cpu_us_per_op"] > 0
-        left = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
-        wait_for(lambda: value(server, left) == 0)  # a backend ends a moment after its client has gone
 
 
 def test_clients_of_mysql_use_tls_over_tcp(mysql_9: Build, server_folder: Path) -> None:

@@ -16,7 +16,6 @@ from build.build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.additions.accompanied import AccompaniedServer
-from suites.additions.registry import LISTENERS
 from suites.checking.queries import QueryError, connected
 from suites.definition import Suite, load_suite
 from suites.engines import make_server
@@ -239,8 +238,7 @@ def own_suite(folder: Path, setup: str = "") -> Suite:
 def test_no_command_line_has_the_password(build: Build, server_folder: Path, tmp_path: Path) -> None:
     suite = load_suite("write-heavy")
     is_postgres = build.version.engine is Engine.POSTGRES
-    layers = {**TCP, "listeners": "2", "auth": "scram-sha-256"} if is_postgres else TCP
-    beside = (LISTENERS, "logical-consumer") if is_postgres else ("binlog-consumer",)
+    beside = ("logical-consumer",) if is_postgres else ("binlog-consumer",)
     settings = {"wal_level": "logical", "max_slot_wal_keep_size": "1GB", "max_wal_senders": "4"}
     server = make_server(
         build,
@@ -248,7 +246,7 @@ def test_no_command_line_has_the_password(build: Build, server_folder: Path, tmp
         Durability.RELAXED,
         server_folder / "1",
         settings if is_postgres else {},
-        layers_of(layers),
+        layers_of(TCP),
     )
     try:
         with every_command_line() as seen:
