@@ -11,7 +11,7 @@ from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
 from runners.measuring.variants import definition_of
 from suites.accounting.disturbance import DisturbanceLimits, DisturbanceWatch
-from suites.additions.accompanied import AccompaniedServer
+from suites.additions.companions import accompanied
 from suites.checking.data_checks import DataChecks
 from suites.data_copies.store import CopyKey, DataCopies
 from suites.generators.load import Generator, Share
@@ -191,11 +191,10 @@ class RoundMeasurement:
         settle = self.request.profile.settle_seconds
         profiling = self.profiling if profiles or (self.profiling and self.profiling.during) else None
         own = OWN_ROUNDS.get(self.request.suite.generator)
+        servers = [version.server for version in versions]
         with contextlib.ExitStack() as companions:
-            servers = [
-                self._with_companions(version, place, step, companions)
-                for place, version in enumerate(versions)
-            ]
+            for place, version in enumerate(versions):
+                self._start_companions(version, place, step, companions)
             if own is not None:
                 measurements = own.measure(servers, self.generator, step, share, settle)
             else:
@@ -236,19 +235,19 @@ class RoundMeasurement:
             for version in versions:
                 bind(version.server.pid, cores)
 
-    def _with_companions(
+    def _start_companions(
         self, version: MeasuredVersion, place: int, step: Step, until: contextlib.ExitStack
-    ) -> Server:
-        """Return the server with its companions running `until` the end of the block.
+    ) -> None:
+        """Start the companions of a server, which run `until` the end of the block at most.
 
-        In a session with companions a server without any is wrapped too, so that all record the same metrics.
+        A session with companions records their metrics of all servers, of those without any too.
         """
         if not self.request.has_companions:
-            return version.server
+            return
         names = self.request.companions_of(version.build.version)
         cores = placement(step, self.sizes)
         try:
-            return until.enter_context(AccompaniedServer(version.server, names, cores, self.sizes.usable))
+            until.enter_context(accompanied(version.server, names, cores, self.sizes.usable))
         except TidemarkError as error:
             raise ServerDiedError(str(error), place) from error
 

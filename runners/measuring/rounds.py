@@ -23,9 +23,8 @@ from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import MeasuredVersion, Serve
 from suites.keys.profile import Mode
 from suites.keys.step import Step
-from suites.lifecycle import keep_log
 from suites.measurement import Measurement
-from suites.server import ServerError
+from suites.server import ServerError, keep_log
 
 SLOW_PASS_SECONDS = 120.0
 """A guess, before the first one: what a pass of servers that start slowly under callgrind takes."""

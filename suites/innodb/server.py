@@ -32,7 +32,6 @@ from suites.innodb.waits import STATES_PER_SECOND, states_by
 from suites.keys.durability import Durability
 from suites.layers.certificate import install_certificate
 from suites.layers.choice import NONE, Layers
-from suites.lifecycle import LocalServer, start_pause
 from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.processes import (
     as_server_user,
@@ -45,7 +44,7 @@ from suites.processes import (
     tail_of,
     write_for_server,
 )
-from suites.server import ClientStates, Instrument, LogVolume, ServerError, require_short
+from suites.server import ClientStates, Instrument, LogVolume, Server, ServerError, require_short, start_pause
 from suites.sizing import Sizes
 
 START_SECONDS = 300
@@ -62,8 +61,8 @@ _AT_RANDOM = ("server_uuid",)
 """Variables of which every new data directory has a value of its own."""
 
 
-class InnodbServer(LocalServer):
-    """A server of the MySQL family; its subclasses implement suites.server.Server."""
+class InnodbServer(Server):
+    """A server of the MySQL family; of MySQL or of MariaDB."""
 
     ERROR = re.compile(r"\[ERROR\] (.*)")
 
@@ -157,7 +156,7 @@ class InnodbServer(LocalServer):
 
     def create(self, data: Path | None = None) -> None:
         """Create the option file and the data directory, a copy of `data` if given. Raises ServerError."""
-        require_short(self.address.socket)
+        require_short(self.own_address.socket)
         require_reachable(self.build.prefix)
         require_reachable(self.folder.parent)
         if self.data.exists():
@@ -204,7 +203,7 @@ class InnodbServer(LocalServer):
         command, bound_to = self.command(), self._bound_to
         if not self._has_accounts:
             # Nobody can connect before, with a password of the data or with none.
-            accounts = account_statements(self.address, self.identified(self.address.password))
+            accounts = account_statements(self.own_address, self.identified(self.own_address.password))
             write_for_server(self.folder / ACCOUNTS_FILE, accounts)
             command.append(f"--init-file={self.folder / ACCOUNTS_FILE}")
         if instrument is not None:
@@ -241,12 +240,12 @@ class InnodbServer(LocalServer):
                 hint="check whether the account was dropped or locked; a new run creates it again",
             ) from error
 
-    def stop(self) -> None:
+    def _stop(self) -> None:
         """Shut down by SIGTERM, and after STOP_SECONDS by SIGKILL. InnoDB uses no shared memory."""
         self._end(((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, 30)))
         self._remove_socket()
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
         """Kill the server, because flushing dirty pages that are no longer needed would waste time."""
         self._end(((signal.SIGKILL, 30),))
         self._remove_socket()
@@ -281,7 +280,7 @@ class InnodbServer(LocalServer):
         with contextlib.closing(self.connect()) as connection:
             yield asked(asked(activities.activity_reader)(connection))
 
-    def counters(self) -> Mapping[str, float]:
+    def _counters(self) -> Mapping[str, float]:
         """Return the bytes of redo and of the binary log, the pages flushed and deadlocks since the start."""
         with self.request("reading the counters"), self.connect() as connection:
             return {
@@ -321,7 +320,7 @@ class InnodbServer(LocalServer):
                 cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
             yield
 
-    def reset(self) -> Mapping[str, float]:
+    def _reset(self) -> Mapping[str, float]:
         """Purge, flush and verify; see suites.innodb.reset."""
         with self.request("the reset"), self.connect() as connection:
             return reset.reset(connection, NAME, self.data, self.DRIVEN, self.limits)
@@ -339,8 +338,8 @@ class InnodbServer(LocalServer):
             ) from error
 
     def _remove_socket(self) -> None:
-        self.address.socket.unlink(missing_ok=True)
-        self.address.socket.with_name(self.SOCKET + ".lock").unlink(missing_ok=True)
+        self.own_address.socket.unlink(missing_ok=True)
+        self.own_address.socket.with_name(self.SOCKET + ".lock").unlink(missing_ok=True)
 
     def command(self) -> list[str | Path]:
         """Return the command that starts the server."""
@@ -349,9 +348,9 @@ class InnodbServer(LocalServer):
 
     def _connect(self) -> "Connection[pymysql.cursors.Cursor]":
         return pymysql.connect(
-            unix_socket=str(self.address.socket),
-            user=self.address.admin,
-            password=self.address.admin_password,
+            unix_socket=str(self.own_address.socket),
+            user=self.own_address.admin,
+            password=self.own_address.admin_password,
             autocommit=True,
             connect_timeout=10,
         )
@@ -362,7 +361,7 @@ class InnodbServer(LocalServer):
         Once it listens, it lets clients wait until it is ready for them, so that no attempt is too early.
         """
         error = None
-        if self.address.socket.exists():
+        if self.own_address.socket.exists():
             try:
                 self._connect().close()
             except pymysql.err.OperationalError as refusal:

@@ -11,7 +11,7 @@ from suites.mariadb.roles import CONNECTION, role_of
 
 
 class MariadbServer(InnodbServer):
-    """A MariaDB server; implements suites.server.Server."""
+    """A MariaDB server."""
 
     SOCKET = "mariadbd.sock"
     TEMPLATE = Path(__file__).with_name("mariadb.cnf.in")

@@ -13,7 +13,7 @@ from suites.processes import delete_in
 
 
 class MysqlServer(InnodbServer):
-    """A MySQL server; implements suites.server.Server."""
+    """A MySQL server."""
 
     SOCKET = "mysqld.sock"
     TEMPLATE = Path(__file__).with_name("my.cnf.in")

@@ -18,7 +18,6 @@ from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
-from suites.lifecycle import LocalServer, start_pause
 from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
 from suites.postgres import log_volume, reset, shared_memory
 from suites.postgres.activities import activity_reader, checkpoint_ended, deadlocks
@@ -52,9 +51,11 @@ from suites.server import (
     ClientStates,
     Instrument,
     LogVolume,
+    Server,
     ServerError,
     require_short,
     session_password,
+    start_pause,
 )
 from suites.sizing import Sizes
 
@@ -84,8 +85,8 @@ def _address(folder: Path, layers: Layers) -> Address:
     )
 
 
-class PostgresServer(LocalServer):
-    """A Postgres server; implements suites.server.Server."""
+class PostgresServer(Server):
+    """A Postgres server."""
 
     ERROR = re.compile(r" (?:ERROR|FATAL|PANIC):  (.*)")
     # What the postmaster says before it ends all others, and itself, which tells no signal.
@@ -112,7 +113,7 @@ class PostgresServer(LocalServer):
 
         Instead of initdb, `data` are copied if they are given.
         """
-        require_short(self.address.socket)
+        require_short(self.own_address.socket)
         require_reachable(self.build.prefix)
         self.folder.mkdir(mode=0o700, parents=True)
         own(self.folder)
@@ -170,9 +171,9 @@ class PostgresServer(LocalServer):
         """Create the role of clients and its database, unless the data have them; set its password."""
         if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [NAME]).fetchone() is None:
             connection.execute(f"CREATE ROLE {NAME} LOGIN")
-        if self.address.password:
+        if self.own_address.password:
             stored = connection.pgconn.encrypt_password(
-                self.address.password.encode(), NAME.encode(), PASSWORD_METHOD.encode()
+                self.own_address.password.encode(), NAME.encode(), PASSWORD_METHOD.encode()
             )
             connection.execute(f"ALTER ROLE {NAME} PASSWORD '{stored.decode()}'")
         if not has_database:
@@ -182,17 +183,17 @@ class PostgresServer(LocalServer):
     def connect(self, database: str = NAME) -> Connection:
         """Return one of the superuser in autocommit mode. Raises ServerError if the server refuses it."""
         try:
-            return connect(self.address.of_admin, database)
+            return connect(self.own_address.of_admin, database)
         except psycopg.OperationalError as error:
             raise ServerError(
                 f"{self.build.version} does not accept connections: {str(error).strip()}", where=str(self.log)
             ) from error
 
-    def stop(self) -> None:
+    def _stop(self) -> None:
         """Shut down in fast mode, after FAST_STOP_SECONDS in immediate mode, and finally by SIGKILL."""
         self._end_cleanly(((signal.SIGINT, FAST_STOP_SECONDS), *_AT_ONCE))
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
         """Shut down in immediate mode, as the data directory is no longer needed, and finally by SIGKILL."""
         self._end_cleanly(_AT_ONCE)
 
@@ -215,7 +216,7 @@ class PostgresServer(LocalServer):
 
             yield read
 
-    def counters(self) -> Mapping[str, float]:
+    def _counters(self) -> Mapping[str, float]:
         """Return the bytes of WAL inserted, and the deadlocks of all databases."""
         with self.connect() as connection, self._request("reading the counters"):
             return {
@@ -284,7 +285,7 @@ class PostgresServer(LocalServer):
             rows = connection.execute("SELECT pid, backend_type FROM pg_stat_activity")
             return {self.pid: "postmaster"} | {int(pid): str(role) for pid, role in rows}
 
-    def reset(self) -> Mapping[str, float]:
+    def _reset(self) -> Mapping[str, float]:
         """Vacuum, checkpoint and verify; see suites.postgres.reset."""
         with self._request("the reset"):
             return reset.reset(self.connect, self.cores)
@@ -323,5 +324,5 @@ class PostgresServer(LocalServer):
         if any(processes_in(self.data)):
             kill_processes_in(self.data)
         segments.remove()
-        self.address.socket.unlink(missing_ok=True)
-        self.address.socket.with_name(f"{self.address.socket.name}.lock").unlink(missing_ok=True)
+        self.own_address.socket.unlink(missing_ok=True)
+        self.own_address.socket.with_name(f"{self.own_address.socket.name}.lock").unlink(missing_ok=True)

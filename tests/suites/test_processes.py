@@ -19,10 +19,10 @@ import pytest
 from build.build import Build
 from build.programs.accounts import SERVER_USER, AccountError, server_account
 from build.version import parse_version
-from suites import lifecycle
+from suites import server as server_module
 from suites.generators.load import LoadError
 from suites.generators.programs import lines_of, run_all
-from suites.lifecycle import LocalServer
+from suites.postgres.server import PostgresServer
 from suites.processes import (
     ProcessError,
     as_server_user,
@@ -36,7 +36,7 @@ from suites.processes import (
     tool,
     tree_of,
 )
-from suites.server import Address, ServerError
+from suites.server import Address, Server, ServerError
 from suites.sizing import Sizes
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as another user")
@@ -256,7 +256,7 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
     assert gone(int(note.read_text()))
 
 
-class Hanging(LocalServer):
+class Hanging(PostgresServer):
     """A server that does not answer."""
 
     ERROR = re.compile("FATAL (.*)")
@@ -264,7 +264,7 @@ class Hanging(LocalServer):
     def __init__(self, folder: Path) -> None:
         build = Build(parse_version("postgres@18.6"), "18.6", "key", folder, {})
         room = cast("Sizes", SimpleNamespace(workers=1, bound_to=None, memory_bytes=None, disk=None))
-        super().__init__(build, room, folder, cast("Address", None), {})
+        Server.__init__(self, build, room, folder, cast("Address", None), {})
         self._process = start(shell("sleep 60 & sleep 60"), subprocess.DEVNULL)
 
     def ask(self) -> None:
@@ -276,7 +276,7 @@ class Hanging(LocalServer):
 
 
 def test_a_server_that_does_not_answer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifecycle, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(server_module, "ANSWER_SECONDS", 0.5)
     server = Hanging(tmp_path)
     deadline = time.monotonic() + 30
     while len(children := tree_of(server.pid)) < 3 and time.monotonic() < deadline:

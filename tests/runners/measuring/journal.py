@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from build.build import Build
 from build.version import Engine
@@ -10,7 +11,7 @@ from history.store.records import DroppedRound, RunRecord, RunStatus
 from suites.control_groups.declared import DiskUse, MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, OverLimitError, Share
 from suites.keys.step import Step
-from suites.server import Address, ClientStates, Instrument, ServerError
+from suites.server import Address, ClientStates, Instrument, Server, ServerError
 from suites.turns.warmth import Warmth
 
 
@@ -145,6 +146,11 @@ class FakeServer:
     def reset(self) -> Mapping[str, float]:
         self._say("reset")
         return {"reset_seconds": 0.1}
+
+
+def as_server(fake: FakeServer) -> Server:
+    """What rounds ask of a server is asked of the fake."""
+    return cast("Server", fake)
 
 
 class FakeGenerator:

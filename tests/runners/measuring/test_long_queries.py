@@ -47,7 +47,7 @@ class Session:
         rounds.run((OLD, NEW), Path("/nowhere"))
         return recorder.failures
 
-    def _serve(self, build: Any, folder: Path) -> FakeServer:
+    def _serve(self, build: Any, folder: Path) -> Any:
         self.servers[build.release] = FakeServer(build, self.journal)
         return self.servers[build.release]
 

@@ -57,7 +57,7 @@ def carry_out(
     request = Request(names, suite, "smoke", chosen, repetitions, **options)
     servers: dict[str, FakeServer] = {}
 
-    def serve(build: Build, folder: Path) -> FakeServer:
+    def serve(build: Build, folder: Path) -> Any:
         servers[build.release] = FakeServer(build, journal)
         return servers[build.release]
 

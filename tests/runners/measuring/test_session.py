@@ -23,7 +23,7 @@ from suites.definition import load_suite
 from suites.keys.profile import Mode
 from suites.layers.choice import LayerError, Layers, Transport
 from suites.server import ServerError
-from tests.runners.measuring.journal import FakeServer, Journal
+from tests.runners.measuring.journal import FakeServer, Journal, as_server
 
 SUITE = load_suite("write-heavy")
 
@@ -214,7 +214,7 @@ def test_a_prefix_that_changed_runs_no_further_step(tmp_path: Path) -> None:
     key, journal = digest_of(tmp_path, Engine.POSTGRES), Journal()
     name = parse_version(f"postgres@good={key[:12]}")
     build = Build(name, "18.6", key, tmp_path, {}, stamp_of(tmp_path))
-    version = MeasuredVersion(build, FakeServer(build, journal))
+    version = MeasuredVersion(build, as_server(FakeServer(build, journal)))
     version.start_from_loaded_data(1)
     started = list(journal.lines)
     assert started

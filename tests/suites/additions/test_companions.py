@@ -13,8 +13,9 @@ import pytest
 from build.build import Build
 from build.version import Engine
 from suites.additions import consumers
-from suites.additions.accompanied import AccompaniedServer
 from suites.additions.companion import CompanionError
+from suites.additions.companions import Companions
+from suites.additions.companions import accompanied as with_companions
 from suites.additions.registry import require_companions, settings_for
 from suites.engines import make_server
 from suites.generators.placement import Placement
@@ -32,14 +33,14 @@ MIB = 1024**2
 @contextmanager
 def accompanied(
     build: Build, folder: Path, *names: str, settings: Mapping[str, str] | None = None
-) -> Iterator[tuple[PostgresServer, AccompaniedServer]]:
-    """A Postgres server with companions, and the same with them."""
+) -> Iterator[tuple[PostgresServer, Companions]]:
+    """A Postgres server with companions, and these."""
     chosen = {**settings_for(names), **(settings or {})}
     with (
         running(build, folder, small(), chosen) as server,
-        AccompaniedServer(server, names, ANYWHERE, (0, 1)) as both,
+        with_companions(server, names, ANYWHERE, (0, 1)) as companions,
     ):
-        yield server, both
+        yield server, companions
 
 
 def processes(name: str, folder: Path) -> list[psutil.Process]:
@@ -74,34 +75,34 @@ def through(address: Address, question: str) -> object:
 
 @pytest.mark.server
 def test_a_pooler_and_consumers_of_postgres(server_folder: Path, postgres_18: Build) -> None:
-    with accompanied(postgres_18, server_folder, "pgbouncer", *CONSUMERS) as (server, both):
+    with accompanied(postgres_18, server_folder, "pgbouncer", *CONSUMERS) as (server, companions):
         assert value(server, "SELECT count(*) FROM pg_replication_slots WHERE active") == 2
-        assert through(both.address, "SELECT 1") == 1
-        assert both.address.socket != server.address.socket
-        began = both.counters()
+        assert through(server.address, "SELECT 1") == 1
+        assert server.address.socket != server.own_address.socket
+        began = server.counters()
         write(server, 20_000)
-        wait_for(lambda: both.counters() and both.lag_bytes == 0)
+        wait_for(lambda: server.counters() and companions.lag_bytes == 0)
         # The clock of CPU time ticks in hundredths of a second.
-        assert both.counters()["companion_cpu_us_per_op"] >= began["companion_cpu_us_per_op"]
-        assert both.death() is None
-        metrics = both.reset()
+        assert server.counters()["companion_cpu_us_per_op"] >= began["companion_cpu_us_per_op"]
+        assert server.death() is None
+        metrics = server.reset()
         assert metrics["companion_lag_bytes"] == 0
         assert metrics["reset_seconds"] > 0
         assert value(server, "SELECT count(*) FROM pg_replication_slots") == 0
         assert value(server, "SELECT count(*) FROM pg_publication") == 0
-        assert both.address == server.address
-    assert not both.address.socket.with_name(".s.PGSQL.6432").exists()
+        assert server.address == server.own_address
+    assert not server.address.socket.with_name(".s.PGSQL.6432").exists()
 
 
 @pytest.mark.server
 def test_a_consumer_that_dies(server_folder: Path, postgres_18: Build) -> None:
-    with accompanied(postgres_18, server_folder, "logical-consumer") as (server, both):
+    with accompanied(postgres_18, server_folder, "logical-consumer") as (server, _):
         (victim,) = processes("pg_recvlogical", server_folder)
         victim.kill()
-        wait_for(both.death)
+        wait_for(server.death)
         with pytest.raises(CompanionError, match=r"companion logical-consumer failed: killed by SIGKILL"):
-            both.counters()
-        assert server.death() is None
+            server.counters()
+        assert server.own_death() is None
     assert not processes("pg_recvlogical", server_folder)
 
 
@@ -114,7 +115,7 @@ def wal_bytes(server: PostgresServer) -> int:
 
 @pytest.mark.server
 def test_a_slot_whose_reader_is_gone_is_given_up(server_folder: Path, postgres_18: Build) -> None:
-    with accompanied(postgres_18, server_folder, "physical-consumer", settings=SMALL_WAL) as (server, both):
+    with accompanied(postgres_18, server_folder, "physical-consumer", settings=SMALL_WAL) as (server, _):
         (victim,) = processes("pg_receivewal", server_folder)
         victim.kill()
         write(server, 200_000)
@@ -122,7 +123,7 @@ def test_a_slot_whose_reader_is_gone_is_given_up(server_folder: Path, postgres_1
         assert value(server, "SELECT wal_status FROM pg_replication_slots") == "lost"
         assert wal_bytes(server) < 64 * MIB
         with pytest.raises(CompanionError, match="physical-consumer failed: killed by SIGKILL"):
-            both.counters()
+            server.counters()
     assert not processes("pg_receivewal", server_folder)
 
 
@@ -133,14 +134,14 @@ def test_a_reader_that_hangs_is_killed(
     """Also while its slot may keep all WAL: with less, the server may give up the slot before."""
     settings = {"max_slot_wal_keep_size": "1GB", "max_wal_size": "32MB", "min_wal_size": "32MB"}
     monkeypatch.setattr(consumers, "SPARE_WAL", (48 - 1024 - 32) * MIB)
-    with accompanied(postgres_18, server_folder, "logical-consumer", settings=settings) as (server, both):
+    with accompanied(postgres_18, server_folder, "logical-consumer", settings=settings) as (server, _):
         (stopped,) = processes("pg_recvlogical", server_folder)
         os.kill(stopped.pid, signal.SIGSTOP)
         for _ in range(3):
             write(server, 200_000)
-        wait_for(both.death)
+        wait_for(server.death)
         with pytest.raises(CompanionError, match="it did not read for too long, and the WAL grew to"):
-            both.counters()
+            server.counters()
 
 
 @pytest.mark.server
@@ -167,19 +168,19 @@ def read_binlog(build: Build, folder: Path) -> None:
     """A consumer of a server of the MySQL family gets everything that is written."""
     with (
         innodb_servers.running(build, folder) as server,
-        AccompaniedServer(server, ["binlog-consumer"], ANYWHERE, (0, 1)) as both,
+        with_companions(server, ["binlog-consumer"], ANYWHERE, (0, 1)) as companions,
     ):
-        before = both.counters()["binlog_bytes_per_op"]
+        before = server.counters()["binlog_bytes_per_op"]
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("CREATE TABLE tidemark.written (id bigint PRIMARY KEY, x text)")
             for number in range(100):
                 cursor.execute(f"INSERT INTO tidemark.written VALUES ({number}, repeat('x', 1000))")
             cursor.execute("FLUSH BINARY LOGS")
             cursor.execute("DELETE FROM tidemark.written")
-        wait_for(lambda: both.counters() and both.lag_bytes == 0)
-        assert both.counters()["binlog_bytes_per_op"] - before > 200_000
+        wait_for(lambda: server.counters() and companions.lag_bytes == 0)
+        assert server.counters()["binlog_bytes_per_op"] - before > 200_000
         # MariaDB sends the event of 40 bytes that a log has become superfluous with the next one only.
-        assert both.reset()["companion_lag_bytes"] in (0, 40)
+        assert server.reset()["companion_lag_bytes"] in (0, 40)
 
 
 @pytest.mark.server
@@ -191,7 +192,7 @@ def test_a_server_without_binary_log_refuses_a_consumer(server_folder: Path, mar
         server.start()
         assert server.counters()["binlog_bytes_per_op"] == 0
         with pytest.raises(CompanionError, match="binlog-consumer is not ready"):
-            AccompaniedServer(server, ["binlog-consumer"], ANYWHERE, (0, 1)).__enter__()
+            with_companions(server, ["binlog-consumer"], ANYWHERE, (0, 1)).__enter__()
     finally:
         server.destroy()
 

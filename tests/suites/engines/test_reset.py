@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from build.build import Build
-from suites import lifecycle
+from suites import server as server_module
 from suites.generators.load import CountedLoad, CountedWork, Load, Observer, Share, WorkLimit
 from suites.keys.step import Step
 from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, LOG_BYTES, NOT_FROZEN, NOT_VISIBLE
@@ -296,7 +296,7 @@ def _until_cancelled(connection: reset.Connection) -> None:
 def test_a_reset_of_a_server_that_hangs_is_ended(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lifecycle, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(server_module, "ANSWER_SECONDS", 0.5)
     # A backend that sleeps stands for one that hangs.
     monkeypatch.setattr(reset, "wal_position", lambda connection: connection.execute("SELECT pg_sleep(60)"))
     with pytest.raises(ServerError, match=r"the reset took longer than 0\.5 s; the server was killed"):

@@ -15,7 +15,7 @@ import pytest
 from build.build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
-from suites.additions.accompanied import AccompaniedServer
+from suites.additions.companions import accompanied
 from suites.checking.queries import QueryError, connected
 from suites.definition import Suite, load_suite
 from suites.engines import make_server
@@ -259,9 +259,9 @@ def test_no_command_line_has_the_password(build: Build, server_folder: Path, tmp
                 generators = [*generators, (Pgbench(banking, ROOM, build), banking)]
             for generator, its_suite in generators:
                 generator.load(server.address)
-                with AccompaniedServer(server, beside, Placement(None, None), (0, 1)) as both:
+                with accompanied(server, beside, Placement(None, None), (0, 1)):
                     work, meter = WorkLimit(2, 20), Meter(server.pid)
-                    generator.run(both.address, its_suite.steps[0], work, meter)
+                    generator.run(server.address, its_suite.steps[0], work, meter)
         passwords = [server.address.password, server.address.admin_password]
         assert passwords[0]
         assert len(seen) > 5

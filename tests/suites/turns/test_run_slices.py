@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from build.build import Build
 from build.version import Engine
 from suites.control_groups.declared import DiskUse, MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, Share, WorkLimit
@@ -19,7 +19,7 @@ from suites.metrics import METRICS
 from suites.profiling.perf import Perf
 from suites.profiling.profiler import Profiled, Profiling
 from suites.profiling.stacks import StepProfile
-from suites.server import Address, ClientStates, Instrument, ResetError, ServerError
+from suites.server import Address, ClientStates, ResetError, Server, ServerError
 from suites.slices import Schedule, mirrored
 from suites.turns import run
 from suites.turns.failures import ServerDiedError
@@ -49,27 +49,6 @@ class FakeServer:
         self.calls.append(f"{what} {self.build.release}")
         if what in self.fails:
             raise self.fails[what]
-
-    def start(self, instrument: Instrument | None = None) -> Mapping[str, float]:
-        raise AssertionError("a step neither starts servers nor ends them")
-
-    def use(self, layout: Build) -> None:
-        self.create()
-
-    def restore(self, *, is_timed: bool = True) -> None:
-        self.create()
-
-    @property
-    def loaded(self) -> Path:
-        return Path("/nowhere/loaded")
-
-    def create(self, data: Path | None = None) -> None:
-        raise AssertionError("a step neither starts servers nor ends them")
-
-    stop = abandon = end_loading = keep = destroy = create
-
-    def settings(self) -> Mapping[str, str]:
-        return {}
 
     def keeping_row_versions(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
@@ -128,6 +107,11 @@ class FakeServer:
         return {"reset_seconds": 0.5 if self.build.release == "17.11" else 0.25}
 
 
+def as_servers(fakes: Sequence[FakeServer]) -> Sequence[Server]:
+    """What is asked of a server during a step is asked of the fakes."""
+    return cast("Sequence[Server]", fakes)
+
+
 class FakeGenerator:
     """Both servers get through the same number of queries; the second one in half the time."""
 
@@ -174,7 +158,7 @@ class Fakes:
 
     def run(self, share: Share = SHARE, *, resets: bool = True) -> list[Measurement]:
         self.generator.share = share
-        return run_slices(self.servers, self.generator, STEP, share, 7.0, resets=resets)
+        return run_slices(as_servers(self.servers), self.generator, STEP, share, 7.0, resets=resets)
 
     def blamed(self) -> ServerDiedError:
         with pytest.raises(ServerDiedError) as caught:
@@ -252,7 +236,7 @@ def test_a_round_that_may_be_the_last_one_is_reset_once_that_is_known(fakes: Fak
         asked.append(measured)
         return is_last
 
-    measured = run_slices(fakes.servers, fakes.generator, STEP, SHARE, 7.0, ends=ends)
+    measured = run_slices(as_servers(fakes.servers), fakes.generator, STEP, SHARE, 7.0, ends=ends)
     after = fakes.calls[fakes.calls.index("asked") + 1 :]
     assert after == (["reset 17.11", "reset 18.6", "sleep 7"] if is_last else [])
     assert ["qps" in values and "reset_seconds" not in values for values in map(_values, *asked)] == [
@@ -335,7 +319,7 @@ def test_profiles_come_after_the_counters_and_before_the_resets(monkeypatch: pyt
 
     monkeypatch.setattr(run, "profile_after", after)
     profiling = Profiling(Perf("perf", "cpu-clock"), 1, 0.5)
-    first, second = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
+    first, second = run_slices(as_servers(servers), generator, STEP, SHARE, 0, profiling=profiling)
     last_counters = max(place for place, call in enumerate(calls) if call.startswith("counters"))
     first_reset = min(place for place, call in enumerate(calls) if call.startswith("reset"))
     assert last_counters < calls.index("profile") < first_reset
@@ -354,7 +338,7 @@ def test_a_load_that_fails_while_it_is_profiled_costs_the_profile_only(
 
     monkeypatch.setattr(run, "profile_after", after)
     profiling = Profiling(Perf("perf", "cpu-clock"), 1, 0.5)
-    measured = run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
+    measured = run_slices(as_servers(servers), generator, STEP, SHARE, 0, profiling=profiling)
     assert all(of_server.values["qps"] > 0 and of_server.profile is None for of_server in measured)
     assert all("no profile: sysbench failed" in of_server.warnings[0] for of_server in measured)
 
@@ -370,5 +354,5 @@ def test_a_server_that_dies_while_it_is_profiled_is_blamed(monkeypatch: pytest.M
     monkeypatch.setattr(run, "profile_after", after)
     profiling = Profiling(Perf("perf", "cpu-clock"), 1, 0.5)
     with pytest.raises(ServerDiedError, match="killed by SIGKILL") as caught:
-        run_slices(servers, generator, STEP, SHARE, 0, profiling=profiling)
+        run_slices(as_servers(servers), generator, STEP, SHARE, 0, profiling=profiling)
     assert caught.value.place == 1

@@ -13,7 +13,7 @@ from suites.slices import Schedule
 from suites.turns.failures import ServerDiedError
 from suites.turns.warming import warm_up
 from suites.turns.warmth import Warmth
-from tests.suites.turns.test_run_slices import FakeServer
+from tests.suites.turns.test_run_slices import FakeServer, as_servers
 from tests.suites.turns.test_step import LOAD, STEP
 
 LIMIT = 1000 * 2**20
@@ -67,7 +67,7 @@ def shares(most: int) -> Iterator[Share]:
 def warmed(*servers: WarmingServer, most: int = 10, step: Step = STEP) -> Warmth:
     generator: Any = WarmingGenerator()
     counters: list[Counter[str]] = [Counter() for _ in servers]
-    found = warm_up(servers, generator, step, shares(most), counters, most * SLICE_SECONDS)
+    found = warm_up(as_servers(servers), generator, step, shares(most), counters, most * SLICE_SECONDS)
     assert found.seconds == SLICE_SECONDS * len(generator.shares)
     return found
 
@@ -138,9 +138,9 @@ def test_a_server_that_fails_is_named_by_its_place() -> None:
     servers = [WarmingServer("17.11", [100], 9), WarmingServer("18.6", [100], 9)]
     generator: Any = WarmingGenerator(fails_in=2)
     with pytest.raises(ServerDiedError) as caught:
-        warm_up(servers, generator, STEP, shares(5), [Counter(), Counter()], 50.0)
+        warm_up(as_servers(servers), generator, STEP, shares(5), [Counter(), Counter()], 50.0)
     assert caught.value.place == 1
     servers[1].fails = {"memory": LoadError("refused")}
     with pytest.raises(ServerDiedError, match="refused") as caught:
-        warm_up(servers, generator, STEP, shares(5), [Counter(), Counter()], 50.0)
+        warm_up(as_servers(servers), generator, STEP, shares(5), [Counter(), Counter()], 50.0)
     assert caught.value.place == 1

@@ -91,7 +91,7 @@ def session(
     versions = (OLD.version, NEW.version)
     request = Request(versions, SUITE, "smoke", steps, repetitions, exact=exact, **changes)
 
-    def serve(build: Build, folder: Path) -> FakeServer:
+    def serve(build: Build, folder: Path) -> Any:
         servers[build.release] = FakeServer(build, journal)
         return servers[build.release]
 
