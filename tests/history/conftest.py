@@ -30,7 +30,7 @@ def server_url(
     """The URL of a running server's database."""
     small = Sizes(1, EqualTables(1, 1, 1), 128 * 1024**2, 1024**3, 1, 1)
     with server_folders() as folder:
-        server = PostgresServer(postgres_18, small, Durability.FULL, folder / "1")
+        server = PostgresServer(postgres_18, small, Durability.RELAXED, folder / "1")
         try:
             create(server, small)
             server.start()
