@@ -4,10 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from suites.generators.queries.sessions import ERRORS, QuerySession, Rows
-from suites.generators.queries.watchdog import Watchdog
-
-_WATCHDOG = Watchdog()
+from suites.generators.queries.sessions import ERRORS, QuerySession, Rows, is_limit
 
 
 @dataclass(frozen=True)
@@ -24,25 +21,24 @@ class Execution:
 def execute(
     session: QuerySession, statements: Sequence[str], limit: float, *, wants_rows: bool = False
 ) -> Execution:
-    """Carry a query out, whose running statement is cancelled at `limit` seconds.
+    """Carry a query out, whose statements the server ends at the limit of the session, `limit` seconds.
 
-    Raises one of ERRORS for any other failure.
+    None is begun beyond it. Raises one of ERRORS for any other failure.
     """
     rows: Rows = ()
-    failure: Exception | None = None
+    seconds, is_ended = 0.0, False
     began = time.perf_counter()
-    watched = _WATCHDOG.begin(limit, session.cancel)
-    try:
-        for text in statements:
+    for text in statements:
+        try:
             if wants_rows:
                 rows = session.execute(text)
             else:
                 session.discard(text)
-    except ERRORS as error:
-        failure = error
-    finally:
+        except ERRORS as error:
+            if not is_limit(error):
+                raise
+            is_ended = True
         seconds = time.perf_counter() - began
-        is_late = _WATCHDOG.end(watched)
-    if failure is not None and not is_late and seconds < limit:
-        raise failure
-    return Execution(seconds, rows, is_late or seconds >= limit)
+        if is_ended or seconds >= limit:
+            return Execution(seconds, rows, is_over=True)
+    return Execution(seconds, rows, is_over=False)

@@ -1,16 +1,16 @@
 """One connection of the client to a server: statements, a limit of their time, and loading a table."""
 
-import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import psycopg
 import pymysql
+from pymysql.constants import ER
+from pymysql.cursors import SSCursor
 
 from build.engines import EngineRegistry
 from build.version import Engine
-from suites.generators.queries.innodb_client import InnodbClient
 from suites.postgres.connecting import connect
 from suites.server import Address
 
@@ -20,9 +20,6 @@ CHUNK_BYTES = 1 << 20
 CONNECT_SECONDS = 60
 """How long a server that works for other streams may take to accept a connection."""
 
-CANCEL_SECONDS = 10.0
-"""How long a server may take to accept that a statement is to end."""
-
 DONE = (psycopg.pq.ExecStatus.COMMAND_OK, psycopg.pq.ExecStatus.TUPLES_OK)
 """What Postgres says of a statement that has succeeded."""
 
@@ -31,6 +28,13 @@ Rows = Sequence[Sequence[str | None]]
 
 ERRORS = (psycopg.Error, pymysql.err.Error)
 """What a statement raises in any session."""
+
+
+def is_limit(error: Exception) -> bool:
+    """Return whether an error of ERRORS is that a server has ended a statement at its limit."""
+    if isinstance(error, pymysql.err.Error):
+        return error.args[0] in (ER.QUERY_TIMEOUT, ER.STATEMENT_TIMEOUT)
+    return isinstance(error, psycopg.errors.QueryCanceled)
 
 
 class RowsError(Exception):
@@ -50,11 +54,8 @@ class QuerySession(Protocol):
     def discard(self, text: str) -> None:
         """Carry one statement out, and receive all its rows, but do not read them. Raises one of ERRORS."""
 
-    def cancel(self) -> None:
-        """End the statement that another thread is waiting for."""
-
     def set_limit(self, seconds: float) -> None:
-        """Ask the server to end every later statement after so many seconds, if it can do that for all."""
+        """Ask the server to end every later statement after so many seconds; MySQL ends queries alone."""
 
     def fill(self, table: str, rows: Path) -> None:
         """Load a table from a file of CSV with a header. Raises one of ERRORS, OSError, or RowsError."""
@@ -92,11 +93,6 @@ class PostgresSession:
             raise psycopg.errors.error_from_result(result, encoding="utf-8")
         return result
 
-    def cancel(self) -> None:
-        """Send a request to cancel."""
-        with contextlib.suppress(psycopg.Error):
-            self._connection.cancel_safe(timeout=CANCEL_SECONDS)
-
     def set_limit(self, seconds: float) -> None:
         """Set statement_timeout, in milliseconds."""
         self.execute(f"SET statement_timeout = {max(1, round(seconds * 1000))}")
@@ -120,36 +116,38 @@ class PostgresSession:
 
 
 class InnodbSession:
-    """A session with MySQL or MariaDB."""
+    """A session of PyMySQL."""
 
-    limit: str | None = None
-    """The statement that limits the seconds of all later statements; None if the server has none."""
+    limit = "SET SESSION max_execution_time = {milliseconds:.0f}"
+    """The statement that limits the time of later ones."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._client = InnodbClient(address)
+        self._connection = pymysql.connect(
+            unix_socket=str(address.socket),
+            user=address.user,
+            password=address.password,
+            database=address.database,
+            autocommit=True,
+            local_infile=True,
+            connect_timeout=CONNECT_SECONDS,
+            conv={},  # values as the texts that the server sends
+        )
 
     def execute(self, text: str) -> Rows:
         """Carry one statement out, and return all its rows."""
-        return self._client.execute(text)
+        with self._connection.cursor() as cursor:
+            cursor.execute(text)
+            return cursor.fetchall()
 
     def discard(self, text: str) -> None:
-        """Carry one statement out, and receive its rows."""
-        self._client.discard(text)
-
-    def cancel(self) -> None:
-        """Kill the running statement from a second connection, which ends those of every kind."""
-        with contextlib.suppress(*ERRORS):
-            other = InnodbClient(self._address)
-            try:
-                other.discard(f"KILL QUERY {self._client.number}")
-            finally:
-                other.close()
+        """Carry one statement out, and receive its rows, without the time that PyMySQL takes to read them."""
+        with self._connection.cursor(SSCursor) as cursor:
+            cursor.execute(text)
 
     def set_limit(self, seconds: float) -> None:
-        """Set the server's own limit where it holds for every statement."""
-        if self.limit is not None:
-            self.execute(self.limit.format(seconds=seconds))
+        """Set the server's own limit."""
+        self.execute(self.limit.format(seconds=seconds, milliseconds=max(1, seconds * 1000)))
 
     def fill(self, table: str, rows: Path) -> None:
         """Load a table with LOAD DATA."""
@@ -168,7 +166,7 @@ class InnodbSession:
 
     def close(self) -> None:
         """Close the connection."""
-        self._client.close()
+        self._connection.close()
 
 
 class MariadbSession(InnodbSession):

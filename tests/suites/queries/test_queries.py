@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.errors import TidemarkError
-from build.version import Engine
 from suites.definition import SuiteError, load_suite
 from suites.generators.load import LoadError
-from suites.generators.queries import innodb_client
 from suites.generators.queries.answers import (
     AnswerError,
     Kind,
@@ -22,9 +19,7 @@ from suites.generators.queries.answers import (
     is_same,
 )
 from suites.generators.queries.conductor import load_of
-from suites.generators.queries.innodb_client import InnodbClient
 from suites.generators.queries.scripts import statements_of
-from suites.server import Address
 
 SUITE = load_suite("tpch")
 
@@ -169,15 +164,3 @@ def test_the_answers_are_json_that_a_person_can_read() -> None:
         text = (SUITE.folder / f"answers-{scale}.json").read_text(encoding="utf-8")
         assert max(map(len, text.splitlines())) < 500
         assert json.loads(text)
-
-
-def test_a_missing_client_library_of_mysql_is_an_error_that_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(innodb_client, "LIBRARIES", ("libnothing.so.1",))
-    innodb_client.client_library.cache_clear()
-    address = Address(Engine.MYSQL, Path("/srv/mysqld.sock"), "someone", "somewhere")
-    with pytest.raises(TidemarkError, match=r"none of libnothing\.so\.1 is installed\n.*install sysbench"):
-        InnodbClient(address)
-    assert innodb_client.library_version() == ""
-    innodb_client.client_library.cache_clear()

@@ -16,7 +16,7 @@ from suites.engines import make_server
 from suites.generators.load import LoadError, OverLimitError, Share
 from suites.generators.queries.conductor import QueryConductor
 from suites.generators.queries.execution import execute
-from suites.generators.queries.sessions import SESSIONS
+from suites.generators.queries.sessions import ERRORS, SESSIONS
 from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.plans.explain import explain
@@ -107,24 +107,34 @@ def test_a_wrong_answer_is_no_measurement(server: Server) -> None:
 # --- limits
 
 
+WRITE = f"INSERT INTO region SELECT 1000, 'x', 'y' {NEVER_TRUE}"
+"""It would take as long, and MySQL ends no such statement by itself."""
+
+
 @pytest.mark.parametrize(
-    "statement", [ENDLESS, f"INSERT INTO region SELECT 1000, 'x', 'y' {NEVER_TRUE}"], ids=["view", "write"]
+    ("engine", "statement"),
+    [*((engine, ENDLESS) for engine in ENGINES), ("postgres", WRITE), ("mariadb", WRITE)],
 )
-def test_a_statement_of_any_kind_is_ended_at_its_limit(server: Server, statement: str) -> None:
+def test_a_statement_is_ended_at_its_limit(servers: Servers, engine: str, statement: str) -> None:
+    server = servers[engine]
     with closing(SESSIONS[server.address.engine](server.address)) as session:
         session.set_limit(0.4)
-        done = execute(session, [statement], 0.4)
+        done = execute(session, [statement, "DELETE FROM region"], 0.4)
     assert done.is_over
     assert 0.4 <= done.seconds < 30
     assert rows(server, "SELECT COUNT(*) FROM region") == ["5"]
     assert nobody_works(server)
 
 
-def test_the_watchdog_alone_ends_a_statement(server: Server) -> None:
-    """MySQL's own limit would not hold for a write, so that nothing is asked of the server."""
+@pytest.mark.parametrize("text", ["SELECT 1", "SELECT nothing"])
+def test_what_ends_in_time_is_not_over_and_an_error_is_one(server: Server, text: str) -> None:
     with closing(SESSIONS[server.address.engine](server.address)) as session:
-        assert execute(session, [ENDLESS], 0.4).is_over
-    assert nobody_works(server)
+        session.set_limit(20)
+        if text == "SELECT 1":
+            assert not execute(session, [text], 20).is_over
+        else:
+            with pytest.raises(ERRORS, match="nothing"):
+                execute(session, [text], 20)
 
 
 def test_a_query_over_its_limit_on_one_server_tells_the_time_of_the_other(
