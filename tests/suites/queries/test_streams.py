@@ -8,12 +8,13 @@ import psycopg
 import pytest
 
 from suites.generators.load import LoadError
+from suites.generators.queries.execution import execute
 from suites.generators.queries.sessions import Rows
 from suites.generators.queries.streams import QueryFailure, load_of_streams, run_streams
 
 
 class RecordingSession:
-    """Notes its statements; `slow` is ended at the limit, `wrong` fails."""
+    """Notes its statements; `slow` is ended at the limit, `late` is not, `wrong` fails."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -26,6 +27,8 @@ class RecordingSession:
         if text == "slow":
             time.sleep(self.limit)
             raise psycopg.errors.QueryCanceled("canceling statement")
+        if text == "late":
+            time.sleep(1.1 * self.limit)
         if text == "wrong":
             raise psycopg.errors.SyntaxError("syntax error")
         return ()
@@ -78,6 +81,17 @@ def test_a_query_over_its_limit_ends_all_streams() -> None:
     assert done.over == "slow"
     assert done.runs == []
     assert [session.sent[1:] for session in sessions.made] == [["slow"], ["slow"]]
+
+
+@pytest.mark.parametrize("statement", ["slow", "late"])
+def test_nothing_is_begun_beyond_the_limit(statement: str) -> None:
+    """MySQL ends no statement that writes."""
+    session = RecordingSession()
+    session.set_limit(0.05)
+    done = execute(session, [statement, "a"], 0.05)
+    assert done.is_over
+    assert done.seconds >= 0.05
+    assert session.sent[1:] == [statement]
 
 
 def test_streams_begin_again_until_their_time_is_over() -> None:
