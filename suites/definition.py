@@ -3,34 +3,25 @@
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
 from build.errors import TidemarkError, did_you_mean
 from build.files import toml_value
 from build.home import locate
-from build.version import Engine
 from suites.control_groups.declared import DiskSpeed
 from suites.digests import digest, file_digests
-from suites.keys.check import DataCheck
-from suites.keys.durability import Isolation
-from suites.keys.generator_rules import RULES, GeneratorName, check_rules
-from suites.keys.initialize import Initialize
+from suites.keys.generator_rules import RULES, check_rules
 from suites.keys.levels import LEVEL, MAX_CLIENTS
 from suites.keys.loaded_file import kind_of
 from suites.keys.pgbench_scripts import weighted_script
 from suites.keys.profile import BOUNDED, Profile, SizedBy
-from suites.keys.scale import Scale
 from suites.keys.step import Levels, Step
-from suites.keys.values import MAX_ROWS, MAX_SHARE, Count, Name, Number, Strict
+from suites.keys.suite_keys import GeneratorName, SuiteKeys
 from suites.layers.choice import layers_of
 
 SUITES = Path(__file__).resolve().parent
-
-SettingName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
-MAX_SEED = 10**9
-"""Steps and rounds add to it, and sysbench's seeds are 32-bit integers."""
 
 
 class SuiteError(TidemarkError):
@@ -41,46 +32,8 @@ PROFILES = SUITES / "profiles.toml"
 """The profiles of all suites, in which a suite.toml states only what differs."""
 
 
-class Suite(Strict):
-    """A named list of steps that run in order on the same data."""
-
-    name: Name
-    title: str
-    generator: GeneratorName
-    script: str | None = None
-    load: str | None = None
-    """The dump, program or SQL file that fills the database, after the tables of a size."""
-    setup: str | None = None
-    """The SQL file that makes tables and fills them, after `load`."""
-    initialize: Initialize | None = None
-    """How pgbench's own tables are made."""
-    engines: tuple[Engine, ...] = Field(min_length=1)
-    seed: Count = Field(default=20260101, gt=0, le=MAX_SEED)
-    bytes_per_row: Number | None = Field(default=None, ge=1, le=MAX_ROWS)
-    """Size of a loaded row, including its index entries; for suites with equal tables."""
-    scale: Scale | None = None
-    """The scale that determines the sizes of the tables; for suites whose tables differ."""
-    isolation: Isolation | None = None
-    """The isolation of every session, the same on all engines; None for each engine's own."""
-    plans: bool = Field(default=False, strict=True)
-    """Whether the plan of every statement is stored, which the script then prints (docs/suites.md)."""
-    finish: bool = Field(default=False, strict=True)
-    """Whether the script has a command that is called once, after everything is loaded."""
-    checks: tuple[DataCheck, ...] = ()
-    """What must be true of the data."""
-    server: dict[Engine, dict[SettingName, str]] = Field(default={})
-    """Server settings that the suite needs, by engine; those of a session override them."""
-    layers: dict[str, str] = Field(default={})
-    """How clients reach the servers, by the names of suites.layers.choice; a variant's override them."""
-    growth: Number = Field(default=2.0, ge=1, le=MAX_SHARE)
-    profiles: dict[Name, Profile] = Field(default={})
-    """Those of PROFILES, with what this suite has in place of their keys, and its own."""
-    without: dict[Name, str] = Field(default={})
-    """The profiles of PROFILES that it does not have -> why."""
-    steps: tuple[Step, ...] = Field(min_length=1)
-    folder: Path
-    files: dict[str, str]
-    """The digest of each file of the folder, and of the shared modules that its script uses."""
+class Suite(SuiteKeys):
+    """A suite whose keys agree with each other, and with its generator."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "Suite":
@@ -115,18 +68,6 @@ class Suite(Strict):
             return self
         profiles = {name: profile.model_copy(update=changed) for name, profile in self.profiles.items()}
         return self.model_copy(update={"profiles": profiles})
-
-    @property
-    def sized_by(self) -> SizedBy:
-        """How the data of the suite are sized."""
-        if self.scale is not None:
-            return SizedBy.SCALE
-        return SizedBy.FILES if self.bytes_per_row is None else SizedBy.ROWS
-
-    @property
-    def has_files(self) -> bool:
-        """Whether files of the suite fill the database, by `load` or `setup`."""
-        return self.load is not None or self.setup is not None
 
     def _check_load(self) -> None:
         """Raise ValueError for data that are none, and for options of tables that are not loaded."""

@@ -13,8 +13,8 @@ from suites.generators.queries.conductor import DATA_PROGRAM, QueryConductor
 from suites.generators.separate_runs.plain_sysbench import PlainSysbench
 from suites.generators.separate_runs.script_options import require_script
 from suites.generators.sysbench import Sysbench
-from suites.keys.generator_rules import GeneratorName
 from suites.keys.loaded_file import kind_of
+from suites.keys.suite_keys import GeneratorName
 from suites.postgres.loaded_data import PROGRAMS
 from suites.processes import tool
 from suites.sizing import Sizes

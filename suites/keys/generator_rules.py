@@ -1,87 +1,19 @@
 """The requirements of the load generators for a suite.toml, which suites.definition checks."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
 
-from build.version import Engine
 from suites.keys.pgbench_scripts import PROTOCOLS, require_scripts
-from suites.keys.profile import Profile
 from suites.keys.sql_statements import require_statements
 from suites.keys.step import Step
+from suites.keys.suite_keys import GeneratorName, SuiteKeys
 from suites.keys.sysbench_scripts import require_free_options
 from suites.metric_names import CONNECTION_KIB, PRIMARY
 
-
-class GeneratorName(StrEnum):
-    """The load generators that a suite.toml can name."""
-
-    SYSBENCH = "sysbench"
-    PGBENCH = "pgbench"
-    CONNECTIONS = "connections"
-    """sysbench, which holds connections instead of working."""
-    QUERIES = "queries"
-    PLAIN_SYSBENCH = "plain-sysbench"
-    """sysbench with a script that people have, which it runs once in each slice."""
-
-
 LUA_MODULES = Path(__file__).resolve().parents[1] / "generators"
 """The folder of the shared Lua module, which sysbench scripts load with `require("tidemark")`."""
-
-
-class SuiteKeys(Protocol):
-    """The keys of a suite that a rule reads."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder of suite.toml and its scripts."""
-
-    @property
-    def script(self) -> str | None:
-        """The name of the Lua script beside suite.toml."""
-
-    @property
-    def engines(self) -> Sequence[Engine]:
-        """The engines that it runs on."""
-
-    @property
-    def setup(self) -> str | None:
-        """The name of the SQL file beside suite.toml that makes tables."""
-
-    @property
-    def load(self) -> str | None:
-        """The name of the dump, program or SQL file beside suite.toml that fills the database."""
-
-    @property
-    def has_files(self) -> bool:
-        """Whether `load` or `setup` is given."""
-
-    @property
-    def initialize(self) -> object | None:
-        """How pgbench's own tables are made."""
-
-    @property
-    def scale(self) -> object | None:
-        """The scale that determines the sizes of the tables."""
-
-    @property
-    def plans(self) -> bool:
-        """Whether the plans of all statements are stored."""
-
-    @property
-    def finish(self) -> bool:
-        """Whether the script has a command for after the load."""
-
-    @property
-    def steps(self) -> Sequence[Step]:
-        """All steps in order."""
-
-    @property
-    def profiles(self) -> Mapping[str, Profile]:
-        """All profiles by name."""
 
 
 @dataclass(frozen=True)

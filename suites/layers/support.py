@@ -1,6 +1,7 @@
 """Which layers a load generator and a pooler allow."""
 
-from suites.keys.generator_rules import RULES, GeneratorName
+from suites.keys.generator_rules import RULES
+from suites.keys.suite_keys import GeneratorName
 from suites.layers.choice import NONE, LayerError, Layers
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from suites.generators.load import Generator, Share
-from suites.keys.generator_rules import GeneratorName
 from suites.keys.step import Step
+from suites.keys.suite_keys import GeneratorName
 from suites.measurement import Measurement
 from suites.memory.held_connections import hold_connections
 from suites.memory.process_memory import require_readable

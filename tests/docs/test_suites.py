@@ -12,8 +12,8 @@ from suites.definition import SuiteError, load_suite
 from suites.keys.check import DataCheck
 from suites.keys.generator_rules import LUA_MODULES
 from suites.keys.profile import Profile as ProfileKeys
-from suites.keys.scale import Scale, ScaledTable
 from suites.keys.step import Step as StepKeys
+from suites.keys.suite_keys import Scale, ScaledTable
 from tests.docs.test_docs import SUITES, example, table
 
 

@@ -10,8 +10,9 @@ import pytest
 from history.series.environment_changes import changed_steps
 from suites import definition
 from suites.definition import SuiteError, load_suite, suite_names
-from suites.keys.generator_rules import RULES, GeneratorName
+from suites.keys.generator_rules import RULES
 from suites.keys.profile import Mode
+from suites.keys.suite_keys import GeneratorName
 
 ORDER = [
     "update-inlist",

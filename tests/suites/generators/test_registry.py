@@ -12,7 +12,8 @@ from suites.generators.load import LoadError
 from suites.generators.pgbench.client import Pgbench
 from suites.generators.registry import GENERATORS, build_programs_of, make_generator
 from suites.generators.sysbench import Sysbench
-from suites.keys.generator_rules import RULES, GeneratorName
+from suites.keys.generator_rules import RULES
+from suites.keys.suite_keys import GeneratorName
 from tests.suites.servers import small
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from suites.definition import SuiteError, load_suite
-from suites.keys.generator_rules import GeneratorName
+from suites.keys.suite_keys import GeneratorName
 from suites.layers.choice import LayerError, Layers, Transport, layers_of
 from suites.layers.loopback import loopback_address
 from suites.layers.support import require_layers
