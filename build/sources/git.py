@@ -23,7 +23,7 @@ from build.home import Home
 from build.lock import held
 from build.programs import environment
 from build.programs.shell import shell_line
-from build.progress import Progress, ProgressTask, Silent
+from build.progress import Progress, Silent
 from build.sources import git_command
 from build.sources.clone import Clone, clone_at
 from build.sources.git_command import TRANSPORTS, GitError, NoSuchRefError
@@ -212,11 +212,9 @@ class Mirror:
         upstream = any(self.url == ENGINES[engine].upstream.git for engine in Engine)
         return "; to take it from your own repository, name that with --git" if upstream else ""
 
-    def _remotely(
-        self, *arguments: str, git_dir: Path | None, seconds: float, task: ProgressTask | None = None
-    ) -> str:
+    def _remotely(self, *arguments: str, git_dir: Path | None, seconds: float) -> str:
         try:
-            return git_command.run(*arguments, git_dir=git_dir, seconds=seconds, task=task)
+            return git_command.run(*arguments, git_dir=git_dir, seconds=seconds)
         except GitError as error:
             raise GitError(error.what, where=error.where, hint=error.hint + self._own) from error
 
@@ -295,11 +293,9 @@ class Mirror:
             git_command.run("init", "--quiet", "--bare", git_dir=self.path)
 
     def _fetch(self, *refspecs: str, prune: bool = False) -> None:
-        words = ["fetch", "--progress", "--no-tags", "--no-write-fetch-head", *(["--prune"] if prune else [])]
-        with self.progress.task(f"fetch {self.shown}", unit="objects") as task:
-            self._remotely(
-                *words, "--", self.url, *refspecs, git_dir=self.path, seconds=FETCH_SECONDS, task=task
-            )
+        words = ["fetch", "--no-tags", "--no-write-fetch-head", *(["--prune"] if prune else [])]
+        with self.progress.task(f"fetch {self.shown}"):
+            self._remotely(*words, "--", self.url, *refspecs, git_dir=self.path, seconds=FETCH_SECONDS)
 
     def _resolve(self, ref: str) -> Commit | None:
         parse = ("rev-parse", "--verify", "--quiet", "--end-of-options")

@@ -1,6 +1,7 @@
 """Running git: its environment, its limits of time, and its errors."""
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,9 +9,7 @@ from pathlib import Path
 from build.addresses import redacted
 from build.errors import TidemarkError
 from build.programs.work import end_group
-from build.progress import ProgressTask, SilentTask
 from build.sources import certificates
-from build.sources.transfer_progress import transfer_messages
 
 LOCAL_SECONDS = 600.0
 """Time limit of git commands that need no network."""
@@ -31,6 +30,10 @@ BASE = (
 """How every command begins: without the hooks, the monitor and the gpg that a configuration may name."""
 
 _SLOW_LIMIT = ("-c", f"http.lowSpeedLimit={SLOW_BYTES}", "-c", f"http.lowSpeedTime={SLOW_SECONDS}")
+
+
+_REF = re.compile(r"From |POST git-| [ +*t=-] .* -> ")
+"""What a fetch says of refs that were updated, which is no error."""
 
 
 class GitError(TidemarkError):
@@ -66,15 +69,13 @@ def run(
     work_tree: Path | None = None,
     folder: Path | None = None,
     seconds: float | None = None,
-    task: ProgressTask | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> str:
     """Return the output of a git command in the repository `git_dir`, and in its `work_tree`.
 
     Without either it is that at `folder`, or above it, or none.
 
-    `task` shows how far a transfer is that was asked for with --progress; `variables` are added to the
-    environment.
+    `variables` are added to the environment.
 
     Raises GitError with git's message, and when it takes longer than `seconds`, by default LOCAL_SECONDS.
     """
@@ -84,20 +85,19 @@ def run(
     command = [*BASE, *_SLOW_LIMIT, *where, *arguments]
     limit = LOCAL_SECONDS if seconds is None else seconds
     name = arguments[0]
-    with transfer_messages(task or SilentTask()) as messages:
-        process = _started(command, messages.stream, variables or {})
-        try:
-            output, _ = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            raise GitError(
-                f"git {name} took longer than {limit:g} s and was stopped",
-                where=str(git_dir or ""),
-                hint="check that the repository can be reached; a fetch starts again from the beginning",
-            ) from None
-        finally:
-            end_group(process)
-        errors = messages.text()
+    process = _started(command, variables or {})
+    try:
+        output, told = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise GitError(
+            f"git {name} took longer than {limit:g} s and was stopped",
+            where=str(git_dir or ""),
+            hint="check that the repository can be reached; a fetch starts again from the beginning",
+        ) from None
+    finally:
+        end_group(process)
     if process.returncode != 0:
+        errors = "\n".join(line for line in told.splitlines() if not _REF.match(line))
         hint = _UNREACHABLE if name in ("fetch", "ls-remote") else ""
         if "certificate" in errors:
             hint = certificates.HINT
@@ -108,13 +108,13 @@ def run(
     return output
 
 
-def _started(command: Sequence[str], stderr: int, variables: Mapping[str, str]) -> subprocess.Popen[str]:
+def _started(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[str]:
     try:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=stderr,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             env={**_environment(), **variables},

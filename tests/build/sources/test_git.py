@@ -1,12 +1,14 @@
 """Git sources: the shared mirror, refs, and what must not happen."""
 
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from build.home import Home
-from build.progress import Silent
+from build.progress import ProgressTask, Silent
 from build.sources import git
 from build.sources.git import Commit
 from build.sources.git_command import GitError
@@ -44,6 +46,44 @@ def test_a_second_commit_downloads_only_what_is_new(home: Home, repository: Repo
     assert commit_of("main", home, repository).commit == commit
     new = objects(mirror) - before
     assert 0 < len(new) <= 6  # One commit, its trees and the changed file; not the big one again.
+
+
+class Watched(Silent):
+    """Progress that keeps the labels of its tasks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.labels: list[str] = []
+
+    @contextmanager
+    def task(self, label: str, total: float | None = None, unit: str = "") -> Iterator[ProgressTask]:
+        self.labels.append(label)
+        with super().task(label, total, unit) as task:
+            yield task
+
+
+def test_a_fetch_is_shown(home: Home, repository: Repository) -> None:
+    commit, shown = repository.commit("one"), Watched()
+    address = f"file://{repository.path}"
+    assert git.mirror(address, "postgres", home, shown).fetch("main").commit == commit
+    assert shown.labels == [f"fetch {address}"]
+    git.mirror(address, "postgres", home, shown).fetch("main")
+    assert len(shown.labels) == 1, "what is there is not fetched"
+
+
+def test_a_fetch_that_fails_tells_no_refs(home: Home, repository: Repository) -> None:
+    repository.commit("one")
+    source = git.mirror(f"file://{repository.path}", "postgres", home)
+    source.fetch("main")
+    repository.commit("two")
+    repository.git("tag", "v1")
+    lock = source.path / "refs/heads/main.lock"
+    lock.touch()
+    with pytest.raises(GitError) as caught:
+        source.fetch("main")
+    assert "main.lock" in caught.value.where
+    for of_transfer in ("objects", "From ", "-> v1"):
+        assert of_transfer not in caught.value.where
 
 
 def test_a_commit_in_the_mirror_needs_no_network(home: Home, repository: Repository) -> None:
