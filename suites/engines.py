@@ -1,87 +1,30 @@
-"""The registry of server classes, one for each engine, and the names of the servers' sockets."""
+"""Finding the class of an engine, and making servers of any."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from build.build import Build
 from build.engines import EngineRegistry
 from build.version import Engine
-from suites.innodb import configuration as innodb_configuration
+from suites.engine import DatabaseEngine, Leftover
 from suites.keys.durability import Durability
 from suites.layers.choice import NONE, Layers
-from suites.mariadb.server import MariadbServer
-from suites.mysql.server import MysqlServer
-from suites.postgres import configuration as postgres_configuration
-from suites.postgres.server import SOCKET as POSTGRES_SOCKET
-from suites.postgres.server import PostgresServer
+from suites.mariadb.engine import Mariadb
+from suites.mysql.engine import Mysql
+from suites.postgres.engine import Postgres
 from suites.server import Server, require_short
-from suites.sizing import MEMORY_BESIDE_BUFFERS, Sizes, with_own_cache
+from suites.sizing import Sizes, with_own_cache
 
-MEMORY_OF_MYSQL = 576 * 1024**2
-"""What MySQL needs beside its buffer pool: 9.7.2 with one client has 510 MiB, and 40 MiB of its program."""
-
-MEMORY_OF_MARIADB = 160 * 1024**2
-"""What MariaDB needs beside its buffer pool: 11.8.6 with one client has 75 MiB, and 25 MiB of its program."""
-
-
-@dataclass(frozen=True)
-class ServedEngine:
-    """How servers of one engine are created."""
-
-    make: Callable[..., Server]
-    """Creates a server object for a build, in a folder, with the settings of the session and layers, and the
-    options of initdb if it has one."""
-
-    socket: str
-    """The name of the server's socket in that folder."""
-
-    render: Callable[[Build, Sizes, Durability, Path, Mapping[str, str], Layers], str]
-    """Returns the text of the configuration of a server in a folder. Raises CapabilityError."""
-
-    check: Callable[[Build, str], None]
-    """Asks the server whether it accepts such a text. Raises SettingError."""
-
-    writes_directly: Callable[[Mapping[str, str]], bool]
-    """Whether a server with such settings writes its data past the page cache."""
-
-    has_initdb: bool = False
-    """Whether `make` takes the options of an initdb after the layers."""
-
-    memory_beside_buffers: int = MEMORY_BESIDE_BUFFERS
-    """The bytes of memory without which, beside its buffer cache, a server does not start or work."""
-
-
-SERVERS = EngineRegistry(
-    "server class",
+ENGINE_CLASSES: EngineRegistry[DatabaseEngine] = EngineRegistry(
+    "class of an engine",
     __name__,
-    {
-        Engine.POSTGRES: ServedEngine(
-            PostgresServer,
-            POSTGRES_SOCKET,
-            postgres_configuration.render,
-            postgres_configuration.check,
-            postgres_configuration.writes_directly,
-            has_initdb=True,
-        ),
-        Engine.MYSQL: ServedEngine(
-            MysqlServer,
-            MysqlServer.SOCKET,
-            MysqlServer.render,
-            MysqlServer.check,
-            innodb_configuration.writes_directly,
-            memory_beside_buffers=MEMORY_OF_MYSQL,
-        ),
-        Engine.MARIADB: ServedEngine(
-            MariadbServer,
-            MariadbServer.SOCKET,
-            MariadbServer.render,
-            MariadbServer.check,
-            innodb_configuration.writes_directly,
-            memory_beside_buffers=MEMORY_OF_MARIADB,
-        ),
-    },
+    {Engine.POSTGRES: Postgres(), Engine.MYSQL: Mysql(), Engine.MARIADB: Mariadb()},
 )
+
+
+def engine_of(engine: Engine) -> DatabaseEngine:
+    """Return the class with all in which an engine differs from others."""
+    return ENGINE_CLASSES[engine]
 
 
 def make_server(
@@ -98,17 +41,15 @@ def make_server(
     `initdb` are the options of its initdb by name, of an engine that has one. Raises CapabilityError if the
     version is too old or does not have one of the `settings`, or of these options.
     """
-    served = SERVERS[build.version.engine]
-    options = (initdb or {},) if served.has_initdb else ()
+    engine = engine_of(build.version.engine)
     own = own_sizes(build.version.engine, sizes, settings)
-    return served.make(build, own, durability, folder, settings, layers, *options)
+    return engine.make(build, own, durability, folder, settings, layers, initdb or {})
 
 
 def own_sizes(engine: Engine, sizes: Sizes, settings: Mapping[str, str]) -> Sizes:
     """Return the sizes of a server with these settings: more buffers if nothing else caches its data."""
-    served = SERVERS[engine]
-    direct = served.writes_directly(settings)
-    return with_own_cache(sizes, served.memory_beside_buffers) if direct else sizes
+    of = engine_of(engine)
+    return with_own_cache(sizes, of.memory_beside_buffers) if of.writes_directly(settings) else sizes
 
 
 def require_settings(
@@ -123,13 +64,18 @@ def require_settings(
     Raises SettingError, which names what it does not know or refuses.
     """
     if settings or layers != NONE:
-        served = SERVERS[build.version.engine]
+        engine = engine_of(build.version.engine)
         own = own_sizes(build.version.engine, sizes, settings)
-        text = served.render(build, own, durability, Path("/nonexistent"), settings, layers)
-        served.check(build, text)
+        text = engine.render(build, own, durability, Path("/nonexistent"), settings, layers)
+        engine.check(build, text)
 
 
 def require_short_sockets(folder: Path) -> None:
     """Raise ServerError if the path of a server's socket in `folder` would be too long."""
-    for served in SERVERS.values():
-        require_short(folder / served.socket)
+    for engine in ENGINE_CLASSES.values():
+        require_short(folder / engine.socket)
+
+
+def leftovers(data: Path) -> list[Leftover]:
+    """Return the resources that a server of any engine on the data directory `data` has outside of it."""
+    return [leftover for engine in ENGINE_CLASSES.values() for leftover in engine.leftovers(data)]

@@ -10,8 +10,8 @@ import pytest
 from build.home import ROOT
 from build.version import Engine
 from suites import metric_names
-from suites.engines import SERVERS
-from suites.innodb.server import InnodbServer
+from suites.engines import ENGINE_CLASSES
+from suites.innodb.engine import InnodbEngine
 from suites.metric_names import OPERATION_TIME, PRIMARY
 from suites.metrics import METRICS
 
@@ -63,11 +63,7 @@ PRODUCERS = {
 }
 
 
-FAMILY = frozenset(
-    engine
-    for engine, served in SERVERS.items()
-    if isinstance(served.make, type) and issubclass(served.make, InnodbServer)
-)
+FAMILY = frozenset(engine for engine, of in ENGINE_CLASSES.items() if isinstance(of, InnodbEngine))
 """The engines that share suites/innodb/."""
 
 

@@ -18,7 +18,7 @@ from runners.interrupts import cleaned_up_by
 from runners.measuring.machine_lock import signature, signed_by
 from suites.control_groups.declared import LimitError
 from suites.control_groups.group import groups_below
-from suites.leftovers import leftovers
+from suites.engines import leftovers
 
 OWNER = "owner"
 """The file in the data folder of a session that its Tidemark process has signed, and locks while it runs."""

@@ -15,7 +15,7 @@ from runners.measuring.request import Request
 from suites.control_groups.declared import DiskSpeed, LimitError, memory_text
 from suites.control_groups.group import PREFIX, DiskLimit, GroupLimit, MemoryLimit, make_group
 from suites.control_groups.storage import device_of, require_attributed, require_page_cache
-from suites.engines import SERVERS, own_sizes
+from suites.engines import engine_of, own_sizes
 from suites.sizing import MEMORY_SHARE, Hardware, Sizes, fit_together, least_memory
 
 
@@ -78,7 +78,7 @@ def _by_page_cache(request: Request) -> tuple[Sequence[Version], Sequence[Versio
     alone: list[Version] = []
     beside: list[Version] = []
     for version in request.versions:
-        is_direct = SERVERS[version.engine].writes_directly(request.settings_of(version))
+        is_direct = engine_of(version.engine).writes_directly(request.settings_of(version))
         (alone if is_direct else beside).append(version)
     return alone, beside
 
@@ -100,7 +100,7 @@ def note_unequal_caches(request: Request, sizes: Sizes, progress: Progress) -> N
 
 def _require_memory(request: Request, needed: Sizes, declared: int, machine: Hardware) -> None:
     for version in request.versions:
-        beside = SERVERS[version.engine].memory_beside_buffers
+        beside = engine_of(version.engine).memory_beside_buffers
         least = least_memory(request.profile, needed, beside)
         if declared < least:
             own = own_sizes(version.engine, needed, request.settings_of(version))

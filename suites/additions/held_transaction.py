@@ -1,27 +1,11 @@
 """A transaction with a snapshot that is open beside a load, as a forgotten session or a long report is."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from build.engines import EngineRegistry
-from build.version import Engine
 from suites.checking.queries import connected
+from suites.engines import engine_of
 from suites.server import Server
-
-_POSTGRES = ("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1")
-"""The snapshot is that of the first query."""
-
-_INNODB = (
-    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-    "START TRANSACTION WITH CONSISTENT SNAPSHOT",
-)
-
-STATEMENTS: EngineRegistry[Sequence[str]] = EngineRegistry(
-    "held transaction",
-    __name__,
-    {Engine.POSTGRES: _POSTGRES, Engine.MYSQL: _INNODB, Engine.MARIADB: _INNODB},
-)
-"""The statements that open a transaction from whose snapshot on no old row version is removed."""
 
 
 @contextlib.contextmanager
@@ -33,6 +17,6 @@ def held_transaction(server: Server) -> Iterator[None]:
     """
     with connected(server.address) as connection:
         cursor = connection.cursor()
-        for statement in STATEMENTS[server.build.version.engine]:
+        for statement in engine_of(server.build.version.engine).held_transaction:
             cursor.execute(statement)
         yield

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from build.engines import EngineRegistry
 from build.errors import TidemarkError
-from build.version import Engine
 from suites.checking.queries import QueryError, connected
+from suites.engines import engine_of
 from suites.server import Address
 
 MAX_LENGTH = 300
@@ -51,7 +50,7 @@ def create_indexes(address: Address, indexes: Sequence[str]) -> None:
     try:
         with connected(address.of_admin) as connection:
             cursor = connection.cursor()
-            cursor.execute(_TABLES[address.engine])
+            cursor.execute(engine_of(address.engine).table_names)
             tables = sorted(str(row[0]) for row in cursor.fetchall())
             for number, text in enumerate(indexes):
                 for statement in _statements(number, text, tables):
@@ -68,14 +67,3 @@ def _statements(number: int, text: str, tables: Sequence[str]) -> list[str]:
             f"no table is called {index.tables}", where="--index", hint=f"the tables are: {', '.join(tables)}"
         )
     return [f"CREATE INDEX tidemark_{number}_{table} ON {table} {index.columns}" for table in chosen]
-
-
-_TABLES = EngineRegistry(
-    "query for the names of tables",
-    __name__,
-    {
-        Engine.POSTGRES: "SELECT relname FROM pg_stat_user_tables",
-        Engine.MYSQL: "SHOW TABLES",
-        Engine.MARIADB: "SHOW TABLES",
-    },
-)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from build.programs.accounts import server_account
-from suites.checking.queries import connected
+from suites.innodb.connecting import connect
 from suites.processes import ProcessError, run
 from suites.server import SETUP_SECONDS, Address, SetupError
 
@@ -32,10 +32,10 @@ def variables(address: Address) -> dict[str, str]:
 def with_all_rights(address: Address) -> Iterator[Address]:
     """Return a context with the address of root; then let clients use each database that there is.
 
-    Raises QueryError.
+    Raises pymysql.err.Error.
     """
     yield address.of_admin
-    with connected(address.of_admin) as connection, connection.cursor() as cursor:
+    with connect(address.of_admin) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT schema_name, user, host FROM information_schema.schemata, mysql.user WHERE user = %s"
             " AND schema_name NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')",

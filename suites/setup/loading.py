@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from build.build import Build
+from build.version import Engine
 from suites.definition import Suite
+from suites.engines import engine_of
 from suites.keys.loaded_file import LoadKind, kind_of
 from suites.processes import ProcessError, run
 from suites.server import SETUP_SECONDS, Address, SetupError
-from suites.setup.clients import SETUP_CLIENTS, newest_with_client
 
 
 def load_files(builds: Sequence[Build], address: Address, suite: Suite) -> None:
@@ -18,7 +19,7 @@ def load_files(builds: Sequence[Build], address: Address, suite: Suite) -> None:
     Either may be missing. Raises SetupError with what the server or a program said, and when none of the
     `builds` has a client.
     """
-    client = SETUP_CLIENTS[address.engine]
+    client = engine_of(address.engine).setup
     for name, kind in _files(suite):
         build = newest_with_client(builds, address.engine, name)
         with client.with_all_rights(address) as loading:
@@ -38,7 +39,7 @@ def _files(suite: Suite) -> list[tuple[str, LoadKind]]:
 
 def _run_program(clients: Path, address: Address, program: Path) -> None:
     """Run a program in its folder, which finds the server by variables, and the `clients` in its path."""
-    client, name = SETUP_CLIENTS[address.engine], program.name
+    client, name = engine_of(address.engine).setup, program.name
     where = client.variables(address)
     path = f"{clients}:{os.environ.get('PATH', '')}"
     variables = f"the program has {', '.join(where)} and PATH of the caller's variables, and no others"
@@ -54,3 +55,20 @@ def _run_program(clients: Path, address: Address, program: Path) -> None:
             where=str(program),
             hint="its first line names the interpreter, which must be installed",
         ) from error
+
+
+def newest_with_client(builds: Sequence[Build], engine: Engine, name: str) -> Build:
+    """Return the newest build of an engine in the session that has the client, for the file `name`.
+
+    Raises SetupError if none has it.
+    """
+    program = engine_of(engine).setup.program
+    own = [build for build in builds if build.version.engine is engine]
+    with_client = [build for build in own if build.program(program).is_file()]
+    if not with_client:
+        raise SetupError(
+            f"no version of the session has bin/{program}, which loads {name}",
+            where=", ".join(str(build.prefix) for build in own),
+            hint=f"install {program} into the prefix, or add a version that is compiled here",
+        )
+    return max(with_client, key=lambda build: build.numbers)

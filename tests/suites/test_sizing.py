@@ -13,7 +13,7 @@ from build.version import Engine
 from suites import sizing
 from suites.data_sets import EqualTables
 from suites.definition import Suite, load_suite, suite_names
-from suites.engines import SERVERS, own_sizes
+from suites.engines import engine_of, own_sizes
 from suites.keys.profile import Profile
 from suites.sizing import (
     WAL_TO_DATA,
@@ -178,7 +178,7 @@ CACHED: dict[Engine, dict[str, str]] = {Engine.MYSQL: {"innodb_flush_method": "f
 def test_buffers_are_what_is_left_where_nothing_else_caches(engine: Engine, clients: int, more: int) -> None:
     """From the least memory on, with room for what is beside them."""
     suite = load_suite("write-heavy")
-    beside = SERVERS[engine].memory_beside_buffers
+    beside = engine_of(engine).memory_beside_buffers
     few = replace(sizes(suite, suite.profile("io"), Hardware(2, 64 * GIB)), most_clients=clients)
     memory = least_memory(suite.profile("io"), few, beside) + more * MIB
     profile = suite.with_declared(memory, None).profile("io")

@@ -14,9 +14,10 @@ from typing import Any
 
 from build.errors import TidemarkError
 from build.version import Engine
-from suites.generators.queries.execution import execute
+from suites.engine import QuerySession, Rows, RowsError
+from suites.engines import engine_of
+from suites.generators.queries.execution import ERRORS, execute
 from suites.generators.queries.scripts import statements_of
-from suites.generators.queries.sessions import ERRORS, SESSIONS, QuerySession, Rows, RowsError
 from suites.generators.queries.streams import QueryFailure, run_streams
 from suites.server import Address
 
@@ -77,7 +78,7 @@ def main() -> int:
         os.environ.get("PGPASSWORD", ""),  # as Address.password_variables has it for every engine
     )
     try:
-        connect = partial(SESSIONS[address.engine], address)
+        connect = partial(engine_of(address.engine).session, address)
         session = connect()
         if asked["command"] == "load":
             load(session, asked)

@@ -16,6 +16,7 @@ from typing import Any
 from build.build import Build
 from build.home import ROOT
 from suites.definition import Suite
+from suites.engines import engine_of
 from suites.generators.load import (
     CountedLoad,
     CountedWork,
@@ -37,7 +38,6 @@ from suites.generators.queries.streams import latency_of, load_of_streams
 from suites.keys.step import Step
 from suites.processes import run, start, stop, tool
 from suites.server import Address
-from suites.setup.clients import SETUP_CLIENTS
 from suites.setup.loading import load_files
 from suites.sizing import Sizes
 from suites.slices import Schedule
@@ -91,7 +91,7 @@ class QueryConductor:
             "tables": list(self.suite.scale.tables),
             "rows": str(self._rows(address.socket.parent.parent, limit)),
         }
-        with SETUP_CLIENTS[address.engine].with_all_rights(address) as loading:
+        with engine_of(address.engine).setup.with_all_rights(address) as loading:
             run_all([_command("load", loading, asked)], 1, limit, _environment(loading))
 
     def _rows(self, folder: Path, limit: float) -> Path:

@@ -4,7 +4,21 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from suites.generators.queries.sessions import ERRORS, QuerySession, Rows, is_limit
+import psycopg
+import pymysql
+from pymysql.constants import ER
+
+from suites.engine import QuerySession, Rows
+
+ERRORS = (psycopg.Error, pymysql.err.Error)
+"""What a statement raises in a session of any engine."""
+
+
+def is_limit(error: Exception) -> bool:
+    """Return whether an error of ERRORS is that a server has ended a statement at its limit."""
+    if isinstance(error, pymysql.err.Error):
+        return error.args[0] in (ER.QUERY_TIMEOUT, ER.STATEMENT_TIMEOUT)
+    return isinstance(error, psycopg.errors.QueryCanceled)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import Any
 
 import psycopg
 
+from suites.engine import QuerySession
 from suites.generators.load import KindLoad, Load, LoadError
-from suites.generators.queries.execution import execute
-from suites.generators.queries.sessions import ERRORS, QuerySession
+from suites.generators.queries.execution import ERRORS, execute
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from build.build import Build
 from suites.definition import Suite
+from suites.engines import engine_of
 from suites.generators.drivers import connection_options, current_folder, statement_options
 from suites.generators.load import (
     NUMBER,
@@ -32,7 +33,6 @@ from suites.keys.step import Step
 from suites.keys.values import Option
 from suites.processes import run, tool
 from suites.server import SETUP_SECONDS, Address
-from suites.setup.clients import SETUP_CLIENTS
 from suites.setup.loading import load_files
 from suites.sizing import Sizes
 
@@ -94,7 +94,7 @@ class PlainSysbench:
         except LoadError as error:
             if not self.suite.has_files or lacks(error.what) != "prepare":
                 raise
-        with SETUP_CLIENTS[address.engine].trial(address) as trial:
+        with engine_of(address.engine).setup.trial(address) as trial:
             for step in self.suite.steps:
                 self._try_once(trial, step)
 

@@ -17,10 +17,9 @@ from build.home import Home
 from runners.cli import main
 from suites.data_copies.store import CopyKey, DataCopies
 from suites.definition import Suite, load_suite
-from suites.engines import make_server
+from suites.engines import engine_of, make_server
 from suites.generators.load import LoadError
 from suites.generators.queries.conductor import DATA_PROGRAM, QueryConductor
-from suites.generators.queries.sessions import SESSIONS
 from suites.keys.durability import Durability
 from suites.processes import ProcessError
 from suites.server import Server
@@ -50,7 +49,7 @@ def test_a_server_begins_with_data_of_another_folder(
     try:
         create(first, small())
         first.start()
-        session = SESSIONS[build.version.engine](first.address)
+        session = engine_of(build.version.engine).session(first.address)
         session.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
         session.execute("INSERT INTO t VALUES (42)")
         session.close()
@@ -59,7 +58,7 @@ def test_a_server_begins_with_data_of_another_folder(
         first.destroy()
         second.create(copies.find(key))
         second.start()
-        session = SESSIONS[build.version.engine](second.address)
+        session = engine_of(build.version.engine).session(second.address)
         assert [tuple(row) for row in session.execute("SELECT a FROM t")] == [("42",)]
         session.execute("INSERT INTO t VALUES (43)")
         session.close()

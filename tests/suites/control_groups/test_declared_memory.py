@@ -17,7 +17,7 @@ from runners.measuring.cleanup import clean
 from runners.measuring.failures.cause import run_failure
 from suites.control_groups.group import MemoryLimit, groups_below
 from suites.definition import load_suite
-from suites.engines import SERVERS, make_server, own_sizes
+from suites.engines import engine_of, make_server, own_sizes
 from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
 from suites.postgres.server import PostgresServer
@@ -113,7 +113,7 @@ def test_a_server_with_a_full_cache_of_its_own_is_not_killed(
     build: Build = request.getfixturevalue(engine)
     profile = load_suite("write-heavy").profile("io")
     plain = replace(small(), memory_bytes=1, buffer_bytes=128 * MIB)
-    least = least_memory(profile, plain, SERVERS[build.version.engine].memory_beside_buffers)
+    least = least_memory(profile, plain, engine_of(build.version.engine).memory_beside_buffers)
     sizes = replace(plain, memory_bytes=least)
     server = make_server(build, sizes, Durability.RELAXED, disk_folder / "my", {})
     assert isinstance(server, InnodbServer)

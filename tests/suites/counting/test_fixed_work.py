@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from build.build import Build
-from suites.checking.table_digests import TableDigest, digests
+from suites.checking.table_digests import digests
 from suites.counting.fixed_work import WorkTerms, crashed, work_and_crash
 from suites.definition import load_suite
+from suites.engine import TableDigest
 from suites.generators.load import CountedLoad, CountedWork, LoadError, LongPassError, PassLength
 from suites.generators.sysbench import Sysbench
 from suites.keys.durability import Durability

@@ -12,11 +12,10 @@ from build.build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
-from suites.engines import make_server
+from suites.engines import engine_of, make_server
 from suites.generators.load import LoadError, OverLimitError, Share
 from suites.generators.queries.conductor import QueryConductor
-from suites.generators.queries.execution import execute
-from suites.generators.queries.sessions import ERRORS, SESSIONS
+from suites.generators.queries.execution import ERRORS, execute
 from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.plans.explain import explain
@@ -84,7 +83,7 @@ def server(servers: Servers, request: pytest.FixtureRequest) -> Server:
 
 
 def rows(server: Server, text: str) -> list[str]:
-    with closing(SESSIONS[server.address.engine](server.address)) as session:
+    with closing(engine_of(server.address.engine).session(server.address)) as session:
         return [str(cell) for row in session.execute(text) for cell in row]
 
 
@@ -117,7 +116,7 @@ WRITE = f"INSERT INTO region SELECT 1000, 'x', 'y' {NEVER_TRUE}"
 )
 def test_a_statement_is_ended_at_its_limit(servers: Servers, engine: str, statement: str) -> None:
     server = servers[engine]
-    with closing(SESSIONS[server.address.engine](server.address)) as session:
+    with closing(engine_of(server.address.engine).session(server.address)) as session:
         session.set_limit(0.4)
         done = execute(session, [statement, "DELETE FROM region"], 0.4)
     assert done.is_over
@@ -128,7 +127,7 @@ def test_a_statement_is_ended_at_its_limit(servers: Servers, engine: str, statem
 
 @pytest.mark.parametrize("text", ["SELECT 1", "SELECT nothing"])
 def test_what_ends_in_time_is_not_over_and_an_error_is_one(server: Server, text: str) -> None:
-    with closing(SESSIONS[server.address.engine](server.address)) as session:
+    with closing(engine_of(server.address.engine).session(server.address)) as session:
         session.set_limit(20)
         if text == "SELECT 1":
             assert not execute(session, [text], 20).is_over

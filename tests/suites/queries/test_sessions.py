@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
-from suites.engines import make_server
-from suites.generators.queries.sessions import ERRORS, SESSIONS
+from suites.engines import engine_of, make_server
+from suites.generators.queries.execution import ERRORS
 from suites.keys.durability import Durability
 from suites.server import Server
 from tests.new_servers.data_directories import create
@@ -31,7 +31,7 @@ def server(server_folder: Path, request: pytest.FixtureRequest) -> Iterator[Serv
 
 
 def test_what_a_session_reads_and_refuses(server: Server) -> None:
-    with closing(SESSIONS[server.address.engine](server.address)) as session:
+    with closing(engine_of(server.address.engine).session(server.address)) as session:
         (row,) = session.execute("SELECT 1, NULL, '', 'ü', 1.50, DATE '1998-09-02', '100 %s'")
         assert [*row] == ["1", None, "", "ü", "1.50", "1998-09-02", "100 %s"]
         assert not session.execute("SELECT 1 WHERE 1 = 0")
@@ -46,7 +46,7 @@ def test_what_a_session_reads_and_refuses(server: Server) -> None:
 
 
 def test_a_connection_that_is_refused_says_why(server: Server) -> None:
-    connect = SESSIONS[server.address.engine]
+    connect = engine_of(server.address.engine).session
     with pytest.raises(ERRORS, match=r"Access denied|does not exist"):
         connect(replace(server.address, user="nobody_known"))
     nowhere = server.address.socket.parent / "nowhere" / server.address.socket.name

@@ -7,9 +7,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from suites.engine import Rows
 from suites.generators.load import LoadError
 from suites.generators.queries.execution import execute
-from suites.generators.queries.sessions import Rows
 from suites.generators.queries.streams import QueryFailure, load_of_streams, run_streams
 
 

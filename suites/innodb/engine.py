@@ -1,0 +1,231 @@
+"""What MySQL and MariaDB are alike as engines."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pymysql
+
+from build.build import Build
+from build.files import open_checked
+from suites.engine import (
+    DIGEST_DIGITS,
+    Connect,
+    DatabaseEngine,
+    DataExtent,
+    QuerySession,
+    SetupClient,
+    SysbenchDriver,
+    TableDigest,
+    deepest,
+    digest_of,
+)
+from suites.innodb import configuration, setup_file
+from suites.innodb.connecting import connect
+from suites.innodb.server import InnodbServer
+from suites.innodb.session import InnodbSession
+from suites.keys.durability import Durability
+from suites.layers.choice import Layers
+from suites.server import Address, Server
+from suites.sizing import Sizes
+
+CONNECT_SECONDS, ANSWER_SECONDS = 10, 60
+"""The longest that a server may take to let a client in, and to answer it."""
+
+PAGE_LEVEL = 64
+"""The same in InnoDB's root page, in 2 bytes, the high one first: PAGE_LEVEL of page0types.h in the page
+header, which begins at byte 38."""
+
+PAGE_TYPE, INDEX_PAGE = 24, (17855).to_bytes(2, "big")
+"""Where InnoDB's type of a page is, and that of an index (FIL_PAGE_INDEX)."""
+
+
+def setup_client(program: str) -> SetupClient:
+    """Return the command line client of this name."""
+    return SetupClient(program, setup_file.run_file, setup_file.variables, setup_file.with_all_rights)
+
+
+def _options(address: Address) -> dict[str, object]:
+    place: dict[str, object] = {"socket": address.socket}
+    if address.host:
+        place = {"host": address.host, "port": address.port}
+    tls = {} if address.tls is None else {"ssl": "on"}
+    return {**place, **tls, "user": address.user, "db": address.database}
+
+
+class InnodbEngine(DatabaseEngine):
+    """MySQL or MariaDB."""
+
+    server: ClassVar[type[InnodbServer]]
+    session_class: ClassVar[type[InnodbSession]] = InnodbSession
+
+    # Both speak the same protocol, and Debian links this driver with MariaDB's own client library.
+    driver = SysbenchDriver("mysql", _options, reads_certificate=True)
+    table_names = "SHOW TABLES"
+    held_transaction = (
+        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+    )
+
+    def make(
+        self,
+        build: Build,
+        sizes: Sizes,
+        durability: Durability,
+        folder: Path,
+        settings: Mapping[str, str],
+        layers: Layers,
+        initdb: Mapping[str, str],
+    ) -> Server:
+        """Return a server of a build in a folder; it has no options of initdb."""
+        del initdb
+        return self.server(build, sizes, durability, folder, settings, layers)
+
+    def render(
+        self,
+        build: Build,
+        sizes: Sizes,
+        durability: Durability,
+        folder: Path,
+        settings: Mapping[str, str],
+        layers: Layers,
+    ) -> str:
+        """Return the text of the option file."""
+        return self.server.render(build, sizes, durability, folder, settings, layers)
+
+    def check(self, build: Build, text: str) -> None:
+        """Ask the server whether it accepts it."""
+        self.server.check(build, text)
+
+    def writes_directly(self, settings: Mapping[str, str]) -> bool:
+        """Return whether innodb_flush_method is one of the direct ones."""
+        return configuration.writes_directly(settings)
+
+    def connect(self, address: Address) -> Any:
+        """Return a connection of PyMySQL."""
+        return connect(address)
+
+    def connector(self, address: Address) -> Connect:
+        """Return a connect through the Unix socket, whatever transport clients use."""
+
+        def once() -> None:
+            try:
+                limits = {"connect_timeout": CONNECT_SECONDS, "read_timeout": ANSWER_SECONDS}
+                with (
+                    connect(address, autocommit=False, **limits) as connection,
+                    connection.cursor() as cursor,
+                ):
+                    cursor.execute("SELECT 1")
+            except pymysql.err.Error as error:
+                raise ConnectionError(str(error)) from error
+
+        return once
+
+    def session(self, address: Address) -> QuerySession:
+        """Return a session of PyMySQL."""
+        return self.session_class(address)
+
+    def explain(self, connection: Any, statements: Sequence[str]) -> list[str]:
+        """Return the tables of each plan, with keys and expected rows."""
+        return [explained_tables(connection.cursor(), text) for text in statements]
+
+    def table_digests(self, cursor: Any) -> Iterator[tuple[str, TableDigest]]:
+        """Yield the digests by SHA-256, because MySQL has no MD5 as a function of its own any more."""
+        cursor.execute("SET SESSION group_concat_max_len = 1000000")
+        cursor.execute(
+            """
+            SELECT t.table_name, GROUP_CONCAT(
+                CONCAT('IFNULL(HEX(CONCAT(`', REPLACE(c.column_name, '`', '``'), '`)), ''N'')')
+                ORDER BY c.ordinal_position)
+            FROM information_schema.tables t LEFT JOIN information_schema.columns c
+                ON c.table_schema = t.table_schema AND c.table_name = t.table_name
+                AND c.data_type NOT IN ('date', 'time', 'datetime', 'timestamp', 'year')
+            WHERE t.table_schema = DATABASE() AND t.table_type = 'BASE TABLE'
+            GROUP BY t.table_name ORDER BY t.table_name
+            """
+        )
+        for table, columns in cursor.fetchall():
+            row = f"CONCAT_WS(',', {columns})" if columns else "''"
+            number = f"CAST(CONV(LEFT(SHA2({row}, 256), {DIGEST_DIGITS}), 16, 10) AS UNSIGNED)"
+            name = table.replace("`", "``")
+            cursor.execute(f"SELECT COUNT(*), COALESCE(SUM({number}), 0) FROM `{name}`")
+            yield table, digest_of(cursor)
+
+    def index_rows(self, cursor: Any) -> Iterator[tuple[str, int]]:
+        """Yield the rows that each B-tree leads to, which the query is forced to read."""
+        cursor.execute(
+            """
+            SELECT DISTINCT table_name, index_name FROM information_schema.statistics
+            WHERE table_schema = DATABASE() AND index_type = 'BTREE' ORDER BY table_name, index_name
+            """
+        )
+        for names in cursor.fetchall():
+            table, index = (name.replace("`", "``") for name in names)
+            # COUNT(*) alone may read another index than the one that is forced.
+            cursor.execute(f"SELECT COALESCE(SUM(1), 0) FROM `{table}` FORCE INDEX (`{index}`)")
+            yield f"{names[1]} of {names[0]}", int(cursor.fetchone()[0])
+
+    def extent(self, cursor: Any) -> DataExtent:
+        """Return the statistics of InnoDB, and the levels that the root pages in its files say."""
+        cursor.execute(
+            """
+            SELECT COALESCE(SUM(n_rows), 0),
+                COALESCE(SUM(clustered_index_size + sum_of_other_index_sizes), 0) * @@innodb_page_size,
+                @@innodb_buffer_pool_size, @@innodb_page_size, @@datadir
+            FROM mysql.innodb_table_stats WHERE database_name = DATABASE()
+            """
+        )
+        rows, size, cache, page, folder = cursor.fetchone()
+        levels = _root_levels(cursor, Path(str(folder)), int(page))
+        return DataExtent(int(rows), int(size), deepest([*levels]), int(cache))
+
+
+def _root_levels(cursor: Any, folder: Path, page_bytes: int) -> Iterator[int]:
+    """Yield the level of the root page of each index whose file can be read."""
+    # MariaDB, and MySQL before 8.0, have SYS in the names of these tables.
+    cursor.execute(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'information_schema'"
+        " AND table_name IN ('INNODB_INDEXES', 'INNODB_SYS_INDEXES')"
+    )
+    for (indexes,) in cursor.fetchall():
+        tables = str(indexes).replace("INDEXES", "TABLES")
+        cursor.execute(
+            f"SELECT t.name, i.page_no FROM information_schema.{indexes} i"
+            f" JOIN information_schema.{tables} t ON t.table_id = i.table_id"
+            " WHERE t.name LIKE CONCAT(DATABASE(), '/%')"
+        )
+        for name, number in cursor.fetchall():
+            level = _root_level(folder / f"{name}.ibd", int(number) * page_bytes)
+            if level is not None:
+                yield level
+
+
+def _root_level(file: Path, page: int) -> int | None:
+    """Return the level of the page that begins at byte `page` of a file; None if it is no page of an
+    index."""
+    try:
+        descriptor = open_checked(file)
+    except OSError:
+        return None
+    try:
+        header = os.pread(descriptor, PAGE_LEVEL + 2, page)
+    finally:
+        os.close(descriptor)
+    is_index = header[PAGE_TYPE : PAGE_TYPE + 2] == INDEX_PAGE
+    return int.from_bytes(header[PAGE_LEVEL : PAGE_LEVEL + 2], "big") if is_index else None
+
+
+def explained_tables(cursor: "pymysql.cursors.Cursor", text: str) -> str:
+    """Return the tables of a plan, with the keys by which they are read and the rows that are expected."""
+    cursor.execute(f"EXPLAIN {text}")
+    names = [column[0] for column in cursor.description or ()]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return "\n".join(map(_table_line, rows))
+
+
+def _table_line(row: dict[str, Any]) -> str:
+    # One line for each table, so that a text of the server's must not break it.
+    extra = " ".join(str(row["Extra"]).split())
+    expected = "" if row["rows"] is None else f" (rows={row['rows']})"
+    return f"{row['table']}: {row['type']} by {row['key']}{f'; {extra}' if extra else ''}{expected}"

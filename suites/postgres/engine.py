@@ -1,0 +1,210 @@
+"""Postgres as an engine."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from psycopg import pq
+from psycopg.conninfo import make_conninfo
+
+from build.build import Build
+from suites.engine import (
+    DIGEST_DIGITS,
+    PATIENCE_SECONDS,
+    Connect,
+    DatabaseEngine,
+    DataExtent,
+    Leftover,
+    QuerySession,
+    SetupClient,
+    SysbenchDriver,
+    TableDigest,
+    deepest,
+    digest_of,
+)
+from suites.keys.durability import Durability
+from suites.layers.choice import Layers
+from suites.postgres import configuration, loaded_data, setup_file, shared_memory
+from suites.postgres.client_options import client_database, client_place, client_words
+from suites.postgres.connecting import connect, told_of
+from suites.postgres.server import SOCKET, PostgresServer
+from suites.postgres.session import PostgresSession
+from suites.server import Address, Server
+from suites.sizing import Sizes
+
+ANSWER_SECONDS = 60
+"""The longest that a server may take to let a client in and answer."""
+
+META_LEVEL = 36
+"""The byte of a B-tree's first page at which the level of its root begins, in 4 bytes: the field btm_level of
+BTMetaPageData (nbtree.h), behind a page header of 24 bytes. A root that is a leaf has level 0."""
+
+_OWN = """
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+"""
+
+
+def _options(address: Address) -> dict[str, object]:
+    host, port = client_place(address)
+    return {"host": host, "port": port, "user": address.user, "db": client_database(address)}
+
+
+class Postgres(DatabaseEngine):
+    """Postgres."""
+
+    socket = SOCKET
+    driver = SysbenchDriver("pgsql", _options)
+    setup = SetupClient(
+        "psql",
+        setup_file.run_file,
+        loaded_data.variables,
+        setup_file.with_all_rights,
+        loaded_data.restore,
+        setup_file.advice,
+        setup_file.trial_copy,
+    )
+    table_names = "SELECT relname FROM pg_stat_user_tables"
+    # The snapshot is that of the first query.
+    held_transaction = ("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1")
+
+    def make(
+        self,
+        build: Build,
+        sizes: Sizes,
+        durability: Durability,
+        folder: Path,
+        settings: Mapping[str, str],
+        layers: Layers,
+        initdb: Mapping[str, str],
+    ) -> Server:
+        """Return a server of a build in a folder."""
+        return PostgresServer(build, sizes, durability, folder, settings, layers, initdb)
+
+    def render(
+        self,
+        build: Build,
+        sizes: Sizes,
+        durability: Durability,
+        folder: Path,
+        settings: Mapping[str, str],
+        layers: Layers,
+    ) -> str:
+        """Return the text of postgresql.conf."""
+        return configuration.render(build, sizes, durability, folder, settings, layers)
+
+    def check(self, build: Build, text: str) -> None:
+        """Ask the server whether it accepts it."""
+        configuration.check(build, text)
+
+    def writes_directly(self, settings: Mapping[str, str]) -> bool:
+        """Return whether debug_io_direct has data in it."""
+        return configuration.writes_directly(settings)
+
+    def leftovers(self, data: Path) -> Sequence[Leftover]:
+        """Return shared memory."""
+        return shared_memory.of_postmaster(data)
+
+    def connect(self, address: Address) -> Any:
+        """Return a connection of psycopg."""
+        return connect(address, options=f"-c statement_timeout={PATIENCE_SECONDS}s")
+
+    def connector(self, address: Address) -> Connect:
+        """Return a connect by libpq itself, through the transport of clients."""
+        host, port = client_place(address)
+        options = f"-c statement_timeout={ANSWER_SECONDS}s"
+        told = {
+            **told_of(address),
+            **client_words(address),
+            "host": host,
+            "port": str(port),
+            "options": options,
+        }
+        conninfo = make_conninfo("", **told).encode()
+
+        def connect() -> None:
+            connection = pq.PGconn.connect(conninfo)
+            try:
+                if connection.status != pq.ConnStatus.OK:
+                    raise ConnectionError(connection.error_message.decode(errors="replace").strip())
+                result = connection.exec_(b"SELECT 1")
+                if result.status != pq.ExecStatus.TUPLES_OK:
+                    raise ConnectionError(result.error_message.decode(errors="replace").strip())
+            finally:
+                connection.finish()
+
+        return connect
+
+    def session(self, address: Address) -> QuerySession:
+        """Return a session of psycopg."""
+        return PostgresSession(address)
+
+    def explain(self, connection: Any, statements: Sequence[str]) -> list[str]:
+        """Return what EXPLAIN prints, a line a row."""
+        return [
+            "\n".join(str(line) for (line,) in connection.execute(f"EXPLAIN {text}".encode()))
+            for text in statements
+        ]
+
+    def table_digests(self, cursor: Any) -> Iterator[tuple[str, TableDigest]]:
+        """Yield the digests by MD5 of the text of each row."""
+        cursor.execute(
+            """
+            SELECT c.oid::regclass::text, string_agg('t.' || quote_ident(a.attname), ', ' ORDER BY a.attnum)
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                AND a.atttypid::regtype::text NOT LIKE 'time%' AND a.atttypid::regtype::text <> 'date'
+            WHERE c.relkind = 'r' AND c.relpersistence = 'p'
+                AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+            GROUP BY c.oid ORDER BY 1
+            """
+        )
+        for table, columns in cursor.fetchall():
+            row = f"ROW({columns})::text" if columns else "''"
+            number = f"('x' || left(md5({row}), {DIGEST_DIGITS}))::bit({4 * DIGEST_DIGITS})::bigint"
+            cursor.execute(f"SELECT count(*), coalesce(sum({number}), 0) FROM ONLY {table} t")
+            yield table, digest_of(cursor)
+
+    def index_rows(self, cursor: Any) -> Iterator[tuple[str, int]]:
+        """Yield the rows that each B-tree leads to, by plans that can use nothing else."""
+        cursor.execute(
+            """
+            SELECT i.indexrelid::regclass::text, c.oid::regclass::text, 't.' || quote_ident(a.attname)
+            FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+            JOIN pg_namespace n ON n.oid = c.relnamespace
+            JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam AND m.amname = 'btree'
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+            WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND i.indisvalid AND i.indpred IS NULL
+                AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+            ORDER BY 1
+            """
+        )
+        found = cursor.fetchall()
+        # Then only an index that begins with the column gives its order.
+        for method in ("seqscan", "bitmapscan", "sort"):
+            cursor.execute(f"SET enable_{method} = off")
+        for index, table, column in found:
+            ordered = f"SELECT {column} FROM ONLY {table} t ORDER BY {column} OFFSET 0"
+            cursor.execute(f"SELECT count(*) FROM ({ordered}) s")
+            yield f"{index} of {table}", int(cursor.fetchone()[0])
+
+    def extent(self, cursor: Any) -> DataExtent:
+        """Return the estimates of the last VACUUM, and the levels that the meta pages of B-trees say."""
+        cursor.execute(
+            f"""
+            SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint,
+                coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint,
+                pg_size_bytes(current_setting('shared_buffers'))
+            {_OWN} AND c.relkind IN ('r', 'm')
+            """
+        )
+        rows, size, cache = cursor.fetchone()
+        cursor.execute(
+            f"""
+            SELECT pg_read_binary_file(pg_relation_filepath(c.oid), {META_LEVEL}, 4, true)
+            {_OWN} AND c.relkind = 'i' AND c.relam = (SELECT oid FROM pg_am WHERE amname = 'btree')
+            """
+        )
+        levels = [int.from_bytes(level, sys.byteorder) for (level,) in cursor.fetchall() if level]
+        return DataExtent(int(rows), int(size), deepest(levels), int(cache))
