@@ -54,6 +54,9 @@ class RunRecorder:
     rounds: int = field(default=0, init=False)
     """The rounds of steps that are stored, those of the interrupted session included."""
 
+    _failed_in: dict[tuple[str, int], set[str]] = field(default_factory=dict, init=False)
+    """The versions whose failure in a round of a step this process has recorded."""
+
     _told: set[str] = field(default_factory=set, init=False)
     """What disturbs rounds or was warned of, and was told."""
 
@@ -83,7 +86,7 @@ class RunRecorder:
 
     def recorded_versions(self, step: Step, number: int) -> set[str]:
         """The names of the versions whose run of a round is already in the history."""
-        return set(self.recorded.get((step.name, number), ()))
+        return {*self.recorded.get((step.name, number), ()), *self._failed_in.get((step.name, number), ())}
 
     def record_round(
         self,
@@ -163,6 +166,7 @@ class RunRecorder:
         measurement = Measurement(values, ()) if values else None
         record = self._run_record(version, step, number, measurement, started, reason)
         self.store.record_runs(self.session, [record])
+        self._failed_in.setdefault((step.name, number), set()).add(version.name)
 
     def report_failure(self, what: str, reason: str) -> None:
         """Add a failure to those that the session reports at its end, and show it now."""

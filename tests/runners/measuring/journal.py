@@ -36,8 +36,10 @@ class Journal:
         """Step to the release on which it is over its limit."""
 
     def record_runs(self, session: int, records: Sequence[RunRecord]) -> None:
-        self.records += records
         for record in records:
+            key = (record.build.version, record.step, record.repetition)
+            assert key not in {(old.build.version, old.step, old.repetition) for old in self.records}
+            self.records.append(record)
             self.lines.append(f"record {record.build.release} {record.step} {record.status}")
 
     def record_warmth(self, session: int, step: str, warmth: Warmth) -> None:
