@@ -11,8 +11,8 @@ from history.changes import repository
 from history.open import open_reader, open_store
 from report.writing.site import SiteOptions, write_site
 from runners.reporting.bisects import read_bisects
+from tests.history.both_stores import target as target
 from tests.history.conftest import server_url as server_url
-from tests.history.conftest import target as target
 from tests.report.rich import NIGHTS, RichHistory, record_bisect
 
 

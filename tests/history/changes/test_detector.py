@@ -11,6 +11,7 @@ from history.changes.acknowledgements import acknowledge
 from history.changes.level_shift import Direction
 from history.store.records import ChangeStatus
 from history.store.schema import change_series
+from tests.history.both_stores import target as target
 from tests.history.conftest import Target
 from tests.history.handmade import MACHINE
 from tests.history.watched import NEW, QUIET, Nights, dated, every_change, night

@@ -14,6 +14,7 @@ from history.open import open_store
 from history.series.series import Night
 from history.store.records import ChangeStatus, Environment
 from history.store.writer import Store
+from tests.history.both_stores import target as target
 from tests.history.conftest import Target
 from tests.history.handmade import NIGHT, record_steps, session_start
 

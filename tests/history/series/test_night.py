@@ -10,6 +10,7 @@ from history.series.night import branch_line, branches
 from history.series.series import Point, SeriesKey, find_series, read_series
 from history.store.records import DroppedRound, Environment, SessionStatus
 from history.store.writer import Store
+from tests.history.both_stores import target as target
 from tests.history.conftest import rows
 from tests.history.handmade import record_steps, session_start
 

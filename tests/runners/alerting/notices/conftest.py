@@ -15,10 +15,10 @@ from runners.alerting.notices.outbox import Notice
 from runners.alerting.notices.routes import Route
 from runners.alerting.notices.telling import Telling, Trouble, tell
 from runners.alerting.outbox import update_outbox
+from tests.history.both_stores import target as target
 from tests.history.commits import Commits
 from tests.history.conftest import Target
 from tests.history.conftest import server_url as server_url
-from tests.history.conftest import target as target
 from tests.history.watched import dated
 from tests.runners.alerting.notices.receivers import MailServer, Webhook, mail_server, webhook
 
