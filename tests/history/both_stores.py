@@ -1,4 +1,4 @@
-"""Where the history of a test lies, in each of the two stores, for modules whose statements both must take."""
+"""Where a test has its history, in each of the two stores: for modules whose statements both must take."""
 
 from pathlib import Path
 
