@@ -28,8 +28,7 @@ from history.comparison.result import Comparison
 from history.escaping.characters import one_line
 from history.rendering.plain_table import standard_output
 from history.timestamps import moment
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY
 
 if TYPE_CHECKING:
     from history.store.reader import Reader

@@ -38,7 +38,7 @@ from suites.generators.sysbench import Sysbench
 from suites.generators.transcript import SysbenchTranscript
 from suites.keys.durability import Durability
 from suites.keys.step import Step
-from suites.metric import QPS
+from suites.metrics import QPS
 from suites.postgres.server import PostgresServer
 from suites.sizing import sizes, this_machine
 from suites.slices import Schedule

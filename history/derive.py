@@ -10,7 +10,7 @@ from history.series.night import insert_night
 from history.store.records import CONFIRMS, NO_NIGHT, Run, RunStatus, SessionStatus
 from history.store.schema import confirmations, machines, nights, runs, sessions
 from history.store.session_reads import runs_of
-from suites.metric_names import OVER_LIMIT
+from suites.metrics import OVER_LIMIT
 
 
 def derive(connection: Connection, session_id: int) -> bool:

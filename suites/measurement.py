@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from suites.accounting.work_curve import WorkCurve
-from suites.metric_names import EQUAL_WORK
+from suites.metrics import EQUAL_WORK
 
 if TYPE_CHECKING:
     from suites.accounting.activity import Activity

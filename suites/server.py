@@ -33,6 +33,7 @@ from suites.control_groups.group import (
     make_group,
 )
 from suites.control_groups.storage import device_of, forget
+from suites.metrics import BEFORE
 from suites.processes import as_server_user, exit_reason, run, tail_of, tree_of
 from suites.sizing import Sizes
 
@@ -91,6 +92,11 @@ class ResetError(TidemarkError):
     ) -> None:
         super().__init__(what, where=where, hint=hint)
         self.metrics = metrics or {}
+
+
+def sizes_before(sizes: Mapping[str, float]) -> dict[str, float]:
+    """Return sizes that were read before the reset as metrics."""
+    return {BEFORE[name]: value for name, value in sizes.items()}
 
 
 class SetupError(TidemarkError):

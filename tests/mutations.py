@@ -48,8 +48,8 @@ SUBJECTS = {
         ("tests/history/stats", "tests/history/changes", "tests/history/series"),
     ),
     "resets": Subject(
-        ("suites/postgres/reset.py", "suites/innodb/reset.py", "suites/rows/reset_rows.py"),
-        ("tests/suites/engines", "tests/suites/rows", "tests/test_metrics.py"),
+        ("suites/postgres/reset.py", "suites/innodb/reset.py"),
+        ("tests/suites/engines", "tests/test_metrics.py"),
     ),
     "bisect": Subject(
         ("runners/bisect/inference/**/*.py", "runners/bisect/domain/*.py", "runners/bisect/run/conductor.py"),

@@ -29,8 +29,15 @@ from history.rendering.plain_table import Screen
 from history.rendering.terminal import render_terminal
 from history.stats.estimators import Interval
 from history.store.records import Session, SessionStatus
-from suites.metric_names import CONNECTION_KIB, DEAD_TUPLES, DIRTY_PAGES, INSTRUCTIONS, OPERATION_TIME
-from suites.metrics import METRICS, beside_verdict
+from suites.metrics import (
+    CONNECTION_KIB,
+    DEAD_TUPLES,
+    DIRTY_PAGES,
+    INSTRUCTIONS,
+    METRICS,
+    OPERATION_TIME,
+    beside_verdict,
+)
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.history.outcomes import record_outcomes
 

@@ -21,7 +21,7 @@ from history.store.records import EXACT, ONLY, SessionStatus
 from history.store.writer import Store
 from runners.commands.demo import summary
 from suites.measurement import Measurement
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from tests.history.handmade import NIGHT, run_record, session_start
 

@@ -26,10 +26,18 @@ from history.series.series import find_series
 from history.store.records import SessionStatus
 from runners.bisect.domain.question import metric_named, short_names
 from suites.generators.load import PERCENTILES
-from suites.metric import QPS, Better, Detection, Metric, Role
-from suites.metric_names import MEMORY_GROWTH, PRIMARIES, PRIMARY, STALL_LIMITS, TAIL_LIMITS
 from suites.metrics import (
+    MEMORY_GROWTH,
     METRICS,
+    PRIMARIES,
+    PRIMARY,
+    QPS,
+    STALL_LIMITS,
+    TAIL_LIMITS,
+    Better,
+    Detection,
+    Metric,
+    Role,
     beside_verdict,
     followed_metrics,
     judged_metrics,
@@ -129,8 +137,7 @@ def test_the_lists_of_the_rows() -> None:
 
 
 def test_rows_are_whole() -> None:
-    files = ("suites/metric_rows.py", "suites/rows/reset_rows.py")
-    registry = [node for file in files for node in ast.walk(ast.parse((ROOT / file).read_text()))]
+    registry = ast.walk(ast.parse((ROOT / "suites/metrics.py").read_text()))
     calls = [node for node in registry if isinstance(node, ast.Call)]
     rows = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "Metric"]
     # Three of these calls are for all limits of stalls, of slow transactions, and for bytes of fixed work.

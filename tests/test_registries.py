@@ -26,12 +26,11 @@ MAY_NAME_AN_ENGINE = {
     "runners/own_workload/kinds.py": "pgbench is a program of Postgres",
     "runners/trying/command.py": "the default of --engine",
     "runners/trying/entry.py": "the default of --engine",
-    "suites/rows/reset_rows.py": "the row of a metric says which engines record it",
     "suites/additions/registry.py": "the entry of a companion says beside which engines it runs",
     "suites/generators/pgbench/client.py": "pgbench is a program of Postgres",
     "suites/generators/queries/scripts.py": "the suite's own files are standard SQL, as Postgres reads it",
     "suites/keys/loaded_file.py": "pg_restore reads dumps of Postgres",
-    "suites/metric_rows.py": "the row of a metric says which engines record it",
+    "suites/metrics.py": "the row of a metric says which engines record it",
 }
 """Modules that name an engine outside of a registry and of the engine's own modules, and why."""
 

@@ -14,7 +14,7 @@ from benchmarks.output.figures import Figure
 from benchmarks.surroundings.scratch_home import CommandRun, link_home, tidemark
 from build.home import Home
 from runners.own_version import own_version
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 
 SESSION = re.compile(r"\bsession ([0-9a-f]{8})\b")
 """How `run` and `try` name their sessions."""

@@ -37,7 +37,7 @@ from suites.definition import Suite, load_suite
 from suites.generators.load import Share
 from suites.generators.sysbench import Sysbench
 from suites.keys.durability import Durability
-from suites.metric import QPS
+from suites.metrics import QPS
 from suites.postgres.server import PostgresServer
 from suites.sizing import max_transactions, sizes, this_machine
 from suites.slices import mirrored

@@ -16,7 +16,7 @@ from suites.accounting.pressure import pressure_reader
 from suites.accounting.throttling import quota_reader
 from suites.generators.load import Generator, Share
 from suites.keys.step import Step
-from suites.metric import QPS
+from suites.metrics import QPS
 from suites.postgres.server import PostgresServer
 from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling

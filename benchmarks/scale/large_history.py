@@ -16,7 +16,7 @@ from history.open import open_store
 from history.series.series import SeriesKey, read_series
 from history.store.database import Database
 from history.store.records import Environment
-from suites.metric import QPS
+from suites.metrics import QPS
 
 SCALE = HistoryScale(nights=3650, boxes=5, branches=4, steps=60, nights_with_rounds=30)
 SEED = 20261121

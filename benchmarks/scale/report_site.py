@@ -26,7 +26,7 @@ from history.open import open_store
 from history.series.series import key_of, nights_of, series_query
 from history.store.records import ChangeStatus
 from report import addresses
-from suites.metric import QPS
+from suites.metrics import QPS
 
 SCALE = HistoryScale(nights=1000, boxes=2, branches=16, steps=40, nights_with_rounds=5)
 """10,240 series."""

@@ -15,8 +15,7 @@ from history.store.records import Machine, RunRecord, RunStatus, SessionStart
 from history.store.schema import measurements, runs, samples, sessions
 from history.store.writer import Store
 from suites.measurement import Measurement
-from suites.metric import QPS
-from suites.metrics import METRICS
+from suites.metrics import METRICS, QPS
 
 VERSIONS = ("postgres@17.11", "postgres@18.6")
 STEPS = ("insert", "update-index", "delete")

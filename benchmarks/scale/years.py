@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from history.open import open_store
 from history.timestamps import to_text
-from suites.metric import QPS
+from suites.metrics import QPS
 
 FIRST_NIGHT = datetime(2016, 1, 1, 2, 0, tzinfo=UTC)
 

@@ -37,8 +37,7 @@ from history.comparison.verdict import Verdict, judge_step
 from history.stats.distributions import student_quantile
 from history.stats.repeated_intervals import Design
 from history.store.records import Run, RunStatus
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY
 
 THRESHOLD = 0.02
 EQUAL_SUITES = 2_000

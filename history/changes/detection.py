@@ -19,8 +19,7 @@ from history.stats.change_points import (
     watch_many,
     watch_steps,
 )
-from suites.metric import Detection
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Detection
 
 Array = NDArray[np.float64]
 

@@ -11,8 +11,7 @@ from typing import Protocol
 from history.series.series import Night
 from history.series.version_order import NightRange, VersionOrder
 from history.store.records import ChangeStatus, Environment
-from suites.metric import Better
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Better
 
 UNDONE = 0.25
 """A later shift undoes an earlier one if at most this share of the earlier one is left."""

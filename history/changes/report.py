@@ -22,8 +22,7 @@ from history.store.bisects import Bisect, of_change
 from history.store.profiles import counted_profiles_of, profiles_of
 from history.store.records import Session
 from history.store.session_reads import session_of
-from suites.metric import Role
-from suites.metrics import METRICS, moved_by, subject_of
+from suites.metrics import METRICS, Role, moved_by, subject_of
 
 MAX_FUNCTIONS = 5
 """The functions in a report at most."""

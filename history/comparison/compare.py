@@ -34,19 +34,21 @@ from history.stats.noise_model import Noise
 from history.store.reader import Reader
 from history.store.records import Run, Session
 from history.store.session_lookup import Name, SessionFilter, resolve_name
-from suites.metric import Role
-from suites.metric_names import (
+from suites.metrics import (
     BUFFER_POOL,
+    EVENTS,
     IN_ROUNDS,
     MEMORY_GROWTH,
+    METRICS,
     OVER_LIMIT,
     OVERLOADED,
     PRIMARY,
     PROVED_ROWS,
     STALLED_SECONDS,
     STATEMENT_SECONDS,
+    Role,
+    beside_verdict,
 )
-from suites.metrics import EVENTS, METRICS, beside_verdict
 
 NAMED_FUNCTIONS = 3
 """The functions that are named for a regressed step; `./tidemark profile diff` shows all."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from build.version import Engine
 from history.comparison.query_time import CPU_COSTS, QueryTime
 from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
-from suites.metric import Role
-from suites.metrics import METRICS, beside_verdict
+from suites.metrics import METRICS, Role, beside_verdict
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import FunctionChange

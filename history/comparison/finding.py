@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from suites.rows.reset_rows import RESET_COSTS, RESET_LEFT
+from suites.metrics import RESET_COSTS, RESET_LEFT
 
 
 class Bearing(StrEnum):

@@ -12,7 +12,7 @@ from history.stats.layouts import layout_interval, layout_of
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, sequential_interval, smallest_visible
 from history.store.records import Session
-from suites.metric import Better, Metric
+from suites.metrics import Better, Metric
 
 Calibrated = Callable[[str], Mapping[str, Noise]]
 """Returns the calibrated noise of a metric by step."""

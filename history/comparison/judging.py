@@ -14,8 +14,7 @@ from history.errors import ComparisonError
 from history.stats.estimators import median
 from history.stats.noise_model import Noise
 from history.store.records import Session
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS, beside_verdict
+from suites.metrics import METRICS, PRIMARY, beside_verdict
 
 
 def judge_all(

@@ -12,9 +12,17 @@ from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs, pair_steps
 from history.comparison.verdict import Judged, judge_beside, judge_step
 from history.store.records import Run
-from suites.metric import Role
-from suites.metric_names import MEAN_LATENCY, OVERLOADED, REFUSED, RETRIED, TPS
-from suites.metrics import METRICS, of_role
+from suites.metrics import (
+    MEAN_LATENCY,
+    METRICS,
+    OVERLOADED,
+    REFUSED,
+    RETRIED,
+    TPS,
+    TRANSACTIONS,
+    Role,
+    of_role,
+)
 
 _BETWEEN = "\0"
 
@@ -93,7 +101,7 @@ def _compared(step: StepPairs, threshold: float, intervals: Intervals) -> KindCo
 def _per_transaction(step: StepPairs, metrics: Sequence[str]) -> tuple[float | None, float | None]:
     """Return the sum of metrics over that of transactions, of base and contender; None where not recorded."""
     base, contender = (
-        _share([step.values(metric)[side] for metric in metrics], step.values("transactions")[side])
+        _share([step.values(metric)[side] for metric in metrics], step.values(TRANSACTIONS)[side])
         for side in (0, 1)
     )
     return base, contender

@@ -6,8 +6,7 @@ from enum import StrEnum
 
 from history.comparison.exact import is_exact
 from history.stats.repeated_intervals import FAMILY_CONFIDENCE
-from suites.metric_names import INSTRUCTIONS, PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY
 
 THRESHOLD = 2.0
 """The practical threshold in percent: changes up to this size are not worth a person's time."""

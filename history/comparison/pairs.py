@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from history.stats.bursts import are_alike, blocks_with_bursts
 from history.stats.estimators import MINIMUM_REPETITIONS, variance
 from history.store.records import Run, RunStatus, StepNoise
-from suites.metric_names import EQUAL_WORK, TRANSACTIONS
-from suites.metrics import METRICS, metrics_at_equal_work
+from suites.metrics import EQUAL_WORK, METRICS, TRANSACTIONS, metrics_at_equal_work
 
 ROUNDING = 1e-12
 """Log ratios within this distance count as equal, because quotients are rounded."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from history.comparison.verdict import Judged, MetricChange
-from suites.metric_names import CLIENT_CPU, HARDWARE_INSTRUCTIONS, INSTRUCTIONS, PRIMARY, SERVER_CPU
+from suites.metrics import CLIENT_CPU, HARDWARE_INSTRUCTIONS, INSTRUCTIONS, PRIMARY, SERVER_CPU
 
 CPU_COSTS: Mapping[str, tuple[str, ...]] = {
     SERVER_CPU: (SERVER_CPU, INSTRUCTIONS, HARDWARE_INSTRUCTIONS),

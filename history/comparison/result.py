@@ -33,9 +33,7 @@ from history.store.records import (
     Session,
     SessionStatus,
 )
-from suites.metric import Metric, Role
-from suites.metric_names import INSTRUCTIONS, PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY, Metric, Role
 
 if TYPE_CHECKING:
     from history.comparison.kinds import KindComparison

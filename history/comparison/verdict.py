@@ -13,9 +13,7 @@ from history.stats.contrary_evidence import LESS, MORE, SAME, Doubt
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, geometric_mean, mean
 from history.stats.layouts import MIN_LAYOUTS
 from history.stats.selection import size_after_selection
-from suites.metric import Better, Metric
-from suites.metric_names import OVERLOADED
-from suites.metrics import METRICS
+from suites.metrics import METRICS, OVERLOADED, Better, Metric
 
 
 class Verdict(StrEnum):

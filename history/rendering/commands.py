@@ -20,8 +20,7 @@ from history.stats.estimators import MINIMUM_REPETITIONS
 from history.store.records import EXACT, HELD, LAYOUTS, ONLY, ChangeStatus, Session
 from suites.keys.levels import LEVEL
 from suites.layers.choice import LayerName
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY
 
 if TYPE_CHECKING:
     from history.changes.report import ChangeReport

@@ -27,10 +27,7 @@ from history.rendering.profiles import gained_lines
 from history.series.variants import definition_notes
 from history.store.records import RESTARTS, RunStatus
 from suites.keys.levels import level_of
-from suites.metric import Role
-from suites.metric_names import DETRENDED, VARIATION
-from suites.metrics import METRICS, label_of, of_role
-from suites.rows.reset_rows import RESET_COSTS, RESET_LEFT
+from suites.metrics import DETRENDED, METRICS, RESET_COSTS, RESET_LEFT, VARIATION, Role, label_of, of_role
 
 NAMED_STEPS = 3
 """The steps that are named; more are counted."""

@@ -9,8 +9,7 @@ from history.comparison.result import Comparison, ContenderComparison, Nights
 from history.counts import counted
 from history.rendering.commands import as_released, calibrate_again, said
 from history.stats.repeated_intervals import VISIBLE_PROBABILITY
-from suites.metric import Better, Role
-from suites.metric_names import INSTRUCTIONS, PRIMARY
+from suites.metrics import INSTRUCTIONS, PRIMARY, Better, Role
 
 MAX_DAYS = 5
 """The nights that are listed for one kind of gap."""

@@ -16,9 +16,7 @@ from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone
 from history.counts import counted
 from history.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
-from suites.metric import Better, Metric, Role
-from suites.metric_names import SECOND_LATENCY, TAIL_LATENCY
-from suites.metrics import METRICS, beside_verdict
+from suites.metrics import METRICS, SECOND_LATENCY, TAIL_LATENCY, Better, Metric, Role, beside_verdict
 
 MEAN_ROW = "geomean of"
 

@@ -21,8 +21,7 @@ from history.series.series import (
 from history.store.records import ALL_STEPS, IMPORTED, Environment
 from history.store.schema import measurements, nights, runs, sessions
 from history.timestamps import from_text
-from suites.metric import Role
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Role
 
 ENDED = timedelta(days=7)
 """How long others must have been measured without a branch until that branch has ended."""

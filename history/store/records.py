@@ -10,8 +10,7 @@ from history.counts import counted
 from history.stats.layouts import MIN_LAYOUTS
 from history.stats.noise_model import Noise
 from suites.control_groups.declared import Declared
-from suites.metric_names import INSTRUCTIONS, PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY
 from suites.turns.warmth import WARMED_UP, Warmth, warmth_of
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from history.store.schema import (
 from history.timestamps import from_text, to_text
 from suites.accounting.activity import BURSTS, Activity
 from suites.control_groups.declared import DECLARED, Declared
-from suites.metric_names import TPS
+from suites.metrics import TPS
 
 RECENT_SESSIONS = 100
 """The sessions whose versions are suggested when there is nothing to compare."""

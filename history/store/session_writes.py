@@ -30,8 +30,7 @@ from history.store.schema import (
 )
 from history.timestamps import to_text
 from suites.measurement import Measurement
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY
 from suites.profiling.stacks import StepProfile
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from history.store.session_writes import (
     session_row,
 )
 from history.timestamps import to_text
-from suites.metric_names import PRIMARY
+from suites.metrics import PRIMARY
 from suites.turns.warmth import WARMED_UP, Warmth
 
 if TYPE_CHECKING:

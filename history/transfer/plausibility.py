@@ -8,8 +8,7 @@ from history.errors import DamagedTextError, stored_object
 from history.series.night import branches, configuration_name
 from history.transfer.portable_schema import FieldKind, Row
 from history.transfer.row_source import INTEGER_LIMIT, Item
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY
 
 _VALUES: Mapping[str, tuple[str, ...]] = {
     "measurements": ("value",),

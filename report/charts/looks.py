@@ -12,7 +12,7 @@ from history.comparison.verdict import Verdict
 from report.markup.formats import share
 from report.markup.parts import SIGNS, shade_of
 from report.markup.template import Template, joined
-from suites.metric import Better
+from suites.metrics import Better
 
 
 class Look(Enum):

@@ -17,7 +17,7 @@ from report.charts.looks import Sight, look_of
 from report.charts.scales import RatioScale, TimeScale, usual_ends
 from report.markup.formats import DASH, day, moment, percent, share, span
 from report.markup.parts import cell, charted, numeric, row, table
-from suites.metric import Better
+from suites.metrics import Better
 
 WIDTH, HEIGHT = 960, 260
 MAX_NAMED = 3

@@ -14,7 +14,7 @@ from report.charts.looks import Look, drawn_cell, legend_of, meaning, signs
 from report.markup.formats import day, percent, ratio_text
 from report.markup.parts import cell, flat, numbers, row, table
 from report.markup.template import Template, joined
-from suites.metric import Better
+from suites.metrics import Better
 
 _ROW, _HEAD, _LABELS = 18, 22, 170
 WIDTH = 960

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 import htpy as h
 
 from report.markup.formats import metric_name
-from suites.metric import Better, Metric
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Better, Metric
 
 _WORDS = {Better.HIGHER: "more is better", Better.LOWER: "less is better", Better.NEITHER: ""}
 

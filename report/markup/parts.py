@@ -10,8 +10,7 @@ from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone
 from history.stats.estimators import Interval
 from report.markup.formats import DASH, bounds, percent, ratio_text
 from report.markup.template import Template, joined
-from suites.metric import Better
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Better
 
 STEPS_OF_COLOUR = (0.01, 0.03, 0.06, 0.12, 0.20)
 """The least changes of the five shades. Changes beyond the last look the same: colour ends at 20 %."""

@@ -23,8 +23,7 @@ from report.markup.parts import filtered_by, filters, note, section, stat, table
 from report.values.catalog import Catalog
 from report.values.change_details import ChangeDetails, MemberSeries
 from report.values.clearance import Clearance
-from suites.metric import Better
-from suites.metrics import METRICS, label_of, moved_by
+from suites.metrics import METRICS, Better, label_of, moved_by
 
 CHANGE_FILTERS = ("status", "kind", "branch", "suite", "box", "metric")
 CHANGE_HEADS = ("change", "by", "step", "branch", "between the nights", "suite", "boxes", "status")

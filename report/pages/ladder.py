@@ -23,7 +23,7 @@ from report.markup.parts import (
 )
 from report.values.clearance import Clearance
 from report.values.ladder import Ladder, LadderColumn
-from suites.metric import Better
+from suites.metrics import Better
 
 MAX_PLAIN = 12
 """A ladder of more versions is dense: its heads stand upright, and its columns are as narrow as a ratio."""

@@ -22,8 +22,7 @@ from report.values.catalog import SessionEntry, SessionKind
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
 from suites.control_groups.declared import Declared
-from suites.metric import Metric
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Metric
 
 KINDS = {
     SessionKind.NIGHT: "a night of the nightly service",

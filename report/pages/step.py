@@ -48,8 +48,7 @@ from report.pages.verdicts import COST_HEADS, cost_rows, meanings
 from report.values.catalog import SessionEntry
 from report.values.clearance import Clearance
 from report.values.session_page import SessionPage, StepRuns
-from suites.metric import Metric, Role
-from suites.metrics import METRICS, judged_metrics, of_role
+from suites.metrics import METRICS, Metric, Role, judged_metrics, of_role
 
 BESIDE = (Role.COST, Role.VARIATION, Role.RESET, Role.CONTEXT)
 """The roles of the metrics that are compared beside those that have a part of the page, in this order."""

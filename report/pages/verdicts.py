@@ -43,8 +43,7 @@ from report.markup.parts import (
     trade_badge,
     verdict_badge,
 )
-from suites.metric import Better, Role
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Better, Role
 
 FINGERPRINT = (
     ("server_cpu_us_per_op", "machine_cpu_us_per_op"),

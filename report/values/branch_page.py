@@ -19,8 +19,7 @@ from report.values.catalog import Catalog, PlaceNights
 from report.values.failed_sessions import FailedSession
 from report.values.machine_page import missed
 from report.values.night_intervals import NightInterval, NightIntervals
-from suites.metric import Metric
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Metric
 
 NIGHTS = 60
 """The nights of a strip; the series explorer has all."""

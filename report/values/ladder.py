@@ -19,8 +19,7 @@ from history.stats.estimators import geometric_mean
 from history.store.records import Environment
 from report.values.catalog import Catalog, NightEntry, PlaceNights
 from report.values.comparisons import Comparisons
-from suites.metric import Metric
-from suites.metrics import METRICS, judged_metrics
+from suites.metrics import METRICS, Metric, judged_metrics
 
 MAX_VERSIONS = 30
 """The columns of a ladder; of more, the latest stay."""

@@ -21,8 +21,7 @@ from history.store.session_reads import machine_of
 from history.timestamps import from_text
 from report.values.catalog import Catalog, SessionEntry, SessionKind
 from report.values.failed_sessions import FailedSession
-from suites.metric import Better, Metric
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Better, Metric
 
 USUAL_GAP = timedelta(days=3)
 """A box whose nights usually lie closer than this is nightly: days without one were missed."""

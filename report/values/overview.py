@@ -22,8 +22,7 @@ from report.values.box_states import LONGEST_NIGHT, BoxState, read_box_states
 from report.values.catalog import Catalog, NightEntry, PlaceNights, SessionKind
 from report.values.commits import Commits
 from report.values.comparisons import Comparisons, base_of
-from suites.metric import Metric, Role
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Metric, Role
 
 FOR_THE_WORSE = (Direction.WORSE, Direction.MIXED)
 """The directions of changes of which at least one series got worse."""

@@ -19,8 +19,7 @@ from history.store.session_reads import activities_of, runs_of, samples_of, sess
 from report.values.catalog import Catalog, SessionEntry
 from report.values.comparisons import Comparisons, base_of
 from suites.accounting.activity import Activity
-from suites.metric import Metric
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Metric
 from suites.profiling.stacks import StepProfile, merged
 
 MAX_CONTENDERS = 40

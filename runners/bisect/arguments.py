@@ -9,7 +9,7 @@ from runners.occupancy.arguments import add_wait
 from runners.plan_argument import add_plan
 from runners.values import count, duration, minutes
 from runners.variant_arguments import add_variants
-from suites.metric_names import PRIMARY
+from suites.metrics import PRIMARY
 
 EXIT_CODES = (
     "exit codes: 0 there is an answer: a commit, a range, two or more steps, a slope, that levels vary from "

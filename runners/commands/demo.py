@@ -27,7 +27,7 @@ from runners.measuring.variants import Variant
 from runners.reporting.bisects import read_bisects
 from suites.counting.tool import find_callgrind
 from suites.definition import load_suite
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 from suites.processes import ProcessError
 
 BASE = parse_version("postgres@17.11")

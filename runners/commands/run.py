@@ -41,8 +41,7 @@ from suites.definition import load_suite
 from suites.generators.registry import build_programs_of
 from suites.keys.durability import Durability
 from suites.keys.profile import Mode, Profile
-from suites.metric_names import INSTRUCTIONS
-from suites.metrics import METRICS
+from suites.metrics import INSTRUCTIONS, METRICS
 
 
 class RequestError(TidemarkError):

@@ -9,8 +9,7 @@ from history.store.records import ChangeStatus
 from history.timestamps import moment
 from runners.values import count, names
 from runners.values import date as any_date
-from suites.metric_names import PRIMARIES
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARIES
 
 if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]

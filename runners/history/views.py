@@ -29,7 +29,7 @@ from history.series.inventory import (
 from history.series.series import find_series
 from history.series.timeline import read_timeline
 from history.spool.opening import open_delivered
-from suites.metric_names import PRIMARIES, PRIMARY
+from suites.metrics import PRIMARIES, PRIMARY
 
 
 def show_(arguments: argparse.Namespace) -> int:

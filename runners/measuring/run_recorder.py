@@ -15,8 +15,7 @@ from runners.measuring.session_versions import MeasuredVersion
 from suites.keys.levels import MAX_CLIENTS
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY
 from suites.turns.warmth import Warmth
 
 _FIGURES = re.compile(r"[0-9(:]")

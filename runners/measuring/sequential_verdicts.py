@@ -10,8 +10,7 @@ from history.stats.bursts import are_alike, blocks_with_bursts
 from history.stats.layouts import layout_interval, layout_of
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, sequential_interval
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY
 
 
 class SequentialVerdicts:

@@ -38,7 +38,7 @@ from runners.own_version import own_version
 from suites.counting.tool import Callgrind
 from suites.generators.placement import placement
 from suites.keys.generator_rules import RULES
-from suites.metric_names import PRIMARY
+from suites.metrics import PRIMARY
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes
 

@@ -27,9 +27,7 @@ from runners.nightly.confirm import ExaminedSuspicion
 from runners.nightly.night_result import NightResult, explained
 from runners.nightly.past.backfill import BackfillResult
 from runners.nightly.report import NightReport, SessionComparison
-from suites.metric import Better
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY, Better
 
 LONGEST_REASON = 600
 """The most characters of a reason that is shown in full."""

@@ -10,7 +10,7 @@ from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict
 from history.rendering.profiles import named_events, shortened
 from history.store.reader import Reader
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 
 MAX_FUNCTIONS = 4
 """The functions that a line names."""

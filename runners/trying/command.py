@@ -44,7 +44,7 @@ from runners.trying.sides import Sides, TryError, sides_of, with_servers
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
 from suites.definition import Suite, load_suite
 from suites.keys.durability import Durability
-from suites.metric_names import INSTRUCTIONS, PRIMARY
+from suites.metrics import INSTRUCTIONS, PRIMARY
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ from suites.keys.durability import Durability
 from suites.keys.levels import plain_name
 from suites.keys.profile import Mode
 from suites.keys.step import Step
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 
 HISTORY = "tries.db"
 """The history of all tries, in the home: none of them is in the history of the nights."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 STALL = "stall"
-"""Seconds in which a transaction was under way that took longer than suites.metric_names.STALL_MS."""
+"""Seconds in which a transaction was under way that took longer than suites.metrics.STALL_MS."""
 
 THROTTLING, MEMORY, LOG_WAIT, FULL_LOG, FLUSH, CHECKPOINT, VACUUM, PURGE, DATA_WAIT, DISK_LIMIT, DISK = (
     "throttling",

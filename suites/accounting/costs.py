@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from suites.accounting.counters import CounterReadings, TreeCounter, counted_between
 from suites.accounting.usage import MachineUsage, TreeUsage, Usage
+from suites.metrics import CLIENT_CPU, HARDWARE_INSTRUCTIONS, SERVER_CPU
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,13 @@ def _reads(used: Usage) -> float:
 
 COSTS: Mapping[str, Mapping[str, Callable[[Usage], float]]] = {
     "server": {
-        "server_cpu_us_per_op": _cpu_us,
+        SERVER_CPU: _cpu_us,
         "server_cs_per_op": _switches,
         "server_read_kb_per_op": _read_kb,
         "server_written_kb_per_op": _written_kb,
     },
     "client": {
-        "client_cpu_us_per_op": _cpu_us,
+        CLIENT_CPU: _cpu_us,
         "client_cs_per_op": _switches,
         "client_read_kb_per_op": _read_kb,
         "client_written_kb_per_op": _written_kb,
@@ -110,7 +111,7 @@ class Meter:
             values |= {name: cost(used) / queries for name, cost in COSTS[party].items()}
         instructions = self._instructions()
         if self._counter is not None and math.isfinite(instructions):
-            values["server_instructions_per_op"] = instructions / queries
+            values[HARDWARE_INSTRUCTIONS] = instructions / queries
         return values
 
     def _snapshot(self) -> Snapshot:

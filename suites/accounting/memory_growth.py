@@ -15,7 +15,7 @@ import numpy as np
 
 from suites.accounting.proc import PAGE_BYTES
 from suites.accounting.work_curve import TotalsReading, while_working
-from suites.metric_names import BUFFER_POOL, MEMORY_GROWTH, SERVER_MEMORY
+from suites.metrics import BUFFER_POOL, MEMORY_GROWTH, SERVER_MEMORY
 
 WARM_SHARE = 0.5
 """The share of the queries before memory counts."""

@@ -15,7 +15,7 @@ from suites.counting.executed_functions import WatchedFunction, executed
 from suites.counting.tool import LOG, Callgrind
 from suites.generators.load import CountedWork, Generator, LongPassError, PassLength
 from suites.keys.step import Step
-from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.processes import own, tail_of
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from suites.server import Instrument, ResetError, Server, ServerError, beside

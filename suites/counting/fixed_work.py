@@ -14,7 +14,7 @@ from suites.counting.syncs import SyncError, SyncTrace, sync_trace
 from suites.generators.load import CountedWork, Generator, LoadError, LongPassError, PassLength
 from suites.keys.durability import Durability
 from suites.keys.step import Step
-from suites.metric_names import LOG_SYNCS, PROVED_ROWS, RECOVERY
+from suites.metrics import LOG_SYNCS, PROVED_ROWS, RECOVERY
 from suites.processes import ProcessError
 from suites.server import Instrument, LogVolume, Server, ServerError
 from suites.turns.failures import death_soon, with_logged

@@ -16,7 +16,7 @@ from suites.generators.load import (
     histogram_percentiles,
 )
 from suites.generators.plausibility import require_plausible, require_seconds
-from suites.metric_names import STALL_MS
+from suites.metrics import STALL_MS
 
 _TICK = re.compile(rf"\[ {COUNT}s \] .*?qps: ({NUMBER})")
 _THREAD = re.compile(rf"tidemark: thread {COUNT} from ({NUMBER}) to ({NUMBER})")

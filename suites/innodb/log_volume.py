@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from build.files import open_checked
-from suites.metric_names import BINLOG_BYTES, REDO_BYTES
+from suites.metrics import BINLOG_BYTES, REDO_BYTES
 from suites.server import LogVolume, ServerError
 
 _HEADER = struct.Struct("<IBIIIH")

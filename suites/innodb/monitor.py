@@ -8,7 +8,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from suites.control_groups.declared import MemoryUse
-from suites.metric_names import BUFFER_POOL
+from suites.metrics import BUFFER_POOL
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import pymysql
 from pymysql.connections import Connection
 
 from suites.innodb.monitor import monitor
-from suites.metric_names import DIRTY_LEFT, DIRTY_PAGES, HISTORY_LEFT, LOG_BYTES, UNDO_BYTES
-from suites.rows.sizes_before import sizes_before
-from suites.server import ResetError
+from suites.metrics import DIRTY_LEFT, DIRTY_PAGES, HISTORY_LEFT, LOG_BYTES, UNDO_BYTES
+from suites.server import ResetError, sizes_before
 
 Cursor = pymysql.cursors.Cursor
 

@@ -32,7 +32,7 @@ from suites.innodb.waits import STATES_PER_SECOND, states_by
 from suites.keys.durability import Durability
 from suites.layers.certificate import install_certificate
 from suites.layers.choice import NONE, Layers
-from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
+from suites.metrics import DEADLOCKS, FIRST_ANSWER, START
 from suites.processes import (
     as_server_user,
     delete_in,

@@ -10,7 +10,7 @@ from suites.keys.sql_statements import require_statements
 from suites.keys.step import Step
 from suites.keys.suite_keys import GeneratorName, SuiteKeys
 from suites.keys.sysbench_scripts import require_free_options
-from suites.metric_names import CONNECTION_KIB, PRIMARY
+from suites.metrics import CONNECTION_KIB, PRIMARY
 
 LUA_MODULES = Path(__file__).resolve().parents[1] / "generators"
 """The folder of the shared Lua module, which sysbench scripts load with `require("tidemark")`."""

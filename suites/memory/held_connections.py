@@ -12,7 +12,7 @@ from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.memory.process_memory import ProcessMemory, ProcessMemoryError, server_memory
 from suites.memory.slope import theil_sen
-from suites.metric_names import (
+from suites.metrics import (
     CONNECTION_HIGH,
     CONNECTION_KIB,
     CONNECTION_LOW,

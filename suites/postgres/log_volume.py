@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from suites.metric_names import WAL_IMAGES, WAL_RECORDS
+from suites.metrics import WAL_IMAGES, WAL_RECORDS
 from suites.processes import as_server_user, run
 from suites.server import LogVolume, ServerError
 

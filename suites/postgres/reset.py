@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from suites.metric_names import (
+from suites.metrics import (
     DEAD_ITEMS,
     DEAD_ITEMS_LEFT,
     DEAD_TUPLES,
@@ -18,8 +18,7 @@ from suites.metric_names import (
     NOT_FROZEN,
     NOT_VISIBLE,
 )
-from suites.rows.sizes_before import sizes_before
-from suites.server import ResetError
+from suites.server import ResetError, sizes_before
 
 NAMEABLE_DEAD_SHARE = 0.001
 """The share of dead to live tuples up to which dead tuples may remain after a vacuum."""

@@ -18,7 +18,7 @@ from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate
 from suites.layers.choice import NONE, Layers, Transport
 from suites.layers.loopback import loopback_address
-from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
+from suites.metrics import DEADLOCKS, FIRST_ANSWER, START
 from suites.postgres import log_volume, reset, shared_memory
 from suites.postgres.activities import activity_reader, checkpoint_ended, deadlocks
 from suites.postgres.configuration import (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from suites.engines import engine_of
-from suites.metric_names import CONNECT
+from suites.metrics import CONNECT
 from suites.server import Server
 from suites.turns.failures import ServerDiedError, death_soon
 

@@ -10,7 +10,7 @@ nothing that passes within half of its window, such as a stall or a checkpoint.
 import math
 from collections.abc import Sequence
 
-from suites.metric_names import DETRENDED, WORST_SECOND
+from suites.metrics import DETRENDED, WORST_SECOND
 
 MIN_SECONDS = 20
 """The seconds of a run below which a trend cannot be told from the variation around it."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from build.errors import TidemarkError
 from suites.generators.load import LoadError
 from suites.keys.step import Step
+from suites.metrics import OVER_LIMIT
 from suites.server import Server, ServerError
 
 
@@ -33,7 +34,7 @@ class CensoredError(ServerError):
     @property
     def values(self) -> Mapping[str, float]:
         """The only metric of a run that was ended at its limit."""
-        return {"censored_seconds": self.limit}
+        return {OVER_LIMIT: self.limit}
 
 
 @contextlib.contextmanager

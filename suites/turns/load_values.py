@@ -6,27 +6,40 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from suites.generators.load import KindLoad, Load, rate_of
-from suites.metric import QPS
-from suites.metric_names import (
+from suites.metrics import (
+    ERRORS,
     FAILED,
     FIRST_THIRD,
     LAST_THIRD,
+    MEAN_LATENCY,
+    OVERLOADED,
+    QPS,
+    REFUSED,
+    RETRIED,
+    SECOND_LATENCY,
+    SECONDS,
+    SLOWEST,
+    SLOWEST_SECOND,
     STALL_LIMITS,
     STALL_LIMITS_MS,
+    TAIL_LATENCY,
     TAIL_LIMITS,
     TAIL_LIMITS_US,
     TAIL_SHARE,
+    TPS,
+    TRANSACTIONS,
+    VARIATION,
 )
 from suites.turns.detrended import detrended
 
 LATENCY = {
-    "mean": "latency_mean_ms",
+    "mean": MEAN_LATENCY,
     "p50": "latency_p50_ms",
     "p95": "latency_p95_ms",
-    "p99": "latency_p99_ms",
+    "p99": TAIL_LATENCY,
     "p999": "latency_p999_ms",
-    "max": "latency_max_ms",
-    "second": "latency_second_ms",
+    "max": SLOWEST,
+    "second": SECOND_LATENCY,
 }
 """Name in Load.latency_ms -> metric."""
 
@@ -36,21 +49,21 @@ def load_values(load: Load) -> Mapping[str, float]:
     rate = rate_of(load)
     values = {
         QPS: rate,
-        "tps": rate * load.transactions / load.queries,
-        "transactions": float(load.transactions),
-        "seconds": load.seconds,
-        "errors": float(load.errors),
+        TPS: rate * load.transactions / load.queries,
+        TRANSACTIONS: float(load.transactions),
+        SECONDS: load.seconds,
+        ERRORS: float(load.errors),
     }
     values |= {LATENCY[name]: value for name, value in load.latency_ms.items()}
     values |= {FAILURE_METRICS[cause]: float(count) for cause, count in load.failed.items()}
     if load.longest_ms:
         values |= _stalled_seconds(load.longest_ms)
-        values["latency_max_second"] = 1.0 + load.longest_ms.index(max(load.longest_ms))
+        values[SLOWEST_SECOND] = 1.0 + load.longest_ms.index(max(load.longest_ms))
     values |= slow_transactions(load.histogram)
     if load.kinds:
         values |= _retries([*load.kinds.values()])
     if load.due is not None:
-        values |= {"late_seconds": load.late_seconds, "overload": float(bool(overload(load)))}
+        values |= {"late_seconds": load.late_seconds, OVERLOADED: float(bool(overload(load)))}
     varies = spread(load.per_second) | detrended(load.per_second)
     return values | _background_values(load) | varies | thirds(load.per_second)
 
@@ -65,7 +78,7 @@ def _background_values(load: Load) -> dict[str, float]:
     if shares:
         late = max(kind.late_seconds for kind in kinds)
         values |= {"background_share": min(shares), "late_seconds": late}
-        values["overload"] = float(bool(overload(load)))
+        values[OVERLOADED] = float(bool(overload(load)))
     return values
 
 
@@ -96,11 +109,7 @@ def slow_transactions(histogram: Mapping[float, int]) -> dict[str, float]:
     return values
 
 
-RETRY_METRICS = {
-    "serialisation": "retried_serialisation",
-    "deadlock": "retried_deadlock",
-    "duplicate-key": "retried_duplicate_key",
-}
+RETRY_METRICS = dict(zip(("serialisation", "deadlock", "duplicate-key"), RETRIED, strict=True))
 """Cause in KindLoad.retried -> metric."""
 
 
@@ -109,8 +118,8 @@ def kind_values(load: Load) -> Mapping[str, Mapping[str, float]]:
     rate_of_one = rate_of(load) / load.queries
     return {
         name: {
-            "tps": rate_of_one * kind.transactions,
-            "transactions": float(kind.transactions),
+            TPS: rate_of_one * kind.transactions,
+            TRANSACTIONS: float(kind.transactions),
             **{LATENCY[part]: value for part, value in kind.latency_ms.items()},
             **_retries([kind]),
         }
@@ -127,7 +136,7 @@ def _retries(kinds: Sequence[KindLoad]) -> dict[str, float]:
         metric: float(sum(kind.retried.get(cause, 0) for kind in kinds))
         for cause, metric in RETRY_METRICS.items()
     }
-    return retried | {"refused_transactions": float(sum(kind.refused for kind in kinds))}
+    return retried | {REFUSED: float(sum(kind.refused for kind in kinds))}
 
 
 MAX_LATE_SECONDS = 1.0
@@ -170,7 +179,7 @@ def spread(per_second: Sequence[float]) -> dict[str, float]:
     if len(per_second) < 2 or not any(per_second):
         return {}
     median = statistics.median(per_second)
-    values = {"qps_cv": statistics.stdev(per_second) / statistics.mean(per_second)}
+    values = {VARIATION: statistics.stdev(per_second) / statistics.mean(per_second)}
     if median > 0:
         values["qps_p1_over_median"] = float(np.percentile(per_second, 1)) / median
     return values

@@ -27,8 +27,7 @@ from suites.generators.load import Load, Observer, committed_in
 from suites.keys.check import CheckOccasion
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metric_names import STATEMENT_SECONDS
-from suites.metrics import METRICS
+from suites.metrics import METRICS, STATEMENT_SECONDS
 from suites.profiling.profiler import ObserverPair, Profiled
 from suites.profiling.waits import WaitObserver
 from suites.server import ResetError, Server

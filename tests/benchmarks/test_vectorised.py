@@ -22,7 +22,7 @@ from history.stats import noise_model
 from history.stats.estimators import Interval
 from history.stats.noise_model import Noise, pooled_noise
 from history.stats.repeated_intervals import Design, sequential_interval
-from suites.metric import Better
+from suites.metrics import Better
 
 pytestmark = pytest.mark.deep("intervals hold what they promise in hundreds of simulated sessions")
 

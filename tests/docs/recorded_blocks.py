@@ -24,7 +24,7 @@ from history.store.records import Run, RunStatus, SessionStatus
 from history.store.schema import sessions
 from history.store.session_reads import bursts_of
 from runners.measuring.sequential_verdicts import SequentialVerdicts
-from suites.metric_names import PRIMARY
+from suites.metrics import PRIMARY
 
 BASE, CONTENDER = parse_version("postgres@17.11"), parse_version("postgres@18.6")
 SIDES = (BASE, replace(BASE, variant=TWIN))

@@ -17,7 +17,7 @@ from history.store import bisects
 from history.store.reader import Reader
 from runners.bisect.report.state import BisectState, load_state
 from runners.bisect.run.event_log import read_log
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 from tests.docs.result_tables import RESULTS, ratio_text, tables
 
 COMMITS = "postgres"

@@ -15,8 +15,7 @@ from history.comparison.verdict import Judged, MetricChange
 from history.open import open_reader
 from history.store.reader import Reader
 from suites.accounting.activity import DATA_WAIT, FLUSH, PURGE, VACUUM
-from suites.metric import Role
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Role
 from tests.docs.result_tables import RESULTS, ratio_text, tables
 
 pytestmark = pytest.mark.deep("figures of the documents are computed again from whole kept histories")

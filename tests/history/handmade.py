@@ -11,7 +11,7 @@ from history.store.records import Machine, RunRecord, RunStatus, SessionStart, S
 from history.store.writer import Store
 from suites.accounting.activity import Activity
 from suites.measurement import Measurement
-from suites.metric_names import OVER_LIMIT, STATEMENT_SECONDS
+from suites.metrics import OVER_LIMIT, STATEMENT_SECONDS
 
 NIGHT = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 

@@ -23,8 +23,7 @@ from report.pages.machine import machine_page
 from report.values.catalog import read_catalog
 from report.values.machine_page import read_machine
 from runners.cli import main
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARY
 from tests.report.parsed import parsed
 from tests.report.rich import BASE, BRANCH, FACTOR, NIGHTS, REGRESSION, SLOWED, commit, settings_of
 

@@ -18,7 +18,7 @@ from history.store.schema import bisects, sessions
 from report.values.commits import CommitsBetween, ListedCommit
 from report.writing.site import SiteOptions, write_site
 from runners.reporting.bisects import read_bisects
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 from tests.history.handmade import record_steps, run_record, session_start
 from tests.history.watched import record_regression
 from tests.report.histories.failing import record_failing

@@ -12,7 +12,7 @@ from history.store.writer import Store
 from runners.commands import demo
 from runners.measuring.request import Exact, Request
 from runners.measuring.session import SessionOutcome
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 from suites.processes import ProcessError
 from tests.history.handmade import record_steps, run_record, session_start
 

@@ -29,7 +29,7 @@ from runners.measuring.request import Request
 from runners.measuring.session import SessionOutcome
 from runners.measuring.session_description import describe_session
 from suites.measurement import Measurement
-from suites.metric_names import PRIMARY
+from suites.metrics import PRIMARY
 from suites.sizing import Hardware, sizes
 from tests.service.clock import SimulatedClock
 from tests.service.commits import CommitYear

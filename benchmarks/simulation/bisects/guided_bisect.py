@@ -20,7 +20,7 @@ from benchmarks.simulation.bisects.bisect_ranges import (
 from runners.bisect.domain.question import MAX_CONFIRMING_PASSES, MAX_PASSES
 from runners.bisect.domain.rules import Observation, Rules, SearchVerdict
 from runners.bisect.inference.guided_search import GuidedSearch
-from suites.metric import COUNTED
+from suites.metrics import COUNTED
 
 LENGTH = 256
 TRIALS = 40

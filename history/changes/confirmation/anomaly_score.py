@@ -30,8 +30,7 @@ from history.stats.noise_model import Noise, pooled_noise, without_stalls
 from history.stats.repeated_intervals import moderated
 from history.store.schema import nights, sessions
 from history.store.session_reads import bursts_of, runs_of
-from suites.metric_names import PRIMARY
-from suites.metrics import judged_metrics
+from suites.metrics import PRIMARY, judged_metrics
 
 Array = NDArray[np.float64]
 

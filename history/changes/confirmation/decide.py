@@ -26,9 +26,7 @@ from history.store.records import Environment, Run, Session
 from history.store.schema import nights, sessions
 from history.store.session_reads import bursts_of, latest_noise, session_of
 from history.timestamps import from_text
-from suites.metric import Detection
-from suites.metric_names import PRIMARY
-from suites.metrics import METRICS, judged_metrics
+from suites.metrics import METRICS, PRIMARY, Detection, judged_metrics
 
 CONFIDENCE = 0.999
 """The probability that all intervals of a confirming session hold, of all steps and judged metrics, at all

@@ -25,9 +25,7 @@ from history.stats.change_points import Known
 from history.store.records import ChangeStatus, Environment
 from history.store.schema import series
 from history.store.session_reads import session_of
-from suites.metric import Detection
-from suites.metric_names import PRIMARY
-from suites.metrics import judged_metrics
+from suites.metrics import PRIMARY, Detection, judged_metrics
 
 FALSE_SUSPECTS_A_NIGHT = 0.3
 """The mean number of false suspects in a quiet night of a box."""

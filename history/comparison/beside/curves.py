@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from history.comparison.result import ContenderComparison, StepComparison
-from suites.metric import Role
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Role
 
 LEVELS = "levels"
 """The option of a session with its levels, by step: plain `step`, `clients`, and the cores of both sides."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from build.version import Version
 from history.comparison.result import ContenderComparison, StepComparison
 from history.store.records import HELD
-from suites.metric_names import (
+from suites.metrics import (
     CONNECTION_HIGH,
     CONNECTION_KIB,
     CONNECTION_LOW,

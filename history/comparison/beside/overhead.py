@@ -6,8 +6,7 @@ from typing import Any
 
 from history.comparison.result import ContenderComparison
 from history.series.variants import EXTENSIONS, definition_in
-from suites.metric import Role
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Role
 
 
 @dataclass(frozen=True)

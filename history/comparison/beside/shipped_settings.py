@@ -10,7 +10,7 @@ from history.comparison.beside.clients import clients_of
 from history.comparison.result import OtherSetting, StepComparison
 from history.series.variants import definition_in
 from history.store.records import Session
-from suites.metric import Role
+from suites.metrics import Role
 
 SLOW_SECONDS = 0.01
 """The time of a query from which on parallel workers and JIT may be worth what they cost to start."""

@@ -7,7 +7,7 @@ from history.comparison.pairs import Failure
 from history.comparison.result import ContenderComparison
 from history.series.results import failures_in
 from history.store.records import FailureCause, Run, RunStatus
-from suites.metric_names import PROVED_ROWS
+from suites.metrics import PROVED_ROWS
 
 
 def own_failures(contender: ContenderComparison) -> tuple[Failure, ...]:

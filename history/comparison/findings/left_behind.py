@@ -7,10 +7,7 @@ from history.comparison.findings.moved_metrics import is_faster
 from history.comparison.pairs import StepPairs
 from history.comparison.result import ContenderComparison
 from history.numbers import percents
-from suites.metric_names import TRANSACTIONS
-from suites.metrics import METRICS, label_of
-from suites.rows.reset_rows import RESET_ROWS
-from suites.rows.sizes_before import BEFORE
+from suites.metrics import BEFORE, METRICS, TRANSACTIONS, Role, label_of, of_role
 
 SOURCE = "left behind"
 
@@ -42,13 +39,13 @@ def _moved(step: StepPairs) -> Iterator[tuple[bool, str]]:
     """Yield whether it is more, and how it moved, of each metric of the reset that moved by much."""
     done = [sum(values) for values in step.values(TRANSACTIONS)]
     work = done[1] / done[0] if all(done) else 1.0
-    for row in RESET_ROWS:
+    for row in (METRICS[name] for name in of_role(Role.RESET)):
         base, contender = step.values(row.name)
         if not row.judged or row.part_of or len(base) != 1 or min(*base, *contender) <= 0:
             continue
         ratio = contender[0] / base[0]
         smallest = SMALLEST_CHANGE_OF_SIZES if row.name in BEFORE else SMALLEST_CHANGE
-        limit = 1 + METRICS[row.name].threshold_at(base[0], smallest)
+        limit = 1 + row.threshold_at(base[0], smallest)
         apart = [ratio, ratio / work] if row.grows_with_work else [ratio]
         if min(apart) > limit or max(apart) < 1 / limit:
             yield ratio > 1, f"{label_of(row.name)} {percents(ratio)} %"

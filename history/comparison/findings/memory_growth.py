@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from history.comparison.pairs import StepPairs
 from history.stats.moderated import moderated
-from suites.metric_names import BUFFER_POOL, EQUAL_WORK, MEMORY_GROWTH
+from suites.metrics import BUFFER_POOL, EQUAL_WORK, MEMORY_GROWTH
 
 FALSE_FINDINGS = 0.00025
 """How often a contender that equals its base may have a finding in any step, in either direction: 0.1 % in a

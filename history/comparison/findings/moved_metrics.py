@@ -11,9 +11,7 @@ from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Judged, MetricChange, Verdict, verdict_of
 from history.numbers import change_text, percents
 from history.stats.estimators import Interval
-from suites.metric import Better
-from suites.metric_names import INSTRUCTIONS
-from suites.metrics import label_of
+from suites.metrics import INSTRUCTIONS, Better, label_of
 
 SOURCE = "metrics"
 

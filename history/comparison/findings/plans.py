@@ -8,7 +8,7 @@ from history.comparison.result import ContenderComparison, StepComparison
 from history.numbers import amount
 from history.store.records import PLANS, Session
 from suites.keys.levels import plain_name
-from suites.metric_names import PRIMARY
+from suites.metrics import PRIMARY
 from suites.plans.trees import PlanDifference, difference
 
 

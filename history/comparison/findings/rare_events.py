@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 from history.comparison.pairs import StepPairs
 from history.numbers import amount
 from history.stats.event_counts import Events, chance_by_scatter, chance_of_more, chance_of_poisson
-from suites.metric_names import (
+from suites.metrics import (
     CAUSES_OF_ERRORS,
     DEAD_ITEMS_LEFT,
     DEAD_TUPLES_LEFT,
     DEADLOCKS,
     DIRTY_LEFT,
     ERRORS,
+    EVENTS,
     FAILED,
     HISTORY_LEFT,
+    METRICS,
     REFUSED,
     SECONDS,
     SLOWEST,
@@ -22,8 +24,8 @@ from suites.metric_names import (
     STALL_LIMITS,
     TAIL_LIMITS,
     TRANSACTIONS,
+    label_of,
 )
-from suites.metrics import EVENTS, METRICS, label_of
 
 FALSE_FINDINGS = 0.0025
 """How often equal builds may have a finding in any step: 1 % in a session of a base and four of them."""

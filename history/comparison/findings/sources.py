@@ -14,7 +14,7 @@ from history.comparison.findings.rare_events import rare_events
 from history.comparison.findings.tails import told_tails
 from history.comparison.intervals import Intervals
 from history.comparison.result import ContenderComparison
-from suites.metric_names import SERVER_MEMORY
+from suites.metrics import SERVER_MEMORY
 
 FAILURES, LIMITS, EVENTS, METRICS, MEMORY, STARTS, WITHIN, LEFT, PLANS = (
     "failures",

@@ -8,8 +8,7 @@ from history.comparison.result import ContenderComparison
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, sequential_interval
-from suites.metric_names import CONNECT, RECOVERY, START
-from suites.metrics import METRICS
+from suites.metrics import CONNECT, METRICS, RECOVERY, START
 
 SOURCE = "starts"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from history.comparison.findings.rare_events import RareEvents, group_of, rare_events, slowest_of
 from history.comparison.pairs import StepPairs
 from history.stats.event_counts import Events
-from suites.metric_names import STALL_LIMITS, TAIL_LIMITS, TRANSACTIONS
+from suites.metrics import STALL_LIMITS, TAIL_LIMITS, TRANSACTIONS
 
 FALSE_FINDINGS = 0.00025
 """How often a contender that equals the base may seem to have more slow transactions, or fewer, in any step:

@@ -8,8 +8,7 @@ from history.comparison.result import StepComparison
 from history.comparison.verdict import Judged
 from history.numbers import percent_bounds
 from history.stats.estimators import Interval
-from suites.metric import Better
-from suites.metrics import METRICS, label_of
+from suites.metrics import METRICS, Better, label_of
 
 COLUMNS = 100
 """The columns of the line that names them."""

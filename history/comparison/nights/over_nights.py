@@ -28,8 +28,7 @@ from history.store.schema import gaps, nights, sessions
 from history.store.session_lookup import Name
 from history.store.session_reads import session_of
 from history.timestamps import from_text, to_text
-from suites.metric_names import PRIMARY
-from suites.metrics import beside_verdict
+from suites.metrics import PRIMARY, beside_verdict
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from history.stats.estimators import Interval, geometric_mean, mean
 from history.stats.noise_model import Noise
 from history.stats.onset import onset_second
 from history.stats.repeated_intervals import sequential_interval
-from suites.metric_names import FIRST_THIRD, LAST_THIRD, SECONDS, VARIATION
+from suites.metrics import FIRST_THIRD, LAST_THIRD, SECONDS, VARIATION
 
 SOURCE = "onset"
 

@@ -17,9 +17,7 @@ from history.numbers import percents
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, median
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, sequential_interval
-from suites.metric import Better
-from suites.metric_names import DETRENDED, SECONDS, WORST_SECOND
-from suites.metrics import METRICS, label_of
+from suites.metrics import DETRENDED, METRICS, SECONDS, WORST_SECOND, Better, label_of
 from suites.turns.detrended import around_trend, trend
 
 SOURCE = "variation"

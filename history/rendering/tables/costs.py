@@ -9,8 +9,7 @@ from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import MetricChange, Tone
 from history.numbers import amount, bounds
 from history.rendering.table import DIRECTIONS, Cell, Row, decimal, decimals, head_of, tone
-from suites.metric import Better
-from suites.metrics import METRICS, beside_verdict, label_of
+from suites.metrics import METRICS, Better, beside_verdict, label_of
 
 COSTS_HEADS = ("step", "metric", "unit", "base", "contender", "ratio", "interval", "change")
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from history.timestamps import moment_of
-from suites.metric import Metric, Role
-from suites.metric_names import PRIMARY, TPS
-from suites.metrics import METRICS, of_role
+from suites.metrics import METRICS, PRIMARY, TPS, Metric, Role, of_role
 
 _GROUPED = re.compile(
     r"[-+]?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,}|(?:\.\d{3})+,\d+|(?:\.\d{3}){2,})", re.ASCII

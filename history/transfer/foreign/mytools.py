@@ -22,7 +22,7 @@ from history.transfer.foreign.version_names import (
     rest_of,
     version_of,
 )
-from suites.metric import QPS
+from suites.metrics import QPS
 
 QPS_BEGINS = re.compile(r"col-1 : ")
 PER_OP_BEGINS = re.compile(r"[^\n]+\n--- absolute\n")

@@ -17,7 +17,7 @@ from pathlib import PurePath
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.results import LinesAbove, Result, ToolFormat, aborted, elsewhere
 from history.transfer.foreign.values import PROFILE, Given, Location
-from suites.metric_names import TPS
+from suites.metrics import ERRORS, MEAN_LATENCY, TPS, TRANSACTIONS
 
 _PROGRAM = re.compile(r"pgbench \((\d+(?:\.\d+)+)?[^,]*?(?:, server (\d+(?:\.\d+)+)[^,]*)?\)$")
 _TPS = re.compile(r"tps = (\d+(?:\.\d+)?) \((.+)\)$")
@@ -91,8 +91,8 @@ def _read(documents: Sequence[Document], _given: Given, notes: list[str]) -> Ite
                 f"{elsewhere(documents[0], _TPS)}"
             )
             continue
-        if run.values.get("transactions", run.due) + run.values.get("errors", 0) + run.skipped < run.due:
-            raise aborted(run.place, f"{run.values.get('transactions', 0):g} of {run.due:g} transactions")
+        if run.values.get(TRANSACTIONS, run.due) + run.values.get(ERRORS, 0) + run.skipped < run.due:
+            raise aborted(run.place, f"{run.values.get(TRANSACTIONS, 0):g} of {run.due:g} transactions")
         if "rate" in run.ways:
             for values in (run.values, *run.scripts.values()):
                 values.pop(TPS, None)
@@ -175,12 +175,12 @@ def _read_total(line: str, run: _Run) -> bool:
         if TPS not in values or not match[2].startswith("including"):
             values[TPS] = float(match[1])
     elif match := _LATENCY.match(line):
-        values["latency_mean_ms"] = float(match[1])
+        values[MEAN_LATENCY] = float(match[1])
     elif match := _COUNT.match(line):
         if match[1].endswith("skipped"):
             run.skipped = float(match[2])
         else:
-            values["errors" if match[1].startswith("failed") else "transactions"] = float(match[2])
+            values[ERRORS if match[1].startswith("failed") else TRANSACTIONS] = float(match[2])
         run.due = float(match[3] or run.due)
     elif _RATE_LIMIT.match(line):
         run.ways["rate"] = None
@@ -195,7 +195,7 @@ def _read_script(line: str, values: dict[str, float]) -> None:
     if match := _SCRIPT_TPS.match(line):
         values[TPS] = float(match[1])
     elif match := _SCRIPT_LATENCY.match(line):
-        values["latency_mean_ms"] = float(match[1])
+        values[MEAN_LATENCY] = float(match[1])
 
 
 PGBENCH = ToolFormat(

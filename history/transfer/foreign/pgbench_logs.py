@@ -19,7 +19,7 @@ import numpy as np
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.results import Result, ToolFormat
 from history.transfer.foreign.values import PROFILE, Given, refuse
-from suites.metric_names import TPS
+from suites.metrics import ERRORS, MEAN_LATENCY, SECONDS, SLOWEST, TAIL_LATENCY, TPS, TRANSACTIONS
 
 _TRANSACTION = re.compile(
     r"(\d{1,9}) (\d{1,15}) (\d{1,15}|skipped|failed|serialization|deadlock) (\d{1,6}) (1\d{9}) (\d{1,6})"
@@ -36,7 +36,7 @@ _AT_A_RATE = f"{PROFILE}-rate"
 
 _MICROSECONDS = 1e6
 
-_PERCENTILES = {50: "latency_p50_ms", 95: "latency_p95_ms", 99: "latency_p99_ms", 99.9: "latency_p999_ms"}
+_PERCENTILES = {50: "latency_p50_ms", 95: "latency_p95_ms", 99: TAIL_LATENCY, 99.9: "latency_p999_ms"}
 
 SAMPLED = 0.99
 """The share of a run's transactions below which a log is a sample of them, which says nothing of its rate."""
@@ -90,10 +90,10 @@ def _read_transactions(documents: Sequence[Document], _given: Given, notes: list
     begin = float((finished - times / _MICROSECONDS).min())
     seconds = float(finished.max()) - begin
     names = ", ".join(document.name for document in documents)
-    values = {"latency_mean_ms": float(times.mean()) / 1000, "latency_max_ms": float(times.max()) / 1000}
+    values = {MEAN_LATENCY: float(times.mean()) / 1000, SLOWEST: float(times.max()) / 1000}
     percentiles = np.percentile(times, list(_PERCENTILES)) / 1000
     values |= dict(zip(_PERCENTILES.values(), map(float, percentiles), strict=True))
-    values |= {"transactions": float(len(times)), "errors": float(failed), "seconds": seconds}
+    values |= {TRANSACTIONS: float(len(times)), ERRORS: float(failed), SECONDS: seconds}
     limited |= float(np.median(lags)) >= _LAGS
     if limited:
         notes.append(f"{names}: it is of a limited rate, which it does not say: its latencies are taken")
@@ -144,8 +144,8 @@ def _read_intervals(documents: Sequence[Document], _given: Given, notes: list[st
             f"{', '.join(without_rate)}: it has only one interval, of which nothing says how long it was: it "
             "gives latencies and no rate"
         )
-    values = {"latency_mean_ms": total / transactions / 1000, "latency_max_ms": most / 1000}
-    values = ({} if without_rate or limited else {TPS: rate}) | values | {"transactions": float(transactions)}
+    values = {MEAN_LATENCY: total / transactions / 1000, SLOWEST: most / 1000}
+    values = ({} if without_rate or limited else {TPS: rate}) | values | {TRANSACTIONS: float(transactions)}
     profile = _AT_A_RATE if limited else PROFILE
     yield Result(values, documents[0].place(1), profile=profile, when=_moment(begin))
 

@@ -21,9 +21,7 @@ from history.transfer.foreign.values import Given, Location, Occasion, Value, re
 from history.transfer.foreign.version_names import version_of
 from history.transfer.portable_schema import PORTABLE, Row
 from history.transfer.row_source import Item, TransferError, checked
-from suites.metric import Role
-from suites.metric_names import PRIMARIES, PRIMARY
-from suites.metrics import METRICS
+from suites.metrics import METRICS, PRIMARIES, PRIMARY, Role
 
 UNKNOWN = "unknown"
 

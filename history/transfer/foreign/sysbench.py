@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from history.transfer.foreign.document import Document
 from history.transfer.foreign.results import LinesAbove, Result, ToolFormat, aborted, elsewhere
 from history.transfer.foreign.values import PROFILE, Given, Location
-from suites.metric import QPS
-from suites.metric_names import TPS
+from suites.metrics import ERRORS, MEAN_LATENCY, QPS, SECONDS, SLOWEST, TAIL_LATENCY, TPS, TRANSACTIONS
 
 _BEGINS = re.compile(r"sysbench \d+\.\d+|Number of threads: (\d+)")
 _RATE = re.compile(
@@ -36,8 +35,8 @@ _LATENCY = re.compile(
 )
 _TIME = re.compile(r"(?:total time|time elapsed):\s+(\d+(?:\.\d+)?)s")
 
-_LATENCIES = {"avg": "latency_mean_ms", "max": "latency_max_ms"}
-_PERCENTILES = {50: "latency_p50_ms", 95: "latency_p95_ms", 99: "latency_p99_ms"}
+_LATENCIES = {"avg": MEAN_LATENCY, "max": SLOWEST}
+_PERCENTILES = {50: "latency_p50_ms", 95: "latency_p95_ms", 99: TAIL_LATENCY}
 
 
 def _recognises(document: Document) -> bool:
@@ -53,8 +52,8 @@ def _read(documents: Sequence[Document], _given: Given, notes: list[str]) -> Ite
                 f"of a database end with{elsewhere(documents[0], _RATE)}"
             )
             continue
-        values = {"transactions": rates["transactions"][0]}
-        values["errors"] = sum(rates[name][0] for name in _ERRORS if name in rates)
+        values = {TRANSACTIONS: rates["transactions"][0]}
+        values[ERRORS] = sum(rates[name][0] for name in _ERRORS if name in rates)
         if run.limit:
             values = {**run.rest, **values}
             notes.append(f"{run.place} begins a run at a rate of {run.limit}/s: its latencies are taken")
@@ -123,7 +122,7 @@ def _read_line(line: str, run: _Run) -> bool:
         if metric := _LATENCIES.get(match[1]) or _percentile(match[1]):
             run.rest[metric] = float(match[2])
     elif match := _TIME.match(line):
-        run.rest["seconds"] = float(match[1])
+        run.rest[SECONDS] = float(match[1])
     elif match := _LIMIT.match(line):
         run.limit = match[1]
     elif _RECONNECTS.match(line):

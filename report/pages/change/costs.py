@@ -10,8 +10,7 @@ from report.markup.parts import note, numeric, section, table
 from report.pages.verdicts import COST_HEADS, cost_rows, meanings
 from report.values.catalog import Catalog
 from report.values.change_details import ChangeDetails
-from suites.metric import Role
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Role
 
 PLACE_HEADS = ("box", "suite", "configuration")
 

@@ -11,7 +11,7 @@ from report.markup.formats import day, metric_name, typeset
 from report.values.box_states import BoxState, Lack
 from report.values.catalog import Catalog, SessionKind
 from report.values.overview import LatestComparison, Overview
-from suites.metric import Role
+from suites.metrics import Role
 
 MAX_NAMED = 3
 """The boxes, and the gaps, that the sentence names; of more it says how many."""

@@ -16,8 +16,7 @@ from history.series.matrix import SeriesMatrix, read_matrix
 from history.series.series import Night
 from history.store.records import Environment
 from report.values.catalog import Catalog, PlaceNights
-from suites.metric import Metric
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Metric
 
 NIGHTS = 366
 """The latest nights of each branch that are shown."""

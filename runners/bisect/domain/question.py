@@ -13,8 +13,7 @@ from suites.control_groups.declared import DECLARED, Declared, memory_text, pars
 from suites.definition import Suite, load_suite
 from suites.keys.profile import Mode
 from suites.keys.step import Step
-from suites.metric import Better, Metric
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Better, Metric
 
 BUILD_COST_ROUNDS = 2.5
 """The cost of compiling one more commit, in rounds; the search prefers commits that are compiled already."""

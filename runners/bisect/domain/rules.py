@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from suites.metric import TIMED
+from suites.metrics import TIMED
 
 Direction = Literal["worse", "better", "either"]
 

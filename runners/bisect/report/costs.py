@@ -16,8 +16,7 @@ from history.store.reader import Reader
 from history.store.records import Run
 from runners.bisect.domain.ancestry import ancestry_of
 from runners.bisect.run.event_log import Log, named_changes
-from suites.metric import Role
-from suites.metrics import METRICS, beside_verdict, label_of
+from suites.metrics import METRICS, Role, beside_verdict, label_of
 
 BEFORE, AFTER = "before", "after"
 

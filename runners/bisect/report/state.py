@@ -17,8 +17,7 @@ from runners.bisect.domain.rules import LevelStep, SearchVerdict, WholeDifferenc
 from runners.bisect.inference.whole.search import WholeSearch
 from runners.bisect.report.costs import changed_costs
 from runners.bisect.run.event_log import Log, named_changes, observations, search_after
-from suites.metric import Metric
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Metric
 
 if TYPE_CHECKING:
     from history.comparison.profile_diff import Differential

@@ -15,7 +15,7 @@ from runners.measuring.session_versions import MeasuredVersion
 from suites.accounting.activity import BURSTS
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metric_names import OVER_LIMIT, PRIMARY, STATEMENT_SECONDS
+from suites.metrics import OVER_LIMIT, PRIMARY, STATEMENT_SECONDS
 from suites.server import ServerError
 from suites.turns.failures import CensoredError, ServerDiedError
 

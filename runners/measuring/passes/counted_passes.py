@@ -21,8 +21,7 @@ from suites.counting.tool import Callgrind
 from suites.generators.load import Generator, LongPassError
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
-from suites.metrics import METRICS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS, METRICS
 from suites.sizing import Sizes, fit_together, this_machine
 
 FAILURES_IN_A_ROW = 3

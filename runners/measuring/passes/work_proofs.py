@@ -30,8 +30,7 @@ from suites.keys.durability import Durability
 from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metric_names import FIXED_WORK, LOG_SYNCS
-from suites.metrics import METRICS
+from suites.metrics import FIXED_WORK, LOG_SYNCS, METRICS
 from suites.server import Server, ServerError
 from suites.sizing import Sizes, fit_together, max_transactions, this_machine
 

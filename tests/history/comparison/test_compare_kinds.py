@@ -20,7 +20,7 @@ from history.rendering.terminal import render_terminal
 from history.store.records import SessionStatus
 from history.store.writer import Store
 from suites.measurement import Measurement
-from suites.metric_names import OVERLOADED, REFUSED, TPS
+from suites.metrics import OVERLOADED, REFUSED, TPS
 from tests.history.handmade import NIGHT, run_record, session_start
 
 BASE, CONTENDER = "postgres@18.5", "postgres@18.6"

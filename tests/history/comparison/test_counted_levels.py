@@ -14,8 +14,7 @@ from build.version import Engine
 from history.comparison.exact import MAX_PASSES, MIN_PASSES, ExactRule, exact_interval, exact_rule
 from history.comparison.options import EXACT_THRESHOLD
 from history.comparison.verdict import Verdict, judge, needs_more_passes
-from suites.metric_names import INSTRUCTIONS
-from suites.metrics import METRICS
+from suites.metrics import INSTRUCTIONS, METRICS
 
 STEPS = 4_000
 SEED = 20261125

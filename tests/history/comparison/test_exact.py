@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from build.version import Engine
 from history.comparison.exact import PROOF_RULE, ExactRule, exact_interval, exact_rule
 from history.comparison.verdict import Verdict, judge
-from suites.metric import Better
-from suites.metric_names import INSTRUCTIONS, WAL_RECORDS
+from suites.metrics import INSTRUCTIONS, WAL_RECORDS, Better
 
 RULE = ExactRule(agreement=0.002, allowance=0.002)
 

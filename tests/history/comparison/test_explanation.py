@@ -22,8 +22,7 @@ from history.comparison.verdict import (
 )
 from history.stats.estimators import Interval
 from history.store.records import Run, RunStatus
-from suites.metric import Better, Role
-from suites.metrics import METRICS, beside_verdict, of_role
+from suites.metrics import METRICS, Better, Role, beside_verdict, of_role
 
 MORE, LESS, SAME, UNKNOWN = MetricChange.MORE, MetricChange.LESS, MetricChange.SAME, MetricChange.UNKNOWN
 REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT

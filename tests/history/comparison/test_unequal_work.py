@@ -6,8 +6,7 @@ from history.comparison.intervals import Intervals
 from history.comparison.pairs import pair_steps
 from history.comparison.verdict import Gap, Judged, judge_beside
 from history.store.records import Run, RunStatus
-from suites.metric import QPS
-from suites.metric_names import EQUAL_WORK, TRANSACTIONS
+from suites.metrics import EQUAL_WORK, QPS, TRANSACTIONS
 
 WAL, CPU, BINLOG = "wal_bytes_per_op", "server_cpu_us_per_op", "binlog_bytes_per_op"
 

@@ -4,7 +4,7 @@ import pytest
 
 from history.comparison.verdict import TRAITS, Verdict, judge
 from history.stats.estimators import Interval
-from suites.metric import Better
+from suites.metrics import Better
 
 REGRESSION, IMPROVEMENT = Verdict.REGRESSION, Verdict.IMPROVEMENT
 UNCHANGED, INCONCLUSIVE = Verdict.UNCHANGED, Verdict.INCONCLUSIVE

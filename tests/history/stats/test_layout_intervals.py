@@ -10,7 +10,7 @@ from history.stats.estimators import variance
 from history.stats.layouts import layout_interval, layout_of
 from history.stats.noise_model import pooled_noise
 from history.stats.repeated_intervals import Design, sequential_interval
-from suites.metric import Better
+from suites.metrics import Better
 
 STEPS, SESSIONS, THRESHOLD = 10, 60, 0.02
 

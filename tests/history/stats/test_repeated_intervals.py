@@ -12,7 +12,7 @@ from history.comparison.verdict import Verdict, judge
 from history.stats.estimators import Interval
 from history.stats.noise_model import Noise, without_stalls
 from history.stats.repeated_intervals import Design, sequential_interval, smallest_visible
-from suites.metric import Better
+from suites.metrics import Better
 
 DESIGN = Design()
 logs = st.lists(st.floats(-0.5, 0.5), min_size=DESIGN.least, max_size=DESIGN.cap)

@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import NightChart, NightMark, night_figure
-from suites.metric import Better
+from suites.metrics import Better
 from tests.history.handmade import NIGHT
 from tests.report.browsed.conftest import Show
 from tests.report.browser import sideways, violations

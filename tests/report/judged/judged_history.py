@@ -18,7 +18,7 @@ from history.comparison.pairs import noise_of
 from history.open import open_store
 from history.store.records import EXACT, ONLY, PRIMARY_METRIC, RunRecord, SessionStatus
 from history.store.writer import Store
-from suites.metric_names import CONNECTION_KIB, INSTRUCTIONS
+from suites.metrics import CONNECTION_KIB, INSTRUCTIONS
 from tests.history.handmade import NIGHT, run_record, session_start
 from tests.report.rich import commit
 

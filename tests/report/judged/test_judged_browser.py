@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from report import addresses
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 from tests.report.browser import Seen, chromium, sideways, violations
 from tests.report.judged.judged_history import BRANCH, METRICS, MIXED, suite_of
 

@@ -14,7 +14,7 @@ from history.open import open_reader
 from report import addresses
 from report.markup.formats import metric_name
 from runners.cli import main
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 from suites.metrics import METRICS as ROWS
 from tests.report.judged.judged_history import (
     BASE,

@@ -17,7 +17,7 @@ from history.timestamps import to_text
 from report.values.commits import CommitsBetween, ListedCommit
 from report.values.overview import MAX_CARDS, SETTLED_DAYS
 from report.writing.site import SiteOptions, write_site
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 from tests.history.handmade import MACHINE, NIGHT, record_steps, run_record, session_start
 from tests.history.watched import Nights, dated, record_regression
 from tests.report.conftest import write

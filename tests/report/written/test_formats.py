@@ -11,8 +11,7 @@ import pytest
 from history.counts import plural_of
 from report.markup.formats import mean_name, metric_name, signed
 from report.markup.parts import shade_of
-from suites.metric import Better
-from suites.metrics import METRICS
+from suites.metrics import METRICS, Better
 from tests.report.parsed import pages_of, parsed
 
 QUOTED = {"script", "style", "code", "pre", "kbd"}

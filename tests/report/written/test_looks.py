@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from report.charts.looks import Look, Sight, look_of, signs
-from suites.metric import Better
+from suites.metrics import Better
 from tests.report.conftest import write
 from tests.report.histories.failing import BLIND, GOOD, REASON, record_failing
 from tests.report.parsed import parsed

@@ -30,7 +30,7 @@ from history.transfer.format_detection import format_of
 from history.transfer.ndjson import NdjsonFile, write_ndjson
 from history.transfer.plausibility import impossible
 from history.transfer.row_source import TransferError
-from suites.metric_names import PRIMARY
+from suites.metrics import PRIMARY
 from tests.robustness.fuzzing.campaign import FuzzTarget, Number, Parse
 
 FACTS = ROOT / "tests/golden/facts/postgres-sysbench-40threads-2025-11"

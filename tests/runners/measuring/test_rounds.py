@@ -24,7 +24,7 @@ from runners.measuring.variants import EVERY, Variant
 from suites.accounting.work_curve import WorkCurve
 from suites.definition import Suite, load_suite
 from suites.measurement import Measurement
-from suites.metric_names import EQUAL_WORK
+from suites.metrics import EQUAL_WORK
 from suites.sizing import Hardware, Sizes, sizes
 from suites.turns.failures import ServerDiedError
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal

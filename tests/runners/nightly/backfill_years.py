@@ -26,7 +26,7 @@ from runners.nightly.past.filling import (
     next_action,
     next_date,
 )
-from suites.metric_names import PRIMARY
+from suites.metrics import PRIMARY
 
 DAYS = 365
 COMMITS = 2_500

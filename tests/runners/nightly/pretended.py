@@ -33,7 +33,7 @@ from suites.counting.counted_pass import CountedPass
 from suites.counting.executed_functions import WatchedFunction
 from suites.counting.tool import Callgrind
 from suites.measurement import Measurement
-from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.profiling.stacks import COUNTED_EVENT, COUNTED_FREQUENCY, StepProfile
 from suites.server import ServerError
 from suites.sizing import Hardware, sizes

@@ -27,7 +27,7 @@ from runners.nightly.night_result import NightResult
 from runners.nightly.past import backfill
 from runners.nightly.report import NightReport, report
 from runners.nightly.summary import summary
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, NIGHT
 from tests.runners.nightly.pretended import BASE, BRANCH, STEPS, Lab

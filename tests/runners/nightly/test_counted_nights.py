@@ -13,7 +13,7 @@ from runners.nightly.confirm import ExaminedSuspicion
 from runners.nightly.night_result import NightResult
 from runners.nightly.report import NightReport, comparisons, report
 from runners.nightly.summary import summary
-from suites.metric_names import INSTRUCTIONS
+from suites.metrics import INSTRUCTIONS
 from tests.history.handmade import NIGHT
 from tests.runners.nightly.pretended import STEPS, Lab
 

@@ -36,7 +36,7 @@ from suites.counting.tool import Callgrind
 from suites.definition import load_suite
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metric_names import PROVED_ROWS
+from suites.metrics import PROVED_ROWS
 from tests.build.installs.pretended import pretended_prefix
 from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, record_steps, session_start

@@ -6,7 +6,7 @@ import pytest
 
 from suites.accounting.memory_growth import memory_values
 from suites.accounting.work_curve import TotalsReading
-from suites.metric_names import BUFFER_POOL, MEMORY_GROWTH, SERVER_MEMORY
+from suites.metrics import BUFFER_POOL, MEMORY_GROWTH, SERVER_MEMORY
 
 QPS, SECONDS, EVERY = 2000.0, 7.0, 0.25
 PAGE = 4096

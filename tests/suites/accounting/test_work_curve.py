@@ -14,7 +14,7 @@ from suites.accounting.work_curve import (
     readings_per_second,
 )
 from suites.measurement import Measurement, at_equal_work
-from suites.metric_names import EQUAL_WORK
+from suites.metrics import EQUAL_WORK
 from suites.slices import Schedule
 
 WAL, WRITTEN = "wal_bytes_per_op", "server_written_kb_per_op"

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from suites.generators.kinds import BUCKET_WIDTH, BUCKETS, kind_in
 from suites.generators.load import LoadError
 from suites.generators.transcript import SysbenchTranscript
-from suites.metric_names import OVERLOADED
-from suites.metrics import METRICS
+from suites.metrics import METRICS, OVERLOADED
 from suites.turns.load_values import MAX_LATE_SECONDS, MIN_ACHIEVED, kind_values, load_values, overload
 from tests.suites.generators.test_sysbench import transcript
 from tests.suites.golden import lines

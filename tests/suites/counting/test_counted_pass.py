@@ -19,7 +19,7 @@ from suites.generators.load import LongPassError
 from suites.generators.sysbench import Sysbench
 from suites.keys.durability import Durability
 from suites.keys.step import Step
-from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.processes import processes_in
 from suites.server import Instrument, Server, beside
 from tests.new_servers.data_directories import create

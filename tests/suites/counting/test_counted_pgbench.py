@@ -17,7 +17,7 @@ from suites.generators.load import LoadError, LongPassError
 from suites.generators.pgbench.client import Pgbench
 from suites.keys.durability import Durability
 from suites.keys.step import Step
-from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.server import Server
 from tests.new_servers.data_directories import create
 from tests.suites.pgbench.test_own_schema import FILES

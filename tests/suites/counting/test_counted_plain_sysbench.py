@@ -18,7 +18,7 @@ from suites.engines import make_server
 from suites.generators.load import CountedWork, LoadError, PassLength
 from suites.generators.separate_runs.plain_sysbench import PlainSysbench
 from suites.keys.durability import Durability
-from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.server import Server
 from suites.sizing import Sizes
 from tests.new_servers.data_directories import create

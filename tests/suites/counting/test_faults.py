@@ -17,7 +17,7 @@ from suites.counting.tool import Callgrind
 from suites.definition import load_suite
 from suites.generators.load import CountedLoad, CountedWork, LoadError, LongPassError
 from suites.generators.sysbench import Sysbench
-from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.server import Address, Instrument, ServerError, beside
 from tests.suites.servers import small
 

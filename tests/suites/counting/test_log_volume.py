@@ -3,7 +3,7 @@
 import pytest
 
 from suites.innodb.log_volume import event_types
-from suites.metric_names import WAL_IMAGES, WAL_RECORDS
+from suites.metrics import WAL_IMAGES, WAL_RECORDS
 from suites.postgres.log_volume import RecordType, record_types, volume
 from tests.robustness.fuzzing.program_outputs import binary_log_files
 from tests.suites.golden import GOLDEN

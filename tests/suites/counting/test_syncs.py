@@ -13,7 +13,7 @@ from suites.definition import load_suite
 from suites.engines import make_server
 from suites.generators.sysbench import Sysbench
 from suites.keys.durability import Durability
-from suites.metric_names import BINLOG_BYTES, LOG_SYNCS, REDO_BYTES, WAL_IMAGES, WAL_RECORDS
+from suites.metrics import BINLOG_BYTES, LOG_SYNCS, REDO_BYTES, WAL_IMAGES, WAL_RECORDS
 from tests.new_servers.data_directories import create
 from tests.suites.golden import GOLDEN
 from tests.suites.servers import small

@@ -24,8 +24,7 @@ from suites.innodb.activities import log_capacity
 from suites.innodb.reset import ResetLimits
 from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
-from suites.metric_names import BUFFER_POOL, DEADLOCKS
-from suites.rows.sizes_before import BEFORE
+from suites.metrics import BEFORE, BUFFER_POOL, DEADLOCKS
 from suites.server import ResetError, ServerError
 from tests.suites.innodb_servers import ROOM, SUITE, load, made, measure, running, step, value
 

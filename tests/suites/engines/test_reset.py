@@ -12,11 +12,9 @@ from build.build import Build
 from suites import server as server_module
 from suites.generators.load import CountedLoad, CountedWork, Load, Observer, Share, WorkLimit
 from suites.keys.step import Step
-from suites.metric_names import DEAD_ITEMS, DEAD_ITEMS_LEFT, LOG_BYTES, NOT_FROZEN, NOT_VISIBLE
-from suites.metrics import METRICS
+from suites.metrics import BEFORE, DEAD_ITEMS, DEAD_ITEMS_LEFT, LOG_BYTES, METRICS, NOT_FROZEN, NOT_VISIBLE
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
-from suites.rows.sizes_before import BEFORE
 from suites.server import Address, ResetError, ServerError
 from suites.slices import Schedule
 from suites.turns.run import run_slices

@@ -19,7 +19,7 @@ from suites.accounting.work_curve import TotalsReader
 from suites.capabilities import SettingError
 from suites.engines import require_settings
 from suites.keys.durability import Durability
-from suites.metric_names import DEADLOCKS, FIRST_ANSWER, START
+from suites.metrics import DEADLOCKS, FIRST_ANSWER, START
 from suites.postgres.configuration import PORT
 from suites.postgres.server import PostgresServer
 from suites.server import ServerError

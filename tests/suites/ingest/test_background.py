@@ -23,8 +23,7 @@ from suites.generators.load import (
 from suites.generators.sysbench import TIMED_SECONDS, Sysbench
 from suites.generators.transcript import SysbenchTranscript
 from suites.keys.step import Step
-from suites.metric_names import OVERLOADED
-from suites.metrics import METRICS
+from suites.metrics import METRICS, OVERLOADED
 from suites.server import Address
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule

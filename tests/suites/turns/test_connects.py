@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
-from suites.metric_names import CONNECT
+from suites.metrics import CONNECT
 from suites.postgres.server import PostgresServer
 from suites.turns.connects import connect_values
 from suites.turns.failures import ServerDiedError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.metric_names import DETRENDED, WORST_SECOND
+from suites.metrics import DETRENDED, WORST_SECOND
 from suites.turns.detrended import MIN_SECONDS, MIN_WORST, TRIMMED_SHARE, detrended, trend
 
 steady = st.floats(1, 1e6)

@@ -14,8 +14,7 @@ from suites.control_groups.declared import DiskUse, MemoryUse
 from suites.generators.load import CountedLoad, CountedWork, Load, LoadError, Observer, Share, WorkLimit
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metric_names import DEADLOCKS
-from suites.metrics import METRICS
+from suites.metrics import DEADLOCKS, METRICS
 from suites.profiling.perf import Perf
 from suites.profiling.profiler import Profiled, Profiling
 from suites.profiling.stacks import StepProfile

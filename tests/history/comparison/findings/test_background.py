@@ -25,7 +25,7 @@ from runners.measuring.failures.policy import FailurePolicy
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from suites.accounting.activity import CHECKPOINT, LOG_WAIT, PURGE, VACUUM, Activity
-from suites.metric import QPS
+from suites.metrics import QPS
 from tests.history.comparison.findings.test_onset import BASE, CONTENDER
 from tests.history.handmade import NIGHT, a_build, run_record, session_start
 

@@ -10,7 +10,7 @@ from history.comparison.compare import compare, exit_code
 from history.open import open_store
 from history.store.records import SessionStatus
 from suites.accounting.activity import DISK_LIMIT, Activity
-from suites.metric import QPS
+from suites.metrics import QPS
 from tests.history.comparison.findings.test_onset import BASE, CONTENDER
 from tests.history.handmade import NIGHT, run_record, session_start
 

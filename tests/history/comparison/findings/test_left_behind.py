@@ -10,8 +10,7 @@ from build.version import parse_version
 from history.comparison.compare import compare, exit_code
 from history.open import open_store
 from history.store.records import SessionStatus
-from suites.metric import QPS
-from suites.metric_names import TRANSACTIONS
+from suites.metrics import QPS, TRANSACTIONS
 from tests.history.handmade import NIGHT, run_record, session_start
 
 BASE, CONTENDER = "postgres@18.5", "postgres@18.6"

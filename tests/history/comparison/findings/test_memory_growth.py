@@ -9,7 +9,7 @@ import pytest
 from history.comparison.compare import exit_code
 from history.comparison.findings.memory_growth import FALSE_FINDINGS, MemoryGrowth
 from history.comparison.pairs import Pair, StepPairs
-from suites.metric_names import BUFFER_POOL, EQUAL_WORK, MEMORY_GROWTH
+from suites.metrics import BUFFER_POOL, EQUAL_WORK, MEMORY_GROWTH
 from tests.history.comparison.findings.test_rare_events import compared
 
 WORK = 4000.0

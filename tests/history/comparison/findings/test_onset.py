@@ -16,8 +16,7 @@ from history.comparison.result import Comparison
 from history.comparison.rounds.onset import Onset, onsets
 from history.open import open_store
 from history.store.records import SessionStatus
-from suites.metric import QPS
-from suites.metric_names import FIRST_THIRD, LAST_THIRD, SECONDS, VARIATION
+from suites.metrics import FIRST_THIRD, LAST_THIRD, QPS, SECONDS, VARIATION
 from suites.turns.load_values import spread, thirds
 from tests.history.handmade import NIGHT, run_record, session_start
 

@@ -10,8 +10,7 @@ from history.open import open_store
 from history.store.records import SessionStatus
 from report.charts.seconds import RoundSeconds, seconds_figure
 from suites.accounting.activity import CHECKPOINT, STALL, VACUUM, Activity
-from suites.metric import QPS
-from suites.metric_names import STALLED_SECONDS
+from suites.metrics import QPS, STALLED_SECONDS
 from tests.history.comparison.findings.test_onset import BASE, CONTENDER
 from tests.history.handmade import NIGHT, run_record, session_start
 

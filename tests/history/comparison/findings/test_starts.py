@@ -20,8 +20,7 @@ from history.open import open_reader, open_store
 from history.rendering.table import Cell
 from history.rendering.tables.costs import TOGETHER, costs_legend, costs_rows
 from history.store.records import Session, SessionStatus
-from suites.metric_names import CONNECT, INSTRUCTIONS, RECOVERY
-from suites.metrics import METRICS
+from suites.metrics import CONNECT, INSTRUCTIONS, METRICS, RECOVERY
 from tests.history.handmade import NIGHT, run_record, session_start
 
 SEED = 20261125

@@ -16,8 +16,7 @@ from history.comparison.result import Comparison
 from history.comparison.rounds.steadiness import steadiness
 from history.open import open_store
 from history.store.records import SessionStatus
-from suites.metric import QPS
-from suites.metric_names import SECONDS
+from suites.metrics import QPS, SECONDS
 from suites.turns.detrended import detrended
 from suites.turns.load_values import spread, thirds
 from tests.history.comparison.findings.test_onset import BASE, CONTENDER, Rates, rates

@@ -9,8 +9,7 @@ from history.comparison.findings.unknown_metrics import COLUMNS, Unknown, may_be
 from history.rendering.notes import unknown_lines
 from history.stats.estimators import Interval
 from report.pages.verdicts import findings as page_findings
-from suites.metric import QPS
-from suites.metrics import METRICS, judged_metrics
+from suites.metrics import METRICS, QPS, judged_metrics
 from tests.history.comparison.findings.test_moved_metrics import compared
 
 

@@ -24,7 +24,7 @@ from suites.counting.counted_pass import CountedPass, PassTerms
 from suites.counting.tool import Callgrind
 from suites.definition import load_suite
 from suites.keys.step import Step
-from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.sizing import Hardware, sizes
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
 

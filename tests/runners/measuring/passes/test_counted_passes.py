@@ -16,7 +16,7 @@ from runners.measuring.passes.base_work import DONE_BEFORE, BaseWork
 from runners.measuring.request import Exact, counted_once
 from suites.counting.callgrind import CallgrindError
 from suites.generators.load import LoadError, LongPassError
-from suites.metric_names import COUNTED_TRANSACTIONS, INSTRUCTIONS
+from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.sizing import Hardware
 from tests.runners.measuring.journal import Journal
 from tests.runners.measuring.passes.stand import STEPS, SUITE, Passes, as_recorded, counted, session, shown

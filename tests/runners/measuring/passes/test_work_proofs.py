@@ -19,8 +19,7 @@ from suites.engine import TableDigest
 from suites.generators.load import LoadError, LongPassError
 from suites.keys.durability import Durability
 from suites.measurement import Measurement
-from suites.metric import QPS
-from suites.metric_names import LOG_SYNCS, PROVED_ROWS, RECOVERY, WAL_RECORDS
+from suites.metrics import LOG_SYNCS, PROVED_ROWS, QPS, RECOVERY, WAL_RECORDS
 from tests.suites.servers import small
 
 SUITE = load_suite("write-heavy")
