@@ -23,6 +23,7 @@ from benchmarks.output.intervals import ratio_interval
 from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.samples import profile_figures, sample_figures
 from benchmarks.real_builds.slice_lengths import length_figures
+from build.build_spec import BuildRequest
 from build.home import locate
 from build.make import provide
 from build.programs import environment
@@ -72,7 +73,7 @@ def _measured_figures(parts: Sequence[str]) -> list[Figure]:
     home = locate()
     with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
         notes = Lines()  # no progress bars here, because those are part of the measurement
-        build = provide(VERSION, home, notes)
+        build = provide(BuildRequest(VERSION), home, notes)
         suite = load_suite("write-heavy")
         room = sizes(suite, suite.profile("smoke"), this_machine())
         server = PostgresServer(build, room, Durability.RELAXED, folder / "1")

@@ -1,8 +1,7 @@
-"""The specification of a build, and the key that identifies compiles with the same binaries."""
+"""Which build is asked for, its specification, and the key of compiles with the same binaries."""
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +26,40 @@ class Patch:
 
     path: Path
     sha256: str
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """Which build is asked for."""
+
+    version: Version
+
+    patches: tuple[Path, ...] = ()
+    """The patch files, in the order in which they are applied."""
+
+    choices: BuildChoices = PLAIN
+    """What a variant compiles differently."""
+
+    git_source: str | None = None
+    """The URL or path of a git repository that is tried before upstream; None for the engine's variable, such
+    as `$TIDEMARK_GIT_POSTGRES`."""
+
+    slim: tuple[str, ...] | None = None
+    """The programs that are needed besides the server, where a slim build will do: a whole one is taken if it
+    is there, but not compiled. None where only a whole one will do."""
+
+    relinks: bool = False
+    """Whether the build keeps what its server is linked from, which an imported one does not."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is compiled as its recipe says, from the source as it is."""
+        return not (self.patches or self.relinks) and self.choices == PLAIN
+
+    @cached_property
+    def read_patches(self) -> tuple[Patch, ...]:
+        """The patches with their digests. Raises PatchError if one cannot be read."""
+        return tuple(_read_patch(path) for path in self.patches)
 
 
 @dataclass(frozen=True)
@@ -60,33 +93,23 @@ class BuildSpec:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def build_spec(
-    source: Source,
-    patches: Sequence[Patch],
-    choices: BuildChoices = PLAIN,
-    slim: Sequence[str] | None = None,
-    *,
-    relinks: bool = False,
-) -> BuildSpec:
+def build_spec(source: Source, request: BuildRequest) -> BuildSpec:
     """Return the specification for compiling a source on this machine, with its recipe and compiler.
 
-    `choices` are those of a variant. `slim` are the programs that a slim build needs besides the server; None
-    for a whole build, which is also returned where an engine has no slim one. With `relinks` the build keeps
-    what its server is linked from.
-
-    Raises RecipeError if the release is older than the recipes of its engine, HostError without the compiler.
+    It is that of a whole build where an engine has no slim one. Raises RecipeError if the release is older
+    than the recipes of its engine, HostError without the compiler, and PatchError.
     """
     recipes, release = RECIPES[source.version.engine], release_of(source)
-    slim_recipe = None if slim is None else recipes.slim_recipe
-    if slim is None or slim_recipe is None:
+    if request.slim is None or recipes.slim_recipe is None:
         recipe = recipes.recipe(release, host.has_library)
     else:
-        recipe = slim_recipe(release, host.has_library, slim)
-    chosen = choices.with_(relinking.CHOICES) if relinks else choices
+        recipe = recipes.slim_recipe(release, host.has_library, request.slim)
+    choices = request.choices
+    chosen = choices.with_(relinking.CHOICES) if request.relinks else choices
     recipe = with_words(recipe, recipes.configure_words(chosen, recipe.flags))
-    if relinks:
+    if request.relinks:
         recipe = relinking.relinkable(recipe, recipes.LINK)
-    return BuildSpec(source, recipe, tuple(patches), host.compiler(choices.compiler), choices)
+    return BuildSpec(source, recipe, request.read_patches, host.compiler(choices.compiler), choices)
 
 
 def release_of(source: Source) -> str:
@@ -96,11 +119,6 @@ def release_of(source: Source) -> str:
     module = RECIPES[source.version.engine]
     text = git.Mirror(source.location, source.commit.mirror).read(source.commit, module.VERSION_FILE)
     return module.release_of(text)
-
-
-def read_patches(paths: Sequence[Path]) -> tuple[Patch, ...]:
-    """Read and hash the patch files. Raises PatchError if one cannot be read."""
-    return tuple(_read_patch(path) for path in paths)
 
 
 def _read_patch(path: Path) -> Patch:

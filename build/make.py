@@ -4,9 +4,9 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from pwd import struct_passwd
@@ -14,7 +14,7 @@ from typing import Any
 
 from build import host, workplace
 from build.build import Build
-from build.build_spec import FORMAT, BuildSpec, Patch, build_spec, read_patches
+from build.build_spec import FORMAT, BuildRequest, BuildSpec, build_spec
 from build.cache import damage, failures, objects, store
 from build.cache.answers import SCRIPT, KeptAnswers
 from build.cache.pruning import mark_used
@@ -28,7 +28,7 @@ from build.lock import held
 from build.programs import environment
 from build.programs.work import CompileCommands, CompileError
 from build.progress import Progress
-from build.recipes.choices import PLAIN, BuildChoices
+from build.recipes.choices import PLAIN
 from build.recipes.recipe import Stage
 from build.sources import source
 from build.unpack import apply_patches, masquerade, unpack
@@ -47,80 +47,54 @@ class CompileOptions:
 
 
 def provide(
-    version: Version,
+    request: BuildRequest,
     home: Home,
     progress: Progress,
     *,
-    patches: Sequence[Path] = (),
-    choices: BuildChoices = PLAIN,
-    git_source: str | None = None,
     use_ccache: bool = True,
     jobs: int | None = None,
-    slim: Sequence[str] | None = None,
-    relinks: bool = False,
     again: bool = False,
 ) -> Build:
-    """Return the build of a version from the cache; compile it if it is not there.
+    """Return the requested build from the cache; compile it if it is not there.
 
-    `patches` are applied in order; `choices` are those of a variant. `git_source` is the URL or path of a git
-    repository that is tried before upstream (default: the engine's variable, such as
-    `$TIDEMARK_GIT_POSTGRES`). `jobs` is the number of parallel processes (default: one per core). With
-    `slim`, programs that are needed besides the server, a slim build will do: a whole one is taken if it is
-    there, but not compiled. Without, none is returned. With `relinks` the build keeps what its server is
-    linked from, which an imported one does not. What is known not to compile here fails at once, unless it is
-    to be tried `again`.
+    `jobs` is the number of parallel processes (default: one per core). What is known not to compile here
+    fails at once, unless it is to be tried `again`.
     Raises SourceError, RecipeError, HostError, PatchError or CompileError, all of which are TidemarkErrors.
     """
-    if version.is_install:
-        return _installed(version, home, is_plain=not (patches or relinks) and choices == PLAIN)
-    build = lookup(
-        version,
-        home,
-        patches=patches,
-        choices=choices,
-        git_source=git_source,
-        slim=slim,
-        relinks=relinks,
-    )
-    read = read_patches(patches)
+    version, build = request.version, find(request, home)
+    if build is not None and version.is_install:
+        return build
     if build is not None:
         progress.note(f"{version}: from the build cache: {build.prefix.name}{_namesakes(build, home)}")
         mark_used(home, build)
         return build
-    obtained = source.obtain(version, home, progress, git_source)
+    obtained = source.obtain(version, home, progress, request.git_source)
     options = CompileOptions(jobs or host.cores(), host.ccache_program() if use_ccache else None)
-    spec = build_spec(obtained, read, choices, slim, relinks=relinks)
+    spec = build_spec(obtained, request)
     if again:
         failures.forget(home, spec)
-    build = None if relinks else _imported(version, obtained, home, read, choices)
-    build = build or _compile_once(spec, home, progress, options)
+    build = _imported(request, obtained, home) or _compile_once(spec, home, progress, options)
     mark_used(home, build)
     return build
 
 
-def lookup(
-    version: Version,
-    home: Home,
-    *,
-    patches: Sequence[Path] = (),
-    choices: BuildChoices = PLAIN,
-    git_source: str | None = None,
-    slim: Sequence[str] | None = None,
-    relinks: bool = False,
-) -> Build | None:
-    """Return the build of a version if it needs neither download nor compiling; None otherwise.
-
-    With `slim` and `relinks` it is one that `provide` would return with them.
+def find(request: BuildRequest, home: Home) -> Build | None:
+    """Return the requested build if it needs neither download nor compiling; None otherwise.
 
     The result is always None for a branch, because only its source knows the commit it points to today.
     """
+    version = request.version
     if version.is_install:
-        return _installed(version, home, is_plain=not patches and choices == PLAIN)
-    read = read_patches(patches)
-    build = _find(version, home, read, choices, git_source, relinks=relinks)
-    if build is None and slim is not None:
-        build = _find(version, home, read, choices, git_source, slim, relinks=relinks)
-    return build
+        return _installed(request, home)
+    known: list[source.Source | None] = [*source.known_sources(version, home, request.git_source)]
+    for asked in dict.fromkeys((replace(request, slim=None), request)):
+        for candidate in known or [None]:
+            build = _imported(asked, candidate, home)
+            if build is None and candidate is not None:
+                build = store.find(home, build_spec(candidate, asked).key, version)
+            if build is not None:
+                return build
+    return None
 
 
 def require_known(version: Version, home: Home, git_source: str | None = None) -> None:
@@ -137,8 +111,9 @@ def require_known(version: Version, home: Home, git_source: str | None = None) -
         repository.require(git_ref(version))
 
 
-def _installed(version: Version, home: Home, *, is_plain: bool) -> Build:
-    if not is_plain:
+def _installed(request: BuildRequest, home: Home) -> Build:
+    version = request.version
+    if not request.is_plain:
         raise PrefixError(
             f"{version} is installed already: it can be neither patched, compiled otherwise nor linked again",
             hint="omit --patch, --build and --layouts, or measure its source: a release, branch or commit",
@@ -146,37 +121,12 @@ def _installed(version: Version, home: Home, *, is_plain: bool) -> Build:
     return recorded_install(version, home)
 
 
-def _find(
-    version: Version,
-    home: Home,
-    patches: tuple[Patch, ...],
-    choices: BuildChoices,
-    git_source: str | None,
-    slim: Sequence[str] | None = None,
-    *,
-    relinks: bool = False,
-) -> Build | None:
-    known: list[source.Source | None] = [*source.known_sources(version, home, git_source)]
-    for candidate in known or [None]:
-        build = None if relinks else _imported(version, candidate, home, patches, choices)
-        if build is None and candidate is not None:
-            spec = build_spec(candidate, patches, choices, slim, relinks=relinks)
-            build = store.find(home, spec.key, version)
-        if build is not None:
-            return build
-    return None
-
-
-def _imported(
-    version: Version,
-    known: source.Source | None,
-    home: Home,
-    patches: tuple[Patch, ...],
-    choices: BuildChoices,
-) -> Build | None:
+def _imported(request: BuildRequest, known: source.Source | None, home: Home) -> Build | None:
     # A build is imported in order to be measured, even if compiling on this machine would give another one.
-    digest = known.digest if known else None
-    return store.imported(home, version, digest, [patch.sha256 for patch in patches], choices.to_json())
+    digest, patches = known.digest if known else None, [patch.sha256 for patch in request.read_patches]
+    if request.relinks:
+        return None
+    return store.imported(home, request.version, digest, patches, request.choices.to_json())
 
 
 def _namesakes(build: Build, home: Home) -> str:

@@ -24,11 +24,12 @@ from hypothesis import HealthCheck, settings
 
 from benchmarks.real_builds.planted_history import PlantedHistory, make_history
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.cache.archives import import_
 from build.cache.manifest import ArchiveError
 from build.errors import TidemarkError
 from build.home import ROOT, Home, locate
-from build.make import lookup, provide
+from build.make import find, provide
 from build.progress import Silent
 from build.version import parse_version
 from suites.processes import run
@@ -73,7 +74,7 @@ def pytest_report_header() -> list[str]:
 
 def _cached(version: str) -> Build | None:
     with contextlib.suppress(TidemarkError):
-        return lookup(parse_version(version), locate())
+        return find(BuildRequest(parse_version(version)), locate())
     return None
 
 
@@ -268,7 +269,7 @@ def _segments_of_posix() -> set[str]:
 
 
 def _provided(version: str) -> Build:
-    return provide(parse_version(version), locate(), Silent())
+    return provide(BuildRequest(parse_version(version)), locate(), Silent())
 
 
 def _provided_if_cached(version: str) -> Build:

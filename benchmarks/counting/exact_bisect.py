@@ -18,6 +18,7 @@ from benchmarks.output.figures import Figure
 from benchmarks.real_builds.planted_bisect import LARGER, STEP, bisected
 from benchmarks.real_builds.planted_history import BY_INSTRUCTIONS, RELEASE, PlantedHistory, make_history
 from benchmarks.simulation.bisects.guided_bisect import guided_figures
+from build.build_spec import BuildRequest
 from build.cache.store import all_builds
 from build.home import Home, locate
 from build.make import provide
@@ -134,7 +135,9 @@ def _seconds(
 ) -> CompileTimes:
     version = Version(RELEASE.engine, f"git:{commit[:12]}")
     before = os.times()
-    build = provide(version, home, shown, choices=choices, git_source=str(planted.repository), slim=slim)
+    build = provide(
+        BuildRequest(version, choices=choices, git_source=str(planted.repository), slim=slim), home, shown
+    )
     after = os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return CompileTimes(float(build.manifest["seconds"]["total"]), cpu)

@@ -13,6 +13,7 @@ from sqlalchemy import select
 from benchmarks.output.figures import Figure
 from benchmarks.surroundings.recorded_sessions import record_sessions
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.home import Home
 from build.make import provide
 from build.version import Version, parse_version
@@ -79,7 +80,7 @@ def equal_figures(home: Home, *, busy: bool = False) -> Iterator[Figure]:
         exact=Exact.BESIDE,
         keep_disturbed=busy,
     )
-    given = _equal_builds(history.parent, provide(BASE, home, shown))
+    given = _equal_builds(history.parent, provide(BuildRequest(BASE), home, shown))
     with open_store(history) as store:
 
         def record() -> SessionOutcome:

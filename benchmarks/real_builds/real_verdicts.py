@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.output.figures import Figure
 from benchmarks.output.intervals import ratio_interval, simultaneous_confidence
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.home import Home
 from build.make import provide
 from build.progress import Progress
@@ -129,7 +130,7 @@ def equal_figures(bench: Bench, record: Path | None, *, widths: bool) -> list[Fi
 
 def planted_figures(bench: Bench) -> list[Figure]:
     """Return how often a known slow-down is flagged in the steps that the patch affects, and in others."""
-    slowed = provide(BASE, bench.home, bench.progress, patches=(PATCH,))
+    slowed = provide(BuildRequest(BASE, patches=(PATCH,)), bench.home, bench.progress)
     steps = (*UPDATES, *UNTOUCHED)
     figures = []
     for percent, options in ((10, {}), (5, {"until_decided": True, "budget_seconds": HALF_AN_HOUR})):
@@ -164,12 +165,12 @@ def _compiled_elsewhere(bench: Bench) -> Build:
     elsewhere.path.mkdir()
     for real in (bench.home.sources, bench.home.ccache):
         (elsewhere.path / real.name).symlink_to(real)
-    return provide(BASE, elsewhere, bench.progress)
+    return provide(BuildRequest(BASE), elsewhere, bench.progress)
 
 
 def burn_nanoseconds(bench: Bench, share: float) -> int:
     """Return the busy-waiting per update, in ns, by which the slowest of UPDATES loses `share` of its QPS."""
-    uid = bench.session(UPDATES, TWIN, provide(BASE, bench.home, bench.progress), repetitions=1)
+    uid = bench.session(UPDATES, TWIN, provide(BuildRequest(BASE), bench.home, bench.progress), repetitions=1)
     compared = bench.compared(uid, TWIN)
     slowest = min(step.judged.base or math.inf for step in compared.steps)
     return round(1e9 / slowest * share / (1 - share))
@@ -202,7 +203,7 @@ def _one_after_the_other(bench: Bench, twin: Build) -> Mapping[str, Interval | N
     profile = bench.suite.profile(PROFILE)
     room = sizes(bench.suite, profile, this_machine())
     generator = Sysbench(bench.suite, room)
-    base = provide(BASE, bench.home, bench.progress)
+    base = provide(BuildRequest(BASE), bench.home, bench.progress)
     found: dict[str, tuple[list[float], list[float]]] = {s.name: ([], []) for s in bench.suite.steps}
     with measuring_alone(bench.home), data_folder(bench.home, f"b{os.getpid()}") as folder:
         versions = [

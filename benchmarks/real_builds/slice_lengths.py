@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks.output.figures import Figure
 from benchmarks.real_builds.real_verdicts import BASE, PROFILE, TWIN, Bench, bench_of
+from build.build_spec import BuildRequest
 from build.home import locate
 from build.make import provide
 from runners.console import Lines
@@ -36,7 +37,7 @@ def _of_length(bench: Bench, seconds: float) -> list[Figure]:
     profile = bench.suite.profile(PROFILE).model_copy(update={"slice_seconds": seconds})
     suite = bench.suite.model_copy(update={"profiles": {PROFILE: profile}})
     there = replace(bench, suite=suite)
-    build = provide(BASE, bench.home, bench.progress)
+    build = provide(BuildRequest(BASE), bench.home, bench.progress)
     uid = there.session(STEPS, TWIN, build, repetitions=ROUNDS)
     figures = []
     for step, logs in there.log_ratios(there.compared(uid, TWIN), TWIN).items():

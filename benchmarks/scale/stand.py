@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks.scale.history_server import HistoryServer
 from benchmarks.scale.sessions import RecordedRound, read_log
+from build.build_spec import BuildRequest
 from build.home import ROOT, Home, locate
 from build.make import provide
 from build.progress import Silent
@@ -31,7 +32,7 @@ def new_server() -> Iterator[tuple[HistoryServer, Path]]:
     Nothing else is measured meanwhile. Raises BusyError when something is.
     """
     home = locate()
-    build = provide(parse_version(VERSION), home, Silent())
+    build = provide(BuildRequest(parse_version(VERSION)), home, Silent())
     with measuring_alone(home), data_folder(home, f"b{os.getpid()}") as folder:
         server = HistoryServer(build, folder / "1")
         try:

@@ -2,21 +2,17 @@
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from build.build_spec import BuildRequest
 from build.cache.pruning import mark_used
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
-from build.make import lookup, provide, require_known
+from build.make import find, provide, require_known
 from build.progress import Progress
 from build.sources.source import resolved
 from build.version import Version, parse_revision, parse_version
 from runners.console import progress
-
-if TYPE_CHECKING:
-    from runners.measuring.variants import Variant
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -37,17 +33,8 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -> int:
-    chosen = [_definition(version, arguments) for version in versions]
-    cached = [
-        lookup(
-            version.plain,
-            home,
-            patches=definition.patches,
-            choices=definition.choices,
-            git_source=arguments.git,
-        )
-        for version, definition in zip(versions, chosen, strict=True)
-    ]
+    requests = [_request(version, arguments) for version in versions]
+    cached = [find(request, home) for request in requests]
     if all(cached):
         # Nothing is compiled, so that the progress display need not be loaded.
         for build in cached:
@@ -57,17 +44,9 @@ def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -
         return 0
     code = 0
     with progress() as shown:
-        for version, definition in zip(versions, chosen, strict=True):
+        for request in requests:
             try:
-                build = provide(
-                    version.plain,
-                    home,
-                    shown,
-                    patches=definition.patches,
-                    choices=definition.choices,
-                    git_source=arguments.git,
-                    again=True,
-                )
+                build = provide(request, home, shown, again=True)
             except TidemarkError as error:
                 print(f"tidemark: {error}", file=sys.stderr)
                 code = 2
@@ -76,8 +55,8 @@ def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -
     return code
 
 
-def _definition(version: Version, arguments: argparse.Namespace) -> "Variant":
-    """Return how a version is compiled: as every version of the command, and as its variant.
+def _request(version: Version, arguments: argparse.Namespace) -> BuildRequest:
+    """Return which build of a version is asked for: as every version of the command, and as its variant.
 
     A patch without a variant is for every version here. Raises VariantError.
     """
@@ -88,7 +67,8 @@ def _definition(version: Version, arguments: argparse.Namespace) -> "Variant":
     variants = read_variants((), arguments.build, [text for text in arguments.patch if "=" in text])
     require_defined((version,), {name: variants[name] for name in {EVERY, version.variant} & variants.keys()})
     definition = definition_of(version, variants)
-    return replace(definition, patches=(*everywhere, *definition.patches))
+    patches = (*everywhere, *definition.patches)
+    return BuildRequest(version.plain, patches, definition.choices, arguments.git)
 
 
 def _kept(what: str, words: list[str], home: Home) -> int:
@@ -108,19 +88,8 @@ def _export(words: list[str], arguments: argparse.Namespace, home: Home) -> int:
             "export needs a folder and versions", hint="./tidemark build export FOLDER VERSION..."
         )
     with progress() as shown:
-        versions = [parse_version(text) for text in words[1:]]
-        chosen = [_definition(version, arguments) for version in versions]
-        builds = [
-            provide(
-                version.plain,
-                home,
-                shown,
-                patches=definition.patches,
-                choices=definition.choices,
-                git_source=arguments.git,
-            )
-            for version, definition in zip(versions, chosen, strict=True)
-        ]
+        requests = [_request(parse_version(text), arguments) for text in words[1:]]
+        builds = [provide(request, home, shown) for request in requests]
         for path in export(builds, Path(words[0])):
             print(path)
     return 0

@@ -176,17 +176,9 @@ def _same(request: Request, builds: Sequence[Build]) -> Iterator[tuple[Version, 
 
 def provide_one(request: Request, version: Version, home: Home, progress: Progress) -> Build:
     """Return the build of one version, compiled as its variant says. Raises TidemarkError."""
-    chosen = definition_of(version, request.variants)
-    build = provide(
-        version.plain,
-        home,
-        progress,
-        patches=chosen.patches,
-        choices=request.choices_of(version),
-        git_source=request.git.get(version.engine),
-        relinks=bool(request.layouts),
-    )
-    return replace(with_extensions(build, chosen.extensions, home, progress), version=version)
+    build = provide(request.build_of(version), home, progress)
+    extensions = definition_of(version, request.variants).extensions
+    return replace(with_extensions(build, extensions, home, progress), version=version)
 
 
 def copies_of(request: Request, home: Home, progress: Progress) -> DataCopies | None:

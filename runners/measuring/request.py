@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from build.recipes.choices import BuildChoices
+from build.build_spec import BuildRequest
 from build.version import Engine, Version
 from history.changes.confirmation import Confirms
 from history.comparison.exact import MAX_PASSES
@@ -231,15 +231,21 @@ class Request:
         """Return what the initdb of `version` is told, by name; empty for what every one is told."""
         return definition_of(version, self.variants).initdb
 
-    def choices_of(self, version: Version) -> BuildChoices:
-        """Return how `version` is compiled differently.
+    def build_of(self, version: Version) -> BuildRequest:
+        """Return which build of `version` is measured: it is compiled as its variant says.
 
         Where any version has TLS, all are compiled with it, so that builds differ in nothing else.
         """
         definition = definition_of(version, self.variants)
         needs_tls = any(self.layers_of(other).tls for other in self.versions) and not version.is_install
         of_any = {"tls": "on"} if needs_tls else {}
-        return compiled_for_layers(replace(definition, layers={}), version.engine, of_any).choices
+        return BuildRequest(
+            version.plain,
+            definition.patches,
+            compiled_for_layers(replace(definition, layers={}), version.engine, of_any).choices,
+            self.git.get(version.engine),
+            relinks=bool(self.layouts),
+        )
 
     @property
     def has_companions(self) -> bool:

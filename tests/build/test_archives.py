@@ -16,11 +16,12 @@ import pytest
 
 from build import host
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.cache import archives, store
 from build.cache.manifest import ArchiveError
 from build.errors import TidemarkError
 from build.home import Home
-from build.make import lookup, provide
+from build.make import find, provide
 from build.progress import Silent
 from build.version import parse_version
 from tests.build.stand import Pins, Stand
@@ -32,7 +33,7 @@ RELEASE = parse_version("postgres@18.99")
 def made(home: Home, stand: Stand, versions: Pins) -> Build:
     """A build, compiled on this machine."""
     versions(r18_99=stand.tarball(home.sources / "postgresql-18.99.tar.bz2"))
-    return provide(RELEASE, home, Silent())
+    return provide(BuildRequest(RELEASE), home, Silent())
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_a_build_that_lacks_a_library_here_is_refused(made: Build, tmp_path: Pat
         archives.import_(archive, elsewhere, Silent())
     assert "needs libtidemark-gone.so.1, which this machine does not have" in refused.value.what
     assert refused.value.where == "bin/psql"
-    assert lookup(RELEASE, elsewhere) is None
+    assert find(BuildRequest(RELEASE), elsewhere) is None
     assert not list(elsewhere.builds.glob("[!.]*"))
 
 
@@ -119,10 +120,10 @@ def test_an_imported_build_serves_its_version_without_a_compiler(
         raise host.HostError("no compiler")
 
     monkeypatch.setattr(host, "compiler", no_compiler)
-    assert lookup(RELEASE, elsewhere) == there
-    assert provide(RELEASE, elsewhere, Silent()).prefix == there.prefix
+    assert find(BuildRequest(RELEASE), elsewhere) == there
+    assert provide(BuildRequest(RELEASE), elsewhere, Silent()).prefix == there.prefix
     with pytest.raises(host.HostError):
-        lookup(parse_version("postgres@18.99"), Home(elsewhere.path / "empty"))
+        find(BuildRequest(parse_version("postgres@18.99")), Home(elsewhere.path / "empty"))
 
 
 def test_exporting_an_imported_build_gives_the_same_archive(
@@ -255,9 +256,9 @@ def test_nobody_else_may_write_to_what_was_imported(made: Build, elsewhere: Home
     assert [path for path in found if not path.is_symlink() and path.stat().st_mode & 0o022] == []
     # As an earlier version has imported it.
     there.program("psql").chmod(0o777)
-    for use in (lookup, partial(provide, progress=Silent())):
+    for use in (find, partial(provide, progress=Silent())):
         with pytest.raises(store.StoreError) as refused:
-            use(RELEASE, elsewhere)
+            use(BuildRequest(RELEASE), elsewhere)
         assert f"everybody may write to {there.program('psql')}" in refused.value.what
         assert refused.value.hint.startswith(f"rm -r {there.prefix}, then compile or import")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build_spec import BuildSpec, Patch, build_spec, read_patches, release_of
+from build.build_spec import BuildRequest, BuildSpec, Patch, build_spec, release_of
 from build.home import Home
 from build.host import Compiler
 from build.progress import Silent
@@ -63,11 +63,11 @@ def test_the_order_of_patches_matters() -> None:
 
 def test_a_patch_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(PatchError, match=r"missing\.patch cannot be read"):
-        read_patches([tmp_path / "missing.patch"])
+        build_spec(SOURCE, BuildRequest(SOURCE.version, (tmp_path / "missing.patch",)))
 
 
 def test_a_commit_says_itself_which_release_it_is(home: Home, repository: Repository) -> None:
     repository.commit("one", release="19devel")
     source = obtain(parse_version("postgres@main"), home, Silent(), str(repository.path))
     assert release_of(source) == "19devel"
-    assert build_spec(source, ()).recipe.release == "19devel"
+    assert build_spec(source, BuildRequest(source.version)).recipe.release == "19devel"

@@ -11,10 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from build.build_spec import BuildRequest
 from build.cache import store
 from build.home import ROOT, Home
 from build.host import HostError
-from build.make import lookup, provide
+from build.make import find, provide
 from build.programs.work import CompileError
 from build.progress import Silent
 from build.recipes.choices import PLAIN
@@ -32,6 +33,7 @@ import signal
 import sys
 from pathlib import Path
 from build import host
+from build.build_spec import BuildRequest
 from build.sources import releases
 from build.home import Home
 from build.make import provide
@@ -41,7 +43,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 releases.VERSIONS = Path(sys.argv[1])
 host.has_library = lambda name: False
 progress = Silent()
-build = provide(parse_version("postgres@18.99"), Home(Path(sys.argv[2])), progress, use_ccache=False)
+request = BuildRequest(parse_version("postgres@18.99"))
+build = provide(request, Home(Path(sys.argv[2])), progress, use_ccache=False)
 print(build.prefix, *progress.notes, sep="\\n")
 """
 
@@ -75,11 +78,11 @@ def test_the_first_time_compiles_and_the_second_finds(
     home: Home, progress: Silent, stand: Stand, versions: Pins
 ) -> None:
     versions(r18_99=stand.tarball(home.sources / TARBALL))
-    assert lookup(RELEASE, home) is None
-    first = provide(RELEASE, home, progress)
+    assert find(BuildRequest(RELEASE), home) is None
+    first = provide(BuildRequest(RELEASE), home, progress)
     (home.sources / TARBALL).unlink()
-    second = provide(RELEASE, home, progress)
-    assert lookup(RELEASE, home) == first == second
+    second = provide(BuildRequest(RELEASE), home, progress)
+    assert find(BuildRequest(RELEASE), home) == first == second
     assert stand.times_configured() == 1
     assert first.release == "18.99"
     assert first.prefix.parent == home.builds
@@ -94,7 +97,7 @@ def test_the_manifest_says_how_the_build_came_about(
 ) -> None:
     digest = stand.tarball(home.sources / TARBALL)
     versions(r18_99=digest)
-    build = provide(RELEASE, home, progress, use_ccache=False)
+    build = provide(BuildRequest(RELEASE), home, progress, use_ccache=False)
     manifest = json.loads((build.prefix / "build.json").read_text())
     assert manifest == build.manifest
     assert manifest["source"] == {"kind": "cache", "location": TARBALL, "digest": f"sha256:{digest}"}
@@ -113,7 +116,7 @@ def test_everything_can_be_read_by_other_users(
     versions(r18_99=stand.tarball(home.sources / TARBALL))
     before = os.umask(0o077)
     try:
-        build = provide(RELEASE, home, progress)
+        build = provide(BuildRequest(RELEASE), home, progress)
     finally:
         os.umask(before)
     assert all(path.stat().st_mode & 0o044 == 0o044 for path in [build.prefix, *build.prefix.rglob("*")])
@@ -126,7 +129,7 @@ def test_flags_of_the_caller_do_not_leak_in(
     for name in ("CFLAGS", "MAKEFLAGS", "LDFLAGS"):
         monkeypatch.setenv(name, "--no-such-flag")
     versions(r18_99=stand.tarball(home.sources / TARBALL, before='@test -z "$$CFLAGS$$LDFLAGS"'))
-    provide(RELEASE, home, progress)
+    provide(BuildRequest(RELEASE), home, progress)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,7 @@ def test_a_compile_that_fails_where_its_parts_do_not_wait_for_each_other_is_repe
     home: Home, progress: Silent, stand: Stand, versions: Pins, before: str
 ) -> None:
     versions(r18_99=stand.tarball(home.sources / TARBALL, before=before))
-    provide(RELEASE, home, progress, jobs=2)
+    provide(BuildRequest(RELEASE), home, progress, jobs=2)
 
 
 def test_an_install_that_leaves_something_out_has_failed(
@@ -155,7 +158,7 @@ def test_an_install_that_leaves_something_out_has_failed(
     subprocess.run(command, check=True)
     versions(r18_99=sha256_of(home.sources / TARBALL))
     with pytest.raises(CompileError, match=r"not installed: lib/pgstattuple\.so"):
-        provide(RELEASE, home, progress)
+        provide(BuildRequest(RELEASE), home, progress)
 
 
 def test_patches_are_applied_and_make_another_build(
@@ -164,41 +167,41 @@ def test_patches_are_applied_and_make_another_build(
     versions(r18_99=stand.tarball(home.sources / TARBALL))
     patch = tmp_path / "part.patch"
     patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1 @@\n-int part;\n+#error patched\n")
-    plain = provide(RELEASE, home, progress)
+    plain = provide(BuildRequest(RELEASE), home, progress)
     with pytest.raises(CompileError, match="#error patched"):
-        provide(RELEASE, home, progress, patches=[patch])
+        provide(BuildRequest(RELEASE, patches=(patch,)), home, progress)
     patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1 @@\n-int part;\n+int patched;\n")
-    patched = provide(RELEASE, home, progress, patches=[patch])
+    patched = provide(BuildRequest(RELEASE, patches=(patch,)), home, progress)
     assert patched.key != plain.key
     assert [entry["name"] for entry in patched.manifest["patches"]] == ["part.patch"]
-    assert lookup(RELEASE, home) == plain
-    assert lookup(RELEASE, home, patches=[patch]) == patched
+    assert find(BuildRequest(RELEASE), home) == plain
+    assert find(BuildRequest(RELEASE, patches=(patch,)), home) == patched
 
 
 def test_choices_reach_configure_and_make_another_build(
     home: Home, progress: Silent, stand: Stand, versions: Pins
 ) -> None:
     versions(r18_99=stand.tarball(home.sources / TARBALL))
-    plain = provide(RELEASE, home, progress)
+    plain = provide(BuildRequest(RELEASE), home, progress)
     choices = PLAIN.plus("CFLAGS", "-O3").plus("configure", "--with-llvm")
-    chosen = provide(RELEASE, home, progress, choices=choices)
+    chosen = provide(BuildRequest(RELEASE, choices=choices), home, progress)
     assert chosen.key != plain.key
     assert chosen.manifest["choices"] == {"CFLAGS": "-O3", "configure": ["--with-llvm"]}
     assert "choices" not in plain.manifest
     log = home.logs / f"build-postgres-18.99-{chosen.key[:12]}.log"
     assert "CFLAGS=-O2 -fno-omit-frame-pointer -g -O3 --with-llvm" in log.read_text()
-    assert lookup(RELEASE, home) == plain
-    assert lookup(RELEASE, home, choices=choices) == chosen
+    assert find(BuildRequest(RELEASE), home) == plain
+    assert find(BuildRequest(RELEASE, choices=choices), home) == chosen
 
 
 def test_the_compiler_of_a_choice_compiles(
     home: Home, progress: Silent, stand: Stand, versions: Pins
 ) -> None:
     versions(r18_99=stand.tarball(home.sources / TARBALL))
-    build = provide(RELEASE, home, progress, choices=PLAIN.plus("CC", "cc"))
+    build = provide(BuildRequest(RELEASE, choices=PLAIN.plus("CC", "cc")), home, progress)
     assert build.manifest["compiler"]["command"] == "cc"
     with pytest.raises(HostError, match="'no-such-cc' is missing"):
-        provide(RELEASE, home, progress, choices=PLAIN.plus("CC", "no-such-cc"))
+        provide(BuildRequest(RELEASE, choices=PLAIN.plus("CC", "no-such-cc")), home, progress)
 
 
 def test_a_patch_that_does_not_apply_names_file_and_hunk(
@@ -210,7 +213,7 @@ def test_a_patch_that_does_not_apply_names_file_and_hunk(
     with pytest.raises(
         PatchError, match=r"old\.patch does not apply to postgres@18\.99: the hunk at src/part\.c:1"
     ):
-        provide(RELEASE, home, progress, patches=[patch])
+        provide(BuildRequest(RELEASE, patches=(patch,)), home, progress)
     assert leftovers(home) == []
 
 
@@ -222,7 +225,7 @@ def test_patches_apply_below_somebody_elses_git_checkout(
     patch = tmp_path / "part.patch"
     patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1 @@\n-int part;\n+#error patched\n")
     with pytest.raises(CompileError, match="#error patched"):
-        provide(RELEASE, home, progress, patches=[patch])
+        provide(BuildRequest(RELEASE, patches=(patch,)), home, progress)
 
 
 def test_a_patch_cannot_write_outside_the_tree(
@@ -232,7 +235,7 @@ def test_a_patch_cannot_write_outside_the_tree(
     patch = tmp_path / "evil.patch"
     patch.write_text("--- /dev/null\n+++ b/../../escaped\n@@ -0,0 +1 @@\n+x\n")
     with pytest.raises(PatchError):
-        provide(RELEASE, home, progress, patches=[patch])
+        provide(BuildRequest(RELEASE, patches=(patch,)), home, progress)
 
 
 @pytest.mark.deep("hundreds of texts that hypothesis draws")
@@ -288,7 +291,7 @@ def test_what_a_killed_process_left_does_not_matter(
     assert leftovers(home)
     os.killpg(make, signal.SIGKILL)
     (open_folder / "go").touch()
-    provide(RELEASE, home, progress)
+    provide(BuildRequest(RELEASE), home, progress)
     assert leftovers(home) == []
 
 
@@ -296,15 +299,15 @@ def test_two_names_of_one_commit_share_a_build(home: Home, progress: Silent, rep
     commit = repository.commit("one", release="19devel")
     repository.git("tag", "v1")
     address = str(repository.path)
-    by_branch = provide(parse_version("postgres@main"), home, progress, git_source=address)
-    by_tag = provide(parse_version("postgres@v1"), home, progress, git_source=address)
+    by_branch = provide(BuildRequest(parse_version("postgres@main"), git_source=address), home, progress)
+    by_tag = provide(BuildRequest(parse_version("postgres@v1"), git_source=address), home, progress)
     assert by_branch.key == by_tag.key
     assert (str(by_branch.version), str(by_tag.version)) == ("postgres@main", "postgres@v1")
     assert by_branch.release == "19devel"
     assert by_branch.manifest["source"]["commit"] == commit
     assert repository.stand.times_configured() == 1
-    assert lookup(parse_version(f"postgres@{commit}"), home, git_source=address) is not None
-    assert lookup(parse_version("postgres@main"), home, git_source=address) is None
+    assert find(BuildRequest(parse_version(f"postgres@{commit}"), git_source=address), home) is not None
+    assert find(BuildRequest(parse_version("postgres@main"), git_source=address), home) is None
 
 
 def test_a_release_made_from_git_is_found_again(
@@ -314,10 +317,10 @@ def test_a_release_made_from_git_is_found_again(
     repository.commit("one", release="18.99")
     repository.git("tag", "REL_18_99")
     address = str(repository.path)
-    build = provide(RELEASE, home, progress, git_source=address)
+    build = provide(BuildRequest(RELEASE, git_source=address), home, progress)
     assert build.manifest["source"]["kind"] == "git"
-    assert lookup(RELEASE, home, git_source=address) == build
-    assert lookup(RELEASE, home) is None
+    assert find(BuildRequest(RELEASE, git_source=address), home) == build
+    assert find(BuildRequest(RELEASE), home) is None
 
 
 def test_ccache_serves_a_second_compile_from_another_folder(
@@ -330,8 +333,8 @@ def test_ccache_serves_a_second_compile_from_another_folder(
         r18_99=stand.tarball(home.sources / TARBALL),
         r18_98=stand.tarball(home.sources / "postgresql-18.98.tar.bz2", "18.98"),
     )
-    first = provide(RELEASE, home, Silent())
-    provide(parse_version("postgres@18.98"), home, Silent())
+    first = provide(BuildRequest(RELEASE), home, Silent())
+    provide(BuildRequest(parse_version("postgres@18.98")), home, Silent())
     told = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True, check=True).stdout
     stats = dict(line.split("\t") for line in told.splitlines())
     assert first.manifest["ccache"] is True
@@ -340,19 +343,19 @@ def test_ccache_serves_a_second_compile_from_another_folder(
 
 def test_a_damaged_manifest_is_named(home: Home, progress: Silent, stand: Stand, versions: Pins) -> None:
     versions(r18_99=stand.tarball(home.sources / TARBALL))
-    build = provide(RELEASE, home, progress)
+    build = provide(BuildRequest(RELEASE), home, progress)
     (build.prefix / "build.json").write_text("{")
     with pytest.raises(store.StoreError, match=r"build\.json"):
-        lookup(RELEASE, home)
+        find(BuildRequest(RELEASE), home)
 
 
 def test_a_build_that_somebody_began_to_delete_is_made_again(
     home: Home, progress: Silent, stand: Stand, versions: Pins
 ) -> None:
     versions(r18_99=stand.tarball(home.sources / TARBALL))
-    build = provide(RELEASE, home, progress)
+    build = provide(BuildRequest(RELEASE), home, progress)
     (build.prefix / "build.json").unlink()
-    assert provide(RELEASE, home, progress).program("psql").exists()
+    assert provide(BuildRequest(RELEASE), home, progress).program("psql").exists()
     assert stand.times_configured() == 2
 
 
@@ -366,6 +369,6 @@ def test_all_builds_are_listed_in_order(
         }
     )
     for release in ("18.99", "17.5", "18.100"):
-        provide(parse_version(f"postgres@{release}"), home, progress)
+        provide(BuildRequest(parse_version(f"postgres@{release}")), home, progress)
     assert [build.release for build in store.all_builds(home)] == ["17.5", "18.99", "18.100"]
     assert not web.asked

@@ -8,10 +8,11 @@ from types import ModuleType
 
 import pytest
 
+from build.build_spec import BuildRequest
 from build.cache import archives
 from build.cache.manifest import ArchiveError
 from build.home import Home
-from build.make import lookup, provide
+from build.make import find, provide
 from build.progress import Silent
 from build.recipes import mariadb, mysql
 from build.recipes.choices import PLAIN
@@ -133,7 +134,7 @@ def test_trees_of_one_number_are_told_apart(tree: Path, tmp_path: Path, server_f
     sidecar.write_text(json.dumps({**pinned, "compiler": "clang 14", "built": "2026-01-01"}))
     second = archives.import_(tree, home, progress)
     assert second.key != first.key
-    found = provide(parse_version("mysql@9.7.2"), home, progress)
+    found = provide(BuildRequest(parse_version("mysql@9.7.2")), home, progress)
     assert found.key == second.key
     others = f"there are others of this version: mysql@NAME={first.prefix}"
     assert progress.notes[-1].endswith(f"{second.prefix.name}, which was imported; {others}")
@@ -142,11 +143,11 @@ def test_trees_of_one_number_are_told_apart(tree: Path, tmp_path: Path, server_f
 def test_a_release_with_a_pin_takes_only_the_tree_of_that_source(tree: Path, server_folder: Path) -> None:
     home = Home(server_folder / "home")
     archives.import_(tree, home, Silent())
-    assert lookup(parse_version("mysql@9.7.2"), home) is None
+    assert find(BuildRequest(parse_version("mysql@9.7.2")), home) is None
     sidecar = tree.with_name(tree.name.replace(".tar.zst", ".json"))
     sidecar.write_text(json.dumps({**ABOUT, "source": PINNED_SOURCE}))
     build = archives.import_(tree, home, Silent())
-    found = lookup(parse_version("mysql@9.7.2"), home)
+    found = find(BuildRequest(parse_version("mysql@9.7.2")), home)
     assert found is not None
     assert found.key == build.key
 

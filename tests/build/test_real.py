@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.home import locate
 from build.make import provide
 from build.progress import Silent
@@ -22,7 +23,7 @@ VERSION = parse_version("postgres@18.6")
 @pytest.fixture(scope="module")
 def postgres() -> Build:
     """Postgres 18.6 in the real cache; compiled if it is not there, which takes minutes."""
-    return provide(VERSION, locate(), Silent())
+    return provide(BuildRequest(VERSION), locate(), Silent())
 
 
 def says(program: Path, *arguments: str) -> str:
@@ -70,6 +71,6 @@ def test_the_second_time_answers_at_once(postgres: Build) -> None:
     took = []
     for _ in range(5):  # the quickest: other tests work beside it
         started = time.process_time()
-        assert provide(VERSION, locate(), Silent()).prefix == postgres.prefix
+        assert provide(BuildRequest(VERSION), locate(), Silent()).prefix == postgres.prefix
         took.append(time.process_time() - started)
     assert min(took) < 0.3

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from build import host
+from build.build_spec import BuildRequest
 from build.cache import store
 from build.cache.store import StoreError, require_clean
 from build.home import Home
-from build.make import lookup, provide
+from build.make import find, provide
 from build.progress import Silent
 from build.recipes import mysql, postgres
 from build.recipes.choices import PLAIN
@@ -29,7 +30,7 @@ def pinned(home: Home, stand: Stand, versions: Pins) -> Stand:
 
 
 def test_a_slim_build_has_a_server_and_little_else(home: Home, progress: Silent, pinned: Stand) -> None:
-    build = provide(RELEASE, home, progress, slim=("pgbench",))
+    build = provide(BuildRequest(RELEASE, slim=("pgbench",)), home, progress)
     assert build.is_slim
     assert sorted(path.name for path in (build.prefix / "bin").iterdir()) == ["initdb", "pgbench", "postgres"]
     assert sorted(path.name for path in (build.prefix / "lib").iterdir()) == [
@@ -37,7 +38,7 @@ def test_a_slim_build_has_a_server_and_little_else(home: Home, progress: Silent,
         "plpgsql.so",
     ]
     assert build.manifest["slim_programs"] == ["initdb", "postgres", "pgbench"]
-    assert provide(RELEASE, home, progress, slim=("pgbench",)) == build
+    assert provide(BuildRequest(RELEASE, slim=("pgbench",)), home, progress) == build
     assert pinned.times_configured() == 1
     require_clean(build)
     build.program("initdb").unlink()
@@ -46,19 +47,21 @@ def test_a_slim_build_has_a_server_and_little_else(home: Home, progress: Silent,
 
 
 def test_a_slim_build_is_never_taken_for_a_whole_one(home: Home, progress: Silent, pinned: Stand) -> None:
-    slim = provide(RELEASE, home, progress, slim=())
-    assert lookup(RELEASE, home) is None
-    whole = provide(RELEASE, home, progress)
+    slim = provide(BuildRequest(RELEASE, slim=()), home, progress)
+    assert find(BuildRequest(RELEASE), home) is None
+    whole = provide(BuildRequest(RELEASE), home, progress)
     assert not whole.is_slim
     assert whole.key != slim.key
     assert whole.program("psql").exists()
-    assert lookup(RELEASE, home) == whole
-    assert provide(RELEASE, home, progress, slim=()) == whole, "a whole build does for a bisect"
-    assert provide(RELEASE, home, progress, slim=("pgbench",)) == whole
+    assert find(BuildRequest(RELEASE), home) == whole
+    assert provide(BuildRequest(RELEASE, slim=()), home, progress) == whole, "a whole build does for a bisect"
+    assert provide(BuildRequest(RELEASE, slim=("pgbench",)), home, progress) == whole
 
 
 def test_builds_with_other_programs_are_others(home: Home, progress: Silent, pinned: Stand) -> None:
-    without, with_ = (provide(RELEASE, home, progress, slim=programs) for programs in ((), ("pgbench",)))
+    without, with_ = (
+        provide(BuildRequest(RELEASE, slim=programs), home, progress) for programs in ((), ("pgbench",))
+    )
     assert without.key != with_.key
     assert not without.program("pgbench").exists()
 
@@ -70,23 +73,25 @@ def test_a_slim_build_of_a_variant_is_compiled_as_the_variant_says(
     choices = PLAIN.plus("CFLAGS", "-O3").plus("configure", "--with-llvm")
     patch = tmp_path / "a.patch"
     patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1,2 @@\n int part;\n+int patched;\n")
-    plain = provide(RELEASE, home, progress, slim=())
-    chosen = provide(RELEASE, home, progress, choices=choices, slim=())
-    patched = provide(RELEASE, home, progress, patches=[patch], choices=choices, slim=())
-    whole = provide(RELEASE, home, progress, choices=choices)
+    plain = provide(BuildRequest(RELEASE, slim=()), home, progress)
+    chosen = provide(BuildRequest(RELEASE, choices=choices, slim=()), home, progress)
+    patched = provide(BuildRequest(RELEASE, patches=(patch,), choices=choices, slim=()), home, progress)
+    whole = provide(BuildRequest(RELEASE, choices=choices), home, progress)
     assert len({plain.key, chosen.key, patched.key, whole.key}) == 4
     assert (chosen.is_slim, patched.is_slim, whole.is_slim) == (True, True, False)
     configure = chosen.manifest["recipe"]["stages"][0]["command"]
     assert list(configure[-2:]) == [f"CFLAGS={postgres.CFLAGS} -O3", "--with-llvm"]
     assert f"CFLAGS={postgres.CFLAGS} -O3" in whole.manifest["recipe"]["stages"][0]["command"]
-    assert provide(RELEASE, home, progress, choices=choices, slim=()) == whole, "a whole one of the variant"
-    assert provide(RELEASE, home, progress, slim=()) == plain, "not one of the variant"
+    assert provide(BuildRequest(RELEASE, choices=choices, slim=()), home, progress) == whole, (
+        "a whole one of the variant"
+    )
+    assert provide(BuildRequest(RELEASE, slim=()), home, progress) == plain, "not one of the variant"
 
 
 def test_a_slim_build_that_was_imported_is_not_found_as_a_whole_one(
     home: Home, progress: Silent, pinned: Stand
 ) -> None:
-    slim = provide(RELEASE, home, progress, slim=())
+    slim = provide(BuildRequest(RELEASE, slim=()), home, progress)
     (slim.prefix / store.IMPORTED).write_text("{}")
     assert store.imported(home, RELEASE, slim.manifest["source"]["digest"], [], {}) is None
 
@@ -99,13 +104,13 @@ def test_configure_takes_over_the_answers_of_the_same_script(
         r18_99=stand.tarball(home.sources / TARBALL),
         r18_98=stand.tarball(home.sources / "postgresql-18.98.tar.bz2", "18.98"),
     )
-    provide(RELEASE, home, progress, slim=())
+    provide(BuildRequest(RELEASE, slim=()), home, progress)
     assert stand.answers_taken_over() == []
-    provide(parse_version("postgres@18.98"), home, progress, slim=())
+    provide(BuildRequest(parse_version("postgres@18.98"), slim=()), home, progress)
     assert stand.answers_taken_over() == [], "another script asks anew"
-    provide(RELEASE, home, progress, slim=("pgbench",))
+    provide(BuildRequest(RELEASE, slim=("pgbench",)), home, progress)
     assert stand.answers_taken_over() == ["of 18.99"]
-    provide(RELEASE, home, progress)
+    provide(BuildRequest(RELEASE), home, progress)
     assert stand.answers_taken_over() == ["of 18.99"], "a whole build asks the machine"
 
 
@@ -113,9 +118,9 @@ def test_configure_is_given_the_same_words_in_every_compile(
     home: Home, progress: Silent, pinned: Stand
 ) -> None:
     # Postgres' configure writes them into pg_config.h, which every file includes.
-    provide(RELEASE, home, progress, slim=())
-    provide(RELEASE, home, progress, slim=("pgbench",))
-    provide(RELEASE, home, progress)
+    provide(BuildRequest(RELEASE, slim=()), home, progress)
+    provide(BuildRequest(RELEASE, slim=("pgbench",)), home, progress)
+    provide(BuildRequest(RELEASE), home, progress)
     assert len(pinned.configured_with()) == 3
     assert len(set(pinned.configured_with())) == 1
 
@@ -133,7 +138,7 @@ def test_slim_and_whole_builds_share_objects(
     monkeypatch.setenv("CCACHE_DIR", str(home.ccache))
     counts: list[dict[str, str]] = []
     for slim in (first_slim, () if first_slim is None else None):
-        build = provide(RELEASE, home, progress, slim=slim)
+        build = provide(BuildRequest(RELEASE, slim=slim), home, progress)
         shutil.rmtree(build.prefix)  # A whole build would be taken for a slim one.
         told = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True, check=True).stdout
         counts.append(dict(line.split("\t") for line in told.splitlines()))
@@ -159,6 +164,6 @@ def test_an_engine_without_a_slim_recipe_is_compiled_whole() -> None:
 def test_a_manifest_whose_programs_are_none_is_refused(
     home: Home, progress: Silent, pinned: Stand, wrong: object
 ) -> None:
-    build = provide(RELEASE, home, progress, slim=())
+    build = provide(BuildRequest(RELEASE, slim=()), home, progress)
     with pytest.raises(TypeError, match="slim_programs"):
         store.require_record({**build.manifest, "slim_programs": wrong})

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.home import ROOT, locate
 from build.make import provide
 from build.progress import Silent
@@ -46,7 +47,7 @@ COMMIT;
 
 @contextmanager
 def server(version: str) -> Iterator[tuple[PostgresServer, Build]]:
-    build = provide(parse_version(version), locate(), Silent())
+    build = provide(BuildRequest(parse_version(version)), locate(), Silent())
     with tempfile.TemporaryDirectory(prefix="tmt-") as name:
         folder = Path(name)
         folder.chmod(0o755)

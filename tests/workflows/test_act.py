@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.real_builds.planted_history import PlantedHistory, git_at
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.home import Home
 from build.make import provide
 from build.progress import Silent
@@ -107,7 +108,7 @@ class Story:
         self.commits = {"clean": history.before_culprit, "slow": history.culprit, "reverted": reverted}
         for commit in self.commits.values():
             version = parse_version(f"postgres@git:{commit[:12]}")
-            provide(version, home, Silent(), git_source=str(history.repository))
+            provide(BuildRequest(version, git_source=str(history.repository)), home, Silent())
 
     def reach(self, state: str) -> None:
         """Move the branch on."""

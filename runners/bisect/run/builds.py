@@ -1,11 +1,12 @@
 """Builds of the positions of a bisect; a failure of the commit is told apart from one of the machine."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.cache.failures import compiler_errors, is_of_machine
 from build.cache.store import all_builds, require_clean
 from build.errors import TidemarkError
@@ -48,7 +49,7 @@ Provide = Callable[[Version, str | None], Build]
 def provider(
     home: Home,
     progress: Progress,
-    programs: Sequence[str],
+    programs: tuple[str, ...],
     variant: Variant = UNCHANGED,
     *,
     relinks: bool = False,
@@ -63,32 +64,21 @@ def provider(
     """
 
     def provided(version: Version, git: str | None) -> Build:
-        def made(slim: Sequence[str] | None) -> Build:
-            return provide(
-                version.plain,
-                home,
-                progress,
-                patches=variant.patches,
-                choices=variant.choices,
-                git_source=git,
-                slim=slim,
-                relinks=relinks,
-            )
-
+        whole = BuildRequest(version.plain, variant.patches, variant.choices, git, relinks=relinks)
         extensions = variant.extensions
         if searched is not None:
             extensions = (*extensions, replace(searched, ref=version.variant))
         if extensions:
-            return with_extensions(made(None), extensions, home, progress)
+            return with_extensions(provide(whole, home, progress), extensions, home, progress)
         try:
-            return made(programs)
+            return provide(replace(whole, slim=programs), home, progress)
         except CompileError as error:
             if compiler_errors(error) or is_of_machine(error):
                 raise
             progress.note(
                 f"{version}: not all of a slim build can be made, so that a whole one is: {error.what}"
             )
-            return made(None)
+            return provide(whole, home, progress)
 
     return provided
 

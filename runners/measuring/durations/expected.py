@@ -3,7 +3,7 @@
 import platform
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from build import host
@@ -11,7 +11,7 @@ from build.cache.store import compile_seconds
 from build.errors import TidemarkError
 from build.home import Home
 from build.host import slowdown
-from build.make import lookup
+from build.make import find
 from build.progress import in_words
 from build.version import Version
 from history.counts import counted
@@ -20,7 +20,6 @@ from history.series.round_seconds import RecordedSeconds, beyond, recorded_secon
 from history.store.reader import Reader
 from runners.measuring.failures.policy import MAX_DISTURBED
 from runners.measuring.request import PASSES, Request, counted_once, is_slowly_counted
-from runners.measuring.variants import definition_of
 from suites.keys.profile import Mode
 
 START_SECONDS = 4.0
@@ -62,26 +61,18 @@ class Recorded:
 
 
 def recorded_of(
-    request: Request, home: Home, store: Reader, *, slim: Sequence[str] | None = None
+    request: Request, home: Home, store: Reader, *, slim: tuple[str, ...] | None = None
 ) -> Recorded:
     """Return what this machine has recorded of what `request` needs; with `slim` a slim build will do."""
     compiles = []
     for version in request.versions:
-        chosen = definition_of(version, request.variants)
+        asked = replace(request.build_of(version), slim=slim)
         try:
-            build = lookup(
-                version.plain,
-                home,
-                patches=chosen.patches,
-                choices=chosen.choices,
-                git_source=request.git.get(version.engine),
-                slim=slim,
-                relinks=bool(request.layouts),
-            )
+            build = find(asked, home)
         except TidemarkError:
             build = None  # whoever needs it says what is wrong
         if build is None:
-            compiles.append(_compile_of(version, home, slim=slim is not None, patched=bool(chosen.patches)))
+            compiles.append(_compile_of(version, home, slim=slim is not None, patched=bool(asked.patches)))
     return Recorded(compiles, _recorded_rounds(request, home, store), host.runnable(), host.cores())
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from build.build_spec import BuildRequest
 from build.cache import store
 from build.cache.store import MANIFEST, StoreError
 from build.home import Home
-from build.make import lookup, provide
+from build.make import find, provide
 from build.progress import Silent
 from build.version import parse_version
 from tests.build.stand import Pins, Stand
@@ -38,14 +39,14 @@ def forget_the_count(prefix: Path) -> None:
 def test_a_build_without_a_file_that_initdb_reads_is_compiled_again(
     counted: bool, slim: tuple[str, ...] | None, home: Home, progress: Silent, pinned: Stand
 ) -> None:
-    build = provide(RELEASE, home, progress, slim=slim)
+    build = provide(BuildRequest(RELEASE, slim=slim), home, progress)
     if not counted:
         forget_the_count(build.prefix)
-    assert provide(RELEASE, home, progress, slim=slim).prefix == build.prefix
+    assert provide(BuildRequest(RELEASE, slim=slim), home, progress).prefix == build.prefix
     assert pinned.times_configured() == 1
     (build.prefix / BKI).unlink()
-    assert lookup(RELEASE, home) is None
-    again = provide(RELEASE, home, progress, slim=slim)
+    assert find(BuildRequest(RELEASE), home) is None
+    again = provide(BuildRequest(RELEASE, slim=slim), home, progress)
     assert again.prefix == build.prefix
     assert (build.prefix / BKI).exists()
     assert pinned.times_configured() == 2
@@ -56,10 +57,10 @@ def test_a_build_without_a_file_that_initdb_reads_is_compiled_again(
 def test_a_file_that_no_list_names_is_missed_and_one_that_was_cut_as_well(
     home: Home, progress: Silent, pinned: Stand
 ) -> None:
-    build = provide(RELEASE, home, progress)
+    build = provide(BuildRequest(RELEASE), home, progress)
     counts = build.manifest["installed"]
     (build.prefix / "share" / "nobody-knows-it").touch()  # More than was installed is no loss.
-    assert lookup(RELEASE, home) == build
+    assert find(BuildRequest(RELEASE), home) == build
     (build.prefix / "share" / "nobody-knows-it").unlink()
     module = build.prefix / UNKNOWN
     size = module.stat().st_size
@@ -74,7 +75,7 @@ def test_a_file_that_no_list_names_is_missed_and_one_that_was_cut_as_well(
 @pytest.mark.deep("damaged builds are compiled again, by real compilers")
 @pytest.mark.parametrize("count", [None, [], {}, {"files": 1}, {"files": "1", "bytes": 1}, {"files": -1}])
 def test_a_count_that_is_none_is_named(count: object, home: Home, progress: Silent, pinned: Stand) -> None:
-    build = provide(RELEASE, home, progress)
+    build = provide(BuildRequest(RELEASE), home, progress)
     (build.prefix / MANIFEST).write_text(json.dumps({**build.manifest, "installed": count}))
     with pytest.raises(StoreError, match="the manifest of a build cannot be read"):
-        lookup(RELEASE, home)
+        find(BuildRequest(RELEASE), home)

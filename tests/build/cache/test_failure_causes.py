@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from build import host
+from build.build_spec import BuildRequest
 from build.errors import TidemarkError
 from build.home import Home
 from build.make import provide
@@ -22,7 +23,7 @@ Prepare = Callable[[Stand, Home, Pins], None]
 
 def failed(home: Home, version: str = RELEASE, git: str | None = None) -> VersionFailure:
     with pytest.raises(TidemarkError) as caught:
-        provide(parse_version(version), home, Silent(), use_ccache=False, git_source=git)
+        provide(BuildRequest(parse_version(version), git_source=git), home, Silent(), use_ccache=False)
     return build_failure(caught.value)
 
 
@@ -99,7 +100,7 @@ def test_a_version_that_no_place_has_is_told_from_one_that_no_place_gives(
 
     def obtained(git: str) -> type[TidemarkError]:
         with pytest.raises(SourceError) as caught:
-            provide(parse_version(RELEASE), home, Silent(), git_source=git)
+            provide(BuildRequest(parse_version(RELEASE), git_source=git), home, Silent())
         return caught.type
 
     assert obtained(str(repository.path)) is AbsentVersionError

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from build.build_spec import BuildRequest
 from build.cache import answers
 from build.cache.failures import compiler_errors
 from build.home import Home
@@ -20,7 +21,7 @@ BROKEN = "int part\n"
 
 def compile_it(home: Home, *, again: bool = False) -> CompileError:
     with pytest.raises(CompileError) as caught:
-        provide(RELEASE, home, Silent(), use_ccache=False, again=again)
+        provide(BuildRequest(RELEASE), home, Silent(), use_ccache=False, again=again)
     return caught.value
 
 
@@ -58,7 +59,7 @@ def test_an_error_that_is_gone_when_make_is_repeated_is_no_reason(
     digest = stand.tarball(home.sources / "postgresql-18.99.tar.bz2", part=BROKEN, before=before)
     versions(r18_99=digest)
     with pytest.raises(CompileError) as caught:
-        provide(RELEASE, home, Silent(), use_ccache=False, jobs=2)
+        provide(BuildRequest(RELEASE), home, Silent(), use_ccache=False, jobs=2)
     assert missing in Path(caught.value.where).read_text()
     complaints = compiler_errors(caught.value)
     assert complaints

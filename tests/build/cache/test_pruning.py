@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from build.build_spec import BuildRequest
 from build.cache.pruning import CachedBuild, cached_builds, mark_used, old_logs, remove, superfluous
 from build.home import Home
 from build.make import provide
@@ -71,11 +72,11 @@ def test_a_use_counts_and_an_install_prefix_of_the_user_is_left_alone(
 ) -> None:
     versions(r18_99=stand.tarball(home.sources / "postgresql-18.99.tar.bz2"))
     a_build_of(home, "postgres@18.6", START + timedelta(days=400))
-    build = provide(parse_version("postgres@18.99"), home, Silent())
+    build = provide(BuildRequest(parse_version("postgres@18.99")), home, Silent())
     mark = home.builds / ".used" / build.prefix.name
     assert cached_builds(home)[-1].key != build.key or mark.exists()
     before = mark.stat().st_mtime_ns
-    provide(parse_version("postgres@18.99"), home, Silent())
+    provide(BuildRequest(parse_version("postgres@18.99")), home, Silent())
     assert mark.stat().st_mtime_ns > before, "taken from the cache, it was used as well"
     elsewhere = type(build)(build.version, build.release, build.key, tmp_path / "pg", build.manifest)
     mark_used(home, elsewhere)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from build.build_spec import BuildRequest
 from build.home import Home
 from build.installs import facts
 from build.installs.content import PrefixError, digest_of
 from build.installs.install import prefix_of, recorded_install, recorded_version, require_unchanged
-from build.make import lookup, provide
+from build.make import find, provide
 from build.programs.accounts import AccountError
 from build.progress import Silent
 from build.recipes.choices import PLAIN
@@ -63,8 +64,8 @@ def test_a_digest_names_the_prefix_until_it_holds_something_else(
     assert version.variant == "v"
     assert prefix_of(version, home) == prefix
     assert recorded_version(f"postgres@good={prefix}#v") == version
-    build = provide(version.plain, home, progress)
-    assert lookup(version.plain, home) == build
+    build = provide(BuildRequest(version.plain), home, progress)
+    assert find(BuildRequest(version.plain), home) == build
 
     module = prefix / "lib" / "plpgsql.so"
     module.write_bytes(b"module")
@@ -73,11 +74,11 @@ def test_a_digest_names_the_prefix_until_it_holds_something_else(
     with pytest.raises(PrefixError, match=f"has changed: it was {version.plain}, now it is "):
         require_unchanged(build)
     with pytest.raises(PrefixError, match="any more: its programs have the digest") as refused:
-        provide(version.plain, home, progress)
+        provide(BuildRequest(version.plain), home, progress)
     again = str(refused.value.hint).rpartition(" ")[2]
     assert resolved(parse_revision(again), home, progress).installed != version.installed
     with pytest.raises(PrefixError, match="no install prefix with the digest 0123456789ab was read"):
-        provide(parse_version("postgres@good=0123456789ab"), home, progress)
+        provide(BuildRequest(parse_version("postgres@good=0123456789ab")), home, progress)
 
 
 def test_what_is_installed_is_not_compiled_otherwise(
@@ -86,12 +87,12 @@ def test_what_is_installed_is_not_compiled_otherwise(
     home = Home(tmp_path / "home")
     version = resolved(parse_revision(f"postgres@good={prefix}"), home, Silent())
     for wish in (
-        {"choices": PLAIN.plus("CFLAGS", "-O3")},
-        {"relinks": True},
-        {"patches": [prefix / "x.patch"]},
+        BuildRequest(version, choices=PLAIN.plus("CFLAGS", "-O3")),
+        BuildRequest(version, relinks=True),
+        BuildRequest(version, (prefix / "x.patch",)),
     ):
         with pytest.raises(PrefixError, match="neither patched, compiled otherwise nor linked"):
-            provide(version, home, Silent(), **wish)
+            provide(wish, home, Silent())
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from build.build_spec import BuildRequest
 from build.cache import store
 from build.errors import TidemarkError
 from build.home import Home
@@ -67,7 +68,7 @@ def test_no_stage_has_the_rights_of_root(
     stand.write(before=f"@test -e {open_folder}/as-make || {who % 'make'}")
     packed_with = {"configure": who % "configure", "install": who % "install"}
     packed(stand, home, **packed_with)
-    provide(RELEASE, home, progress)
+    provide(BuildRequest(RELEASE), home, progress)
     account = pwd.getpwnam(accounts.COMPILE_USER)
     said = f"{account.pw_uid}\n{account.pw_gid}\nNoNewPrivs:\t1\n"
     assert {(open_folder / f"as-{stage}").read_text() for stage in ("configure", "install")} == {said}
@@ -90,7 +91,7 @@ def test_it_reads_and_writes_nothing_of_roots(
         + "\n".join(f"touch {place}/x && echo {place} >>{open_folder}/written" for place in places)
         + f'\ntouch ../x && echo .. >>{open_folder}/written\necho "$HOME $TMPDIR" >{open_folder}/variables',
     )
-    provide(RELEASE, home, progress)
+    provide(BuildRequest(RELEASE), home, progress)
     assert (open_folder / "read").read_text() == ""
     assert not (open_folder / "written").exists()
     folder, temporary = (open_folder / "variables").read_text().split()
@@ -113,7 +114,7 @@ def test_what_it_leaves_running_is_ended(
         (setsid {chain} &) </dev/null >/dev/null 2>&1
         """,
     )
-    provide(RELEASE, home, progress)
+    provide(BuildRequest(RELEASE), home, progress)
     assert of_compiles() == []
 
 
@@ -127,7 +128,7 @@ def test_what_a_killed_tidemark_left_running_is_ended_before_the_next_compile(
     packed(
         stand, home, configure=f"cut --delimiter=' ' --fields=3 /proc/{left.pid}/stat >{open_folder}/state"
     )
-    provide(RELEASE, home, progress)
+    provide(BuildRequest(RELEASE), home, progress)
     assert left.wait(10) == -9
     assert (open_folder / "state").read_text() == "Z\n", "it had ended"
 
@@ -142,7 +143,7 @@ def test_a_finished_build_belongs_to_root_who_alone_writes_to_it(
         home,
         install=f"touch {program}; chmod 6777 {program}; mkdir -p {PREFIX}/all; chmod 1777 {PREFIX}/all",
     )
-    build = provide(RELEASE, home, progress)
+    build = provide(BuildRequest(RELEASE), home, progress)
     entries = [build.prefix, *build.prefix.rglob("*")]
     assert {(entry.lstat().st_uid, entry.lstat().st_gid) for entry in entries} == {(0, 0)}
     assert not [entry for entry in entries if not entry.is_symlink() and entry.stat().st_mode & 0o7022]
@@ -166,7 +167,7 @@ def test_what_no_build_contains_is_refused(
     versions()
     packed(stand, home, install=install)
     with pytest.raises(CompileError, match=says):
-        provide(RELEASE, home, progress)
+        provide(BuildRequest(RELEASE), home, progress)
     assert store.all_builds(home) == []
 
 
@@ -184,7 +185,7 @@ def test_a_failed_configure_gives_no_file_of_roots_away(
         f"ln -s {secret} a/CMakeFiles/CMakeError.log; exit 1",
     )
     with pytest.raises(CompileError):
-        provide(RELEASE, home, progress)
+        provide(BuildRequest(RELEASE), home, progress)
     assert not [path for path in home.logs.iterdir() if "hunter2" in path.read_text()]
 
 
@@ -196,7 +197,7 @@ def test_answers_that_are_a_link_are_not_kept(
     secret.write_text("hunter2")
     secret.chmod(0o600)
     packed(stand, home, configure=f'rm -f "$cache_file"; ln -s {secret} "$cache_file"')
-    provide(RELEASE, home, progress, slim=())
+    provide(BuildRequest(RELEASE, slim=()), home, progress)
     assert not home.answers.exists() or not list(home.answers.iterdir())
 
 
@@ -210,16 +211,16 @@ def test_a_patch_cannot_change_what_later_compiles_take_from_ccache(
         f'touch "$CCACHE_DIR/x" && echo "$CCACHE_READONLY" >>{open_folder}/written; rm -f "$CCACHE_DIR/x"'
     )
     packed(stand, home, configure=writes)
-    provide(RELEASE, home, progress)
+    provide(BuildRequest(RELEASE), home, progress)
     assert (open_folder / "written").read_text() == "\n"
     before = {path for path in home.ccache.rglob("*") if path.is_file()}
     patch = tmp_path / "a.patch"
     patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1,2 @@\n int part;\n+int patched;\n")
-    provide(RELEASE, home, progress, patches=[patch])
+    provide(BuildRequest(RELEASE, patches=(patch,)), home, progress)
     assert (open_folder / "written").read_text() == "\n", "the patched one could not"
     assert {path for path in home.ccache.rglob("*") if path.is_file()} == before
     packed(stand, home, configure=writes, release="18.98")
-    provide(parse_version("postgres@18.98"), home, progress)
+    provide(BuildRequest(parse_version("postgres@18.98")), home, progress)
     assert (open_folder / "written").read_text() == "\n\n", "the next release can again"
 
 
@@ -228,7 +229,7 @@ def test_servers_cannot_enter_ccache_or_the_folders_of_a_compile(
 ) -> None:
     versions()
     packed(stand, home, configure=f"stat -c '%a %n' ../../build-* >{open_folder}/mode")
-    provide(RELEASE, home, progress)
+    provide(BuildRequest(RELEASE), home, progress)
     server = accounts.become(accounts.server_account())
     for words in (["ls", str(home.ccache)], ["touch", str(home.ccache / "x")]):
         assert subprocess.run([*server, *words], capture_output=True, check=False).returncode != 0
@@ -241,7 +242,7 @@ def test_a_folder_that_the_user_cannot_reach_is_named(
     versions(r18_99=stand.tarball(tmp_path / "home/sources" / TARBALL))
     (tmp_path / "home").chmod(0o700)
     with pytest.raises(TidemarkError) as caught:
-        provide(RELEASE, Home(tmp_path / "home"), progress)
+        provide(BuildRequest(RELEASE), Home(tmp_path / "home"), progress)
     assert "the user tidemark-build has no access to" in caught.value.what
     assert "chmod o+x" in caught.value.hint
 

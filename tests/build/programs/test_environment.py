@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from build import host
+from build.build_spec import BuildRequest
 from build.home import Home
 from build.make import provide
 from build.programs import environment
@@ -97,7 +98,7 @@ def test_the_manifest_names_what_a_compile_did_not_get(
 ) -> None:
     tarball = home.sources / "postgresql-18.99.tar.bz2"
     versions(r18_99=stand.tarball(tarball, before="@! env | grep hunter2"))
-    build = provide(parse_version("postgres@18.99"), home, progress)
+    build = provide(BuildRequest(parse_version("postgres@18.99")), home, progress)
     assert {*SECRETS, *FLAGS} <= {*build.manifest["left_out"]}
     assert "hunter2" not in (build.prefix / "build.json").read_text()
     (note,) = [note for note in progress.notes if "without these environment variables" in note]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from build.build_spec import BuildRequest
 from build.cache import store
 from build.home import Home
 from build.make import provide
@@ -20,7 +21,7 @@ def test_a_program_that_says_no_error_is_shown_with_its_last_words(
 ) -> None:
     versions(r18_99=stand.tarball(home.sources / TARBALL, before="@seq 100; exit 3"))
     with pytest.raises(CompileError) as caught:
-        provide(RELEASE, home, progress)
+        provide(BuildRequest(RELEASE), home, progress)
     what, log = caught.value.what.splitlines(), Path(caught.value.where)
     assert what[0] == "postgres@18.99: compile src failed (exit status 2); the first error in the log:"
     assert what[1:9] == [str(number) for number in range(93, 101)]
@@ -39,7 +40,7 @@ def test_a_failed_compile_shows_its_first_error(
     before = "@echo 'part.c:7:1: error: the cause'; seq 100; exit 3"
     versions(r18_99=stand.tarball(home.sources / TARBALL, before=before))
     with pytest.raises(CompileError) as caught:
-        provide(RELEASE, home, progress, jobs=jobs)
+        provide(BuildRequest(RELEASE), home, progress, jobs=jobs)
     what = caught.value.what.splitlines()
     assert what[0] == "postgres@18.99: compile src failed (exit status 2); the first error in the log:"
     assert what.count("part.c:7:1: error: the cause") == 1
@@ -59,7 +60,7 @@ def test_what_configure_noted_outlives_its_folder(
     subprocess.run(command, check=True)
     versions(r18_99=sha256_of(home.sources / TARBALL))
     with pytest.raises(CompileError) as caught:
-        provide(RELEASE, home, progress)
+        provide(BuildRequest(RELEASE), home, progress)
     what = caught.value.what.splitlines()
     kept = Path(caught.value.where).with_suffix(".config.log")
     assert what[0] == "postgres@18.99: configure failed (exit status 1); the first error in the log:"

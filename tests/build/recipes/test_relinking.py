@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
-from build.build_spec import build_spec
+from build.build_spec import BuildRequest, build_spec
 from build.cache import store
 from build.errors import TidemarkError
 from build.home import Home
@@ -143,13 +143,13 @@ def test_a_build_that_can_be_linked_again_is_another_one(
     home: Home, progress: Silent, stand: Stand, versions: Pins
 ) -> None:
     versions(r18_99=stand.tarball(home.sources / "postgresql-18.99.tar.bz2"))
-    plain = provide(RELEASE, home, progress)
+    plain = provide(BuildRequest(RELEASE), home, progress)
     source = Source(RELEASE, "tarball", "", plain.manifest["source"]["digest"], None)
-    spec = build_spec(source, (), relinks=True)
+    spec = build_spec(source, BuildRequest(RELEASE, relinks=True))
     assert spec.key != plain.key
     configure = spec.recipe.stages[0].command
     assert any(word.endswith("-g -ffunction-sections") for word in configure)
     assert "LDFLAGS=-fuse-ld=lld" in configure
     with pytest.raises(TidemarkError, match="keep what the server is linked from"):
-        provide(RELEASE, home, progress, relinks=True)  # the stand-in has no server to link
+        provide(BuildRequest(RELEASE, relinks=True), home, progress)  # the stand-in has no server to link
     assert [all_build.key for all_build in store.all_builds(home)] == [plain.key]

@@ -189,10 +189,10 @@ def test_layers_of_suite_and_variant_reach_versions_and_builds() -> None:
     request = Request(versions, suite, "smoke", suite.steps, 3, variants=variants)
     assert request.layers_of(versions[0]) == Layers(Transport.TCP, protocol="simple")
     assert request.layers_of(versions[2]) == Layers(Transport.TCP, tls=True, protocol="simple")
-    options = [request.choices_of(version).options for version in versions]
+    options = [request.build_of(version).choices.options for version in versions]
     assert options == [("--with-openssl",)] * 3 + [()], "builds differ in nothing but the layer"
     without = replace(request, versions=VERSIONS)
-    assert without.choices_of(versions[0]).options == ()
+    assert without.build_of(versions[0]).choices.options == ()
     accompanied = replace(without, variants=read_variants([], [], [], companions=["pgbouncer"]))
     with pytest.raises(TidemarkError, match="has no companions"):
         preparation.callgrind_of(replace(accompanied, exact=Exact.ONLY), Notes())

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.errors import TidemarkError
 from build.home import Home
 from build.programs.work import CompileError
 from build.progress import Silent
 from build.sources.source import SourceError
-from build.version import Version
 from history.spool.opening import open_recorded
 from runners.measuring import preparation
 from runners.measuring import session as session_module
@@ -155,8 +155,9 @@ class Lab:
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 9
 
-    def provide(self, version: Version, home: Home, progress: object, **_: object) -> Build:
+    def provide(self, request: BuildRequest, home: Home, progress: object) -> Build:
         """Stands in for the build cache."""
+        version = request.version
         if self.broken_machine:
             raise TidemarkError("the disk is full")
         if str(version) in self.unbuildable:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from build.build import Build
-from build.version import Version
+from build.build_spec import BuildRequest
 from history.changes import repository
 from history.changes.report import ChangeReport
 from history.comparison.exact import MAX_PASSES
@@ -141,13 +141,13 @@ def test_counted_alone_the_next_commit_compiles_meanwhile(
     told = archive.home.path / "ahead"
     told.touch()
 
-    def provide(version: Version, *words: Any, **options: Any) -> Build:
+    def provide(request: BuildRequest, *words: Any) -> Build:
         if os.getpid() != parent:
             is_first = not told.read_text()
             with told.open("a") as file:
-                file.write(f"{version}\n")
+                file.write(f"{request.version}\n")
             time.sleep(3 * is_first)  # longer than the first passes
-        return archive.provide(version, *words, **options)
+        return archive.provide(request, *words)
 
     parent = os.getpid()
     monkeypatch.setattr(ahead, "usable_cores", lambda: (0, 1))

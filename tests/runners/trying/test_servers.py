@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.errors import TidemarkError
 from build.home import Home
-from build.version import Engine, Version
+from build.version import Engine
 from history.open import open_store
 from runners.bisect.run import builds as bisect_builds
 from runners.cli import main
@@ -56,8 +57,9 @@ def test_companions_run_beside_both_servers_whose_builds_have_their_programs(lab
     branched(lab)
     compiled: list[Sequence[str]] = []
 
-    def provide(version: Version, home: Home, progress: object, *, slim: Sequence[str], **_: object) -> Build:
-        compiled.append(slim)
+    def provide(request: BuildRequest, home: Home, progress: object) -> Build:
+        assert request.slim is not None
+        compiled.append(request.slim)
         raise TryError("enough is known")
 
     sides = sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home)

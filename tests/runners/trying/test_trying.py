@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.errors import TidemarkError
 from build.home import ROOT, Home
 from build.installs import facts
 from build.sources.commits import commit_range
 from build.sources.git import mirror
-from build.version import Engine, Version
+from build.version import Engine
 from history.comparison.verdict import Judged, MetricChange
 from history.open import open_store
 from runners.bisect.run import builds as bisect_builds
@@ -195,9 +196,9 @@ def test_a_try_over_layouts(
         linked.append(request.layouts)
         return {}
 
-    def provide(version: Version, home: Home, progress: object, *, relinks: bool, **_: object) -> Build:
-        compiled.append(relinks)
-        return lab.provide(version, home, progress)
+    def provide(request: BuildRequest, home: Home, progress: object) -> Build:
+        compiled.append(request.relinks)
+        return lab.provide(request, home, progress)
 
     monkeypatch.setattr(session, "link_layouts", link)
     monkeypatch.setattr(bisect_builds, "provide", provide)

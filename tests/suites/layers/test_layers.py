@@ -9,8 +9,9 @@ import psycopg
 import pytest
 
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.home import locate
-from build.make import lookup
+from build.make import find
 from build.recipes.choices import PLAIN
 from build.recipes.postgres import TLS_OPTIONS
 from build.version import parse_version
@@ -116,7 +117,7 @@ def test_clients_of_mysql_use_tls_over_tcp(mysql_9: Build, server_folder: Path) 
 
 def test_clients_of_postgres_use_tls_over_tcp(server_folder: Path) -> None:
     release = parse_version("postgres@17.11")
-    build = lookup(release, locate(), choices=PLAIN.with_options(TLS_OPTIONS))
+    build = find(BuildRequest(release, choices=PLAIN.with_options(TLS_OPTIONS)), locate())
     if build is None:
         pytest.skip(f"not in the build cache: ./tidemark build --build configure={TLS_OPTIONS[0]} {release}")
     with layered(build, server_folder, {"tls": "on"}) as server:

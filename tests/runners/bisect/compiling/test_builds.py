@@ -3,16 +3,16 @@
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from build.build import Build
+from build.build_spec import BuildRequest
 from build.home import Home
 from build.programs.work import CompileError
 from build.progress import Silent
-from build.recipes.choices import PLAIN, BuildChoices
-from build.version import Version, parse_version
+from build.recipes.choices import PLAIN
+from build.version import parse_version
 from runners.bisect.run import builds
 from runners.bisect.run.builds import provider
 from runners.measuring.variants import Variant
@@ -29,24 +29,13 @@ class Compiles:
         self.failure = failure
         self.slim: list[Sequence[str] | None] = []
 
-    def __call__(
-        self,
-        version: Version,
-        home: Home,
-        progress: object,
-        *,
-        patches: Sequence[Path],
-        choices: BuildChoices,
-        git_source: object,
-        slim: Any = None,
-        relinks: bool = False,
-    ) -> Build:
-        assert not relinks
-        self.slim.append(slim)
-        assert (list(patches), choices) == ([PATCH], VARIANT.choices)
-        if slim is not None:
+    def __call__(self, request: BuildRequest, home: Home, progress: object) -> Build:
+        assert not request.relinks
+        self.slim.append(request.slim)
+        assert (request.patches, request.choices) == ((PATCH,), VARIANT.choices)
+        if request.slim is not None:
             raise self.failure
-        return Build(version, "18.99", "key", Path("/nowhere"), {})
+        return Build(request.version, "18.99", "key", Path("/nowhere"), {})
 
 
 def asked_for(

@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from build.build_spec import BuildRequest
 from build.home import Home, locate
 from build.make import provide
 from build.progress import Silent
@@ -21,7 +22,7 @@ WORDS = ("--step", "update-index", "--seconds", "1", "--no-exact", "--keep-distu
 
 @pytest.mark.timeout(1200)
 def test_a_session_over_three_layouts(home: Home) -> None:
-    build = provide(parse_version(NAME), locate(), Silent(), relinks=True)
+    build = provide(BuildRequest(parse_version(NAME), relinks=True), locate(), Silent())
     assert can_relink(build)
     ran = tidemark(home, "run", "--layouts", "3", *WORDS, NAME, f"{NAME}#twin")
     assert ran.returncode == 0, ran.stderr
