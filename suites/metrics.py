@@ -140,7 +140,7 @@ FIRST_THIRD, LAST_THIRD = "qps_first_third", "qps_last_third"
 VARIATION = "qps_cv"
 
 DETRENDED, WORST_SECOND = "qps_cv_detrended", "qps_worst_second"
-"""The metrics of how throughput varies around its trend (suites/turns/detrended.py)."""
+"""The metrics of how throughput varies around its trend (suites/turns/turn.py)."""
 
 IN_ROUNDS = (
     SECONDS,

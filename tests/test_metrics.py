@@ -45,7 +45,7 @@ from suites.metrics import (
     moved_by,
     of_role,
 )
-from suites.turns.load_values import LATENCY
+from suites.turns.turn import LATENCY
 from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
 
 BASE, NEW = "postgres@18.5", "postgres@18.6"

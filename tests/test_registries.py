@@ -28,7 +28,7 @@ MAY_NAME_AN_ENGINE = {
     "runners/trying/entry.py": "the default of --engine",
     "suites/additions/registry.py": "the entry of a companion says beside which engines it runs",
     "suites/generators/pgbench/client.py": "pgbench is a program of Postgres",
-    "suites/generators/queries/scripts.py": "the suite's own files are standard SQL, as Postgres reads it",
+    "suites/generators/queries/client.py": "the suite's own files are standard SQL, as Postgres reads it",
     "suites/keys/loaded_file.py": "pg_restore reads dumps of Postgres",
     "suites/metrics.py": "the row of a metric says which engines record it",
 }
@@ -129,7 +129,7 @@ def test_an_engine_that_is_told_apart_is_seen(source: str) -> None:
 def test_registries_and_examples_may_name_engines() -> None:
     assert not engines_named("TAGS = EngineRegistry('tag', __name__, {Engine.MYSQL: f, **others})")
     assert not engines_named("def f(engine: Engine = given) -> None: print('postgres', 'postgres@18.6')")
-    assert is_of_one_engine(Path("suites/mysql/server.py"))
+    assert is_of_one_engine(Path("suites/mysql/engine.py"))
     assert is_of_one_engine(Path("build/recipes/postgres.py"))
     assert not is_of_one_engine(Path("suites/mysqlish/server.py"))
 

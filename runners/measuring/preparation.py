@@ -40,7 +40,7 @@ from suites.generators.registry import GENERATORS, require_runnable
 from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
 from suites.layers.support import require_layers
-from suites.memory.registry import OWN_ROUNDS
+from suites.memory.held_connections import OWN_ROUNDS
 from suites.postgres.initdb_options import require_initdb
 from suites.processes import require_reachable, require_readable, tool
 from suites.profiling.perf import find_perf

@@ -19,7 +19,7 @@ from suites.generators.placement import placement, stretched
 from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.measurement import Measurement, at_equal_work
-from suites.memory.registry import OWN_ROUNDS
+from suites.memory.held_connections import OWN_ROUNDS
 from suites.processes import bind
 from suites.profiling.profiler import Profiling
 from suites.server import Server

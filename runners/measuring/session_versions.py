@@ -14,7 +14,7 @@ from history.stats.layouts import layout_of
 from suites.additions.extensions import create_extensions
 from suites.additions.indexes import create_indexes
 from suites.checking.data_checks import DataChecks
-from suites.checking.data_extent import data_extent
+from suites.checking.queries import data_extent
 from suites.engine import DataExtent
 from suites.generators.load import Generator
 from suites.keys.check import CheckOccasion

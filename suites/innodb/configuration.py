@@ -12,9 +12,8 @@ from build.engines import ENGINES
 from build.version import Engine
 from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.keys.durability import Durability
-from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY, certificate_beside
+from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY, certificate_beside, loopback_address
 from suites.layers.choice import NONE, Layers, Transport
-from suites.layers.loopback import loopback_address
 from suites.processes import ProcessError, as_server_user, own, run, write_for_server
 from suites.server import Address, session_password
 from suites.sizing import Sizes

@@ -1,34 +1,160 @@
 """What MySQL and MariaDB are alike as engines."""
 
+import contextlib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pymysql
+from pymysql.cursors import SSCursor
 
 from build.build import Build
 from build.files import open_checked
+from build.programs.accounts import server_account
 from suites.engine import (
     DIGEST_DIGITS,
     Connect,
     DatabaseEngine,
     DataExtent,
     QuerySession,
+    Rows,
+    RowsError,
     SetupClient,
     SysbenchDriver,
     TableDigest,
     deepest,
     digest_of,
 )
-from suites.innodb import configuration, setup_file
+from suites.innodb import configuration
 from suites.innodb.connecting import connect
 from suites.innodb.server import InnodbServer
-from suites.innodb.session import InnodbSession
 from suites.keys.durability import Durability
 from suites.layers.choice import Layers
-from suites.server import Address, Server
+from suites.processes import ProcessError, run
+from suites.server import SETUP_SECONDS, Address, Server, SetupError
 from suites.sizing import Sizes
+
+SESSION_SECONDS = 60
+"""How long a server that works for other streams may take to accept a connection."""
+
+
+class InnodbSession:
+    """A session of PyMySQL."""
+
+    limit = "SET SESSION max_execution_time = {milliseconds:.0f}"
+    """The statement that limits the time of later ones."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        # Values as the texts that the server sends. No limit but that of the server.
+        self._connection = connect(
+            address, local_infile=True, connect_timeout=SESSION_SECONDS, read_timeout=None, conv={}
+        )
+
+    def execute(self, text: str) -> Rows:
+        """Carry one statement out, and return all its rows."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(text)
+            rows: Rows = cursor.fetchall()
+            return rows
+
+    def discard(self, text: str) -> None:
+        """Carry one statement out, and receive its rows, without the time that PyMySQL takes to read them."""
+        with self._connection.cursor(SSCursor) as cursor:
+            cursor.execute(text)
+
+    def set_limit(self, seconds: float) -> None:
+        """Set the server's own limit."""
+        self.execute(self.limit.format(seconds=seconds, milliseconds=max(1, seconds * 1000)))
+
+    def fill(self, table: str, rows: Path) -> None:
+        """Load a table with LOAD DATA."""
+        self.execute(
+            f"LOAD DATA LOCAL INFILE '{rows}' INTO TABLE {table} FIELDS TERMINATED BY ',' "
+            "OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '\\n' IGNORE 1 LINES"
+        )
+        # With LOCAL, rows that do not fit are changed or left out, with a warning each.
+        for _, _, text in self.execute("SHOW WARNINGS LIMIT 1"):
+            raise RowsError(f"{table} does not take its rows: {text}")
+
+    def prepare_load(self) -> None:
+        """Compare bytes, as the other engine's C locale does, and keep the load out of the binary log."""
+        self.execute(f"ALTER DATABASE {self._address.database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+        self.execute("SET sql_log_bin = 0")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+_ERROR = re.compile(r"^ERROR (?:\d+ \(\w+\) )?at line (?P<line>\d+): (?P<said>.+)$", re.M)
+_LINE_OF_STATEMENT = re.compile(r" at line \d+$")
+"""How a syntax error ends: the line within the statement, which is none of the file."""
+
+
+def variables(address: Address) -> dict[str, str]:
+    """Return the variables that tell a program of the server of an address.
+
+    The client library reads MYSQL_UNIX_PORT and MYSQL_PWD by itself; the program has to pass on the others.
+    """
+    return {
+        "MYSQL_UNIX_PORT": str(address.socket),
+        "MYSQL_USER": address.user,
+        "MYSQL_DATABASE": address.database,
+        **address.password_variables,
+    }
+
+
+@contextlib.contextmanager
+def with_all_rights(address: Address) -> Iterator[Address]:
+    """Return a context with the address of root; then let clients use each database that there is.
+
+    Raises pymysql.err.Error.
+    """
+    yield address.of_admin
+    with connect(address.of_admin) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT schema_name, user, host FROM information_schema.schemata, mysql.user WHERE user = %s"
+            " AND schema_name NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')",
+            [address.user],
+        )
+        for database, user, host in cursor.fetchall():
+            name = str(database).replace("`", "``")
+            cursor.execute(f"GRANT ALL ON `{name}`.* TO '{user}'@'{host}'")
+
+
+def run_file(client: Path, address: Address, folder: Path, name: str) -> None:
+    """Run the SQL file `name` in `folder` up to its first error, with that folder as the current one.
+
+    It may be what mysqldump writes. Raises SetupError with file, line and the server's sentence.
+    """
+    try:
+        with (folder / name).open("rb") as file:
+            run(
+                [
+                    *(client, "--no-defaults", "--batch", "--default-character-set=utf8mb4"),
+                    *("--local-infile=1", f"--socket={address.socket}", f"--user={address.user}"),
+                    address.database,
+                ],
+                what=name,
+                cwd=folder,
+                env=address.password_variables,
+                seconds=SETUP_SECONDS,
+                stdin=file,
+                account=server_account(),
+            )
+    except ProcessError as error:
+        match = _ERROR.search(error.what)
+        if match is None:
+            raise
+        raise SetupError(
+            f"{name}, line {match['line']}: {_LINE_OF_STATEMENT.sub('', match['said'])}",
+            where=str(folder / name),
+            hint="look at the statement that begins at this line",
+        ) from error
+
 
 CONNECT_SECONDS, ANSWER_SECONDS = 10, 60
 """The longest that a server may take to let a client in, and to answer it."""
@@ -43,7 +169,7 @@ PAGE_TYPE, INDEX_PAGE = 24, (17855).to_bytes(2, "big")
 
 def setup_client(program: str) -> SetupClient:
     """Return the command line client of this name."""
-    return SetupClient(program, setup_file.run_file, setup_file.variables, setup_file.with_all_rights)
+    return SetupClient(program, run_file, variables, with_all_rights)
 
 
 def _options(address: Address) -> dict[str, object]:

@@ -2,20 +2,32 @@
 
 import contextlib
 import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from build.build import Build
+from build.engines import ENGINES, EngineRegistry
+from build.files import json_value, read_checked
+from build.version import Engine
+from suites.server import WAITING, WORKING, ServerError
+
+if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pymysql
 from pymysql.connections import Connection
 
-from build.build import Build
-from build.engines import ENGINES
+from suites.accounting.activity import FLUSH, FULL_LOG, LOG_WAIT, PURGE
 from suites.control_groups.declared import MemoryUse
-from suites.innodb import activities, log_volume, reset
+from suites.innodb import log_volume, reset
 from suites.innodb.configuration import (
     ACCOUNTS_FILE,
     ADMIN,
@@ -26,9 +38,7 @@ from suites.innodb.configuration import (
     require_accepted,
     writes_directly,
 )
-from suites.innodb.data_directory import require_own_data
 from suites.innodb.monitor import counter_reader, deadlocks, monitor, pool_use
-from suites.innodb.waits import STATES_PER_SECOND, states_by
 from suites.keys.durability import Durability
 from suites.layers.certificate import install_certificate
 from suites.layers.choice import NONE, Layers
@@ -44,8 +54,193 @@ from suites.processes import (
     tail_of,
     write_for_server,
 )
-from suites.server import ClientStates, Instrument, LogVolume, Server, ServerError, require_short, start_pause
+from suites.server import ClientStates, Instrument, LogVolume, Server, require_short, start_pause
 from suites.sizing import Sizes
+
+UNKNOWN = "of an unknown release"
+
+
+_POSTGRES = re.compile(r"([0-9.]{1,20})\s*")
+_MARIADB = re.compile(r"([0-9.]{1,20})-MariaDB\s*")
+
+
+def _of_postgres(data: Path) -> str | None:
+    return _release_in(data / "PG_VERSION", _POSTGRES)
+
+
+def _of_mysql(data: Path) -> str | None:
+    """From 8.4 on, a file lists the versions that have used the directory; older ones leave other files."""
+    with contextlib.suppress(OSError, ValueError, KeyError, IndexError, TypeError):
+        history = json_value(read_checked(data / "mysql_upgrade_history"))["upgrade_history"]
+        return re.sub(r"[^0-9.].*", "", str(history[-1]["version"]))
+    return UNKNOWN if any((data / name).exists() for name in ("mysql.ibd", "auto.cnf")) else None
+
+
+def _of_mariadb(data: Path) -> str | None:
+    """mariadb-install-db notes its version, as `11.8.6-MariaDB`; the system tables are Aria's."""
+    for name in ("mariadb_upgrade_info", "mysql_upgrade_info"):
+        release = _release_in(data / name, _MARIADB)
+        if release is not None:
+            return release
+    return UNKNOWN if (data / "aria_log_control").exists() else None
+
+
+def _release_in(path: Path, pattern: re.Pattern[str]) -> str | None:
+    """Return the release that a file consists of, if there is one; the file belongs to the server's user."""
+    with contextlib.suppress(OSError, ValueError):
+        match = pattern.fullmatch(read_checked(path).decode())
+        return match[1] if match else None
+    return None
+
+
+RELEASES: EngineRegistry[Callable[[Path], str | None]] = EngineRegistry(
+    "way to tell which release has used a data directory",
+    __name__,
+    {Engine.POSTGRES: _of_postgres, Engine.MYSQL: _of_mysql, Engine.MARIADB: _of_mariadb},
+)
+"""For each engine: the release that last used a data directory, UNKNOWN, or None if no release of it did."""
+
+
+def require_own_data(data: Path, build: Build) -> None:
+    """Raise ServerError if another engine, or another release of the same, has used the directory `data`."""
+    engine = build.version.engine
+    for other, release_of in RELEASES.items():
+        last = release_of(data)
+        if last is None or (other is engine and last in (build.release, UNKNOWN)):
+            continue
+        title = ENGINES[other].title
+        wanted = build.release if other is engine else f"{ENGINES[engine].title} {build.release}"
+        raise ServerError(
+            f"the data directory was last used by {title} {last}, not {wanted}",
+            where=str(data),
+            hint="remove it: every version must be measured on a data directory that it has created",
+        )
+
+
+STATES_PER_SECOND = 4.0
+"""How often a server is asked: both questions together take a millisecond of CPU time."""
+
+ROW_LOCK = "row lock"
+"""What stands for the state of clients that wait for a row lock, which no state of a thread says."""
+
+_ROW_LOCKS = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_row_lock_current_waits'"
+"""The number of clients that wait for a row lock, which InnoDB counts by default. It is most of the cost."""
+
+_WAITS = re.compile(r"wait|\block\b|^sending to client|^writing to net", re.IGNORECASE)
+"""Matches the states in which a query waits, such as `waiting for handler commit` and `System lock`."""
+
+
+def states_by(cursor: "Cursor", query: str) -> Mapping[str, int]:
+    """Return suites.server.ClientStates of a `query` for states. Raises pymysql.err.Error."""
+    cursor.execute(query)
+    names = [str(state or "no state").replace(";", ",") for (state,) in cursor.fetchall()]
+    locked = 0
+    if not all(map(_WAITS.search, names)):
+        cursor.execute(_ROW_LOCKS)
+        locked = sum(int(str(count)) for (count,) in cursor.fetchall())
+    return states_of(names, locked)
+
+
+def states_of(names: Iterable[str], locked: int) -> Mapping[str, int]:
+    """Return the number of clients by their states, of which so many are `locked`.
+
+    One that waits for a row lock is in the stage of its statement too, such as `updating`, from which it is
+    taken: from the stage with most clients first.
+    """
+    clients, kept = Counter(names), 0
+    for name, number in clients.most_common():
+        if not _WAITS.search(name):
+            taken = min(number, locked - kept)
+            clients[name] -= taken
+            kept += taken
+    clients[ROW_LOCK] += kept
+    return {
+        f"{WAITING if _WAITS.search(name) else WORKING};{name}": number for name, number in (+clients).items()
+    }
+
+
+_COUNTERS = """
+SELECT name, count FROM information_schema.innodb_metrics
+WHERE name IN ('log_waits', 'os_log_fsyncs', 'os_log_pending_fsyncs', 'buffer_pool_wait_free',
+               'trx_rseg_history_len')"""
+"""Counters that are switched on; not every version has those of flushes of the log."""
+
+_CAPACITY = """
+SHOW GLOBAL VARIABLES
+WHERE variable_name IN ('innodb_redo_log_capacity', 'innodb_log_file_size', 'innodb_log_files_in_group')"""
+
+LONG_HISTORY = 1000
+"""The transactions in the history list from which on it is told that purge works it off."""
+
+NEARLY_FULL = 0.85
+"""The share of the redo log, not yet in the data files, from which on it is told that the log is nearly full.
+
+Somewhat below the whole, writers have to wait until pages are flushed."""
+
+
+@dataclass(frozen=True)
+class LogFill:
+    """How full the redo log is."""
+
+    used: int
+    """Bytes of changes that are not in the data files yet."""
+    capacity: int
+
+
+def activity_reader(connection: "Connection[pymysql.cursors.Cursor]") -> Callable[[], Collection[str]]:
+    """Return what reads the activities since the last call. Both raise pymysql.err.Error."""
+    capacity = log_capacity(connection)
+    before: Mapping[str, int] = {}
+
+    def read() -> Collection[str]:
+        nonlocal before
+        with connection.cursor() as cursor:
+            cursor.execute(_COUNTERS)
+            now = {str(name): int(str(count)) for name, count in cursor.fetchall()}
+        said = monitor(connection)
+        found = going_on(before, now, LogFill(said.log_sequence_number - said.checkpoint, capacity))
+        before = now
+        return found
+
+    return read
+
+
+def log_capacity(connection: "Connection[pymysql.cursors.Cursor]") -> int:
+    """Return the bytes that the redo log holds. Raises pymysql.err.Error."""
+    with connection.cursor() as cursor:
+        cursor.execute(_CAPACITY)
+        return capacity_of({str(name): int(str(value)) for name, value in cursor.fetchall()})
+
+
+def capacity_of(variables: Mapping[str, int]) -> int:
+    """Return the same from the variables that a version has of it.
+
+    MySQL from 8.0.30 on has one setting for it, and ignores the others. MariaDB has one file from 10.5 on.
+    """
+    files = variables.get("innodb_log_file_size", 0) * variables.get("innodb_log_files_in_group", 1)
+    return variables.get("innodb_redo_log_capacity", files)
+
+
+def going_on(before: Mapping[str, int], now: Mapping[str, int], log: LogFill) -> Collection[str]:
+    """Return what went on between two readings of the counters, of which `before` may be empty, the first.
+
+    Clients waited for the log if they waited for its buffer, or if one flush lasted from one reading to the
+    next.
+    """
+    found = [FULL_LOG] if log.used >= NEARLY_FULL * log.capacity > 0 else []
+    if not before:
+        return found
+    more = {name: count - before.get(name, count) for name, count in now.items()}
+    pending = min(counters.get("os_log_pending_fsyncs", 0) for counters in (before, now))
+    if more.get("log_waits", 0) > 0 or (pending and more.get("os_log_fsyncs") == 0):
+        found.append(LOG_WAIT)
+    if more.get("buffer_pool_wait_free", 0) > 0:
+        found.append(FLUSH)
+    history = before.get("trx_rseg_history_len", 0)
+    if now.get("trx_rseg_history_len", 0) < history >= LONG_HISTORY:
+        found.append(PURGE)
+    return found
+
 
 START_SECONDS = 300
 """Time limit of a start, including crash recovery."""
@@ -278,7 +473,7 @@ class InnodbServer(Server):
         """Yield a function that returns what InnoDB did beside queries since its last call."""
         asked = self.request("reading InnoDB's counters")
         with contextlib.closing(self.connect()) as connection:
-            yield asked(asked(activities.activity_reader)(connection))
+            yield asked(asked(activity_reader)(connection))
 
     def _counters(self) -> Mapping[str, float]:
         """Return the bytes of redo and of the binary log, the pages flushed and deadlocks since the start."""
@@ -293,7 +488,7 @@ class InnodbServer(Server):
     def checkpoint_meter(self) -> Callable[[], float]:
         """Return a function that says which share of the log was written since then; at most 1."""
         with self.request("reading the size of the log"), self.connect() as connection:
-            begin, capacity = self._sequence_number(), activities.log_capacity(connection)
+            begin, capacity = self._sequence_number(), log_capacity(connection)
         return lambda: min(1.0, (self._sequence_number() - begin) / capacity)
 
     def log_meter(self) -> Callable[[], LogVolume | None]:

@@ -9,9 +9,8 @@ from string import Template
 from build.build import Build
 from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.keys.durability import Durability
-from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY
+from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY, loopback_address
 from suites.layers.choice import NONE, Layers, Transport
-from suites.layers.loopback import loopback_address
 from suites.processes import ProcessError, as_server_user, own, run, write_for_server
 from suites.sizing import Sizes
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,13 +15,13 @@ import psycopg
 from build.build import Build
 from build.files import read_checked
 from build.version import Engine
+from suites.accounting.activity import CHECKPOINT, DATA_WAIT, LOG_WAIT, VACUUM
+from suites.capabilities import CapabilityError, knows_initdb_option
 from suites.keys.durability import Durability
-from suites.layers.certificate import certificate_beside, install_certificate
+from suites.layers.certificate import certificate_beside, install_certificate, loopback_address
 from suites.layers.choice import NONE, Layers, Transport
-from suites.layers.loopback import loopback_address
 from suites.metrics import DEADLOCKS, FIRST_ANSWER, START
 from suites.postgres import log_volume, reset, shared_memory
-from suites.postgres.activities import activity_reader, checkpoint_ended, deadlocks
 from suites.postgres.configuration import (
     ADMIN,
     NAME,
@@ -31,8 +32,7 @@ from suites.postgres.configuration import (
     render,
 )
 from suites.postgres.connecting import Connection, connect
-from suites.postgres.initdb import initdb_words
-from suites.postgres.waits import states_reader
+from suites.postgres.initdb_options import CHECKSUMS, EVERY
 from suites.processes import (
     as_server_user,
     kill_processes_in,
@@ -47,6 +47,9 @@ from suites.processes import (
     write_for_server,
 )
 from suites.server import (
+    CPU,
+    WAITING,
+    WORKING,
     Address,
     ClientStates,
     Instrument,
@@ -58,6 +61,143 @@ from suites.server import (
     start_pause,
 )
 from suites.sizing import Sizes
+
+
+def initdb_words(build: Build, chosen: Mapping[str, str]) -> list[str]:
+    """Return the words for the initdb of a build. Raises CapabilityError for what it does not have."""
+    words = []
+    for name, value in {**EVERY, **chosen}.items():
+        if name == CHECKSUMS:
+            words += _checksums(build, is_on=value == "on")
+            continue
+        for needed in (name, f"{name}={value}"):
+            if not knows_initdb_option(build, needed):
+                raise CapabilityError(f"the initdb of {build.version} has no {needed}", where="--initdb")
+        words.append(f"--{name}={value}")
+    return words
+
+
+def _checksums(build: Build, *, is_on: bool) -> list[str]:
+    if is_on:
+        return ["--data-checksums"]
+    # Before there was a word for it, it was what initdb did without one.
+    return ["--no-data-checksums"] if knows_initdb_option(build, "no-data-checksums") else []
+
+
+# The function behind pg_stat_activity, without the names of users and databases that the view looks up. A
+# backend without a wait event executes, or waits for a core; one that waits for its client has no query. The
+# column `state` says the same of a moment before, in which short queries end. Grouped here, which is cheaper.
+_STATES = f"""
+SELECT coalesce('{WAITING};' || wait_event_type || ':' || wait_event, '{WORKING};{CPU}')
+FROM pg_stat_get_activity(NULL)
+WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+  AND wait_event IS DISTINCT FROM 'ClientRead'"""
+
+_NAME = b"client_states"
+
+
+def states_reader(connection: Connection) -> Callable[[], Mapping[str, int]]:
+    """Return what reads the states through a connection. Both raise psycopg.Error.
+
+    By libpq itself: a cursor of psycopg would use as much CPU time again.
+    """
+    libpq = connection.pgconn
+    libpq.prepare(_NAME, _STATES.encode())
+
+    def read() -> Mapping[str, int]:
+        result = libpq.exec_prepared(_NAME, None)
+        if result.status != psycopg.pq.ExecStatus.TUPLES_OK:
+            raise psycopg.OperationalError(libpq.get_error_message())
+        return Counter((result.get_value(row, 0) or b"").decode() for row in range(result.ntuples))
+
+    return read
+
+
+# The function behind pg_stat_activity, without the names that the view looks up. The wait events have
+# other capitals before 17. A checkpointer without one has just woken up, or computes.
+_ACTIVITIES = """
+SELECT count(*) FILTER (WHERE backend_type = 'checkpointer'
+                        AND lower(wait_event) <> 'checkpointermain') > 0,
+       count(*) FILTER (WHERE backend_type = 'autovacuum worker') > 0,
+       2 * count(*) FILTER (WHERE backend_type = 'client backend'
+           AND lower(wait_event) IN ('walwrite', 'walsync', 'walinsert', 'walbufmapping'))
+       > {working},
+       2 * count(*) FILTER (WHERE backend_type = 'client backend'
+           AND (lower(wait_event) LIKE 'datafile%' OR lower(wait_event) = 'aioiocompletion'))
+       > {working},
+       {checkpoints},
+       {vacuums}
+FROM pg_stat_get_activity(NULL)"""
+
+_WORKING = """count(*) FILTER (WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+           AND wait_event IS DISTINCT FROM 'ClientRead')"""
+
+_CHECKPOINTS = {
+    170000: "pg_stat_get_checkpointer_num_timed() + pg_stat_get_checkpointer_num_requested()",
+    150000: "pg_stat_get_bgwriter_timed_checkpoints() + pg_stat_get_bgwriter_requested_checkpoints()",
+    0: "(SELECT checkpoint_lsn FROM pg_control_checkpoint())",
+}
+"""Server version -> what another checkpoint changes, which also tells of one between two questions. Before 15
+the counters come from a file that another process writes, up to half a second late: the control file has the
+last one that ended."""
+
+
+_VACUUMS = {
+    150000: "(SELECT COALESCE(sum(pg_stat_get_autovacuum_count(oid)), 0) FROM pg_class "
+    "WHERE relkind = 'r' AND oid >= 16384)",
+    0: "0",
+}
+"""Server version -> the autovacuums of tables of users that have ended: one that ran while other servers had
+their slices was seen by no question. Before 15 the file of the counters would have to be waited for."""
+
+
+def activity_reader(connection: Connection) -> Callable[[], Collection[str]]:
+    """Return what reads the activities since the last call. Both raise psycopg.Error."""
+    version = connection.info.server_version
+    counted = {
+        name: next(text for least, text in texts.items() if version >= least)
+        for name, texts in (("checkpoints", _CHECKPOINTS), ("vacuums", _VACUUMS))
+    }
+    query = _ACTIVITIES.format(working=_WORKING, **counted)
+    known: tuple[object, ...] = ()
+
+    def read() -> Collection[str]:
+        nonlocal known
+        row = connection.execute(query, prepare=True).fetchone()
+        assert row is not None
+        checkpointing, vacuuming, for_log, for_data, *ended = row
+        before, known = known or tuple(ended), tuple(ended)
+        found = {
+            CHECKPOINT: checkpointing or before[0] != ended[0],
+            VACUUM: vacuuming or before[1] != ended[1],
+            LOG_WAIT: for_log,
+            DATA_WAIT: for_data,
+        }
+        return [name for name, goes_on in found.items() if goes_on]
+
+    return read
+
+
+def checkpoint_ended(connection: Connection, lsn: str) -> bool:
+    """Return whether a checkpoint is over that began at a place in the WAL, or after it.
+
+    The control file has the place where the last finished one began. Raises psycopg.Error.
+    """
+    query = "SELECT redo_lsn >= %s::pg_lsn FROM pg_control_checkpoint()"
+    row = connection.execute(query, [lsn]).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+def deadlocks(connection: Connection) -> float:
+    """Return how many transactions the server has ended because of a deadlock. Raises psycopg.Error.
+
+    A backend adds its own at the latest when its client goes.
+    """
+    row = connection.execute("SELECT sum(deadlocks) FROM pg_stat_database").fetchone()
+    assert row is not None
+    return float(row[0] or 0)
+
 
 SOCKET = f".s.PGSQL.{PORT}"
 START_SECONDS = 300

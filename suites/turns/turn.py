@@ -1,9 +1,12 @@
 """One server's turn at a step: what is read before, during and after its load, and what is made of it."""
 
 import contextlib
+import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
+
+import numpy as np
 
 from build.errors import TidemarkError
 from suites.accounting.activity import ACTIVITIES_PER_SECOND, activities
@@ -14,26 +17,214 @@ from suites.accounting.memory_growth import memory_values
 from suites.accounting.pressure import pressure_reader
 from suites.accounting.sampling import RepeatedQuestion
 from suites.accounting.throttling import quota_reader
-from suites.accounting.work_curve import (
-    TotalsReader,
-    TotalsReading,
-    WorkCurve,
-    curve_of,
-    readings_per_second,
-)
-from suites.additions.held_transaction import held_transaction
+from suites.accounting.work_curve import TotalsReader, TotalsReading, WorkCurve, curve_of, readings_per_second
 from suites.checking.data_checks import DataChecks
-from suites.generators.load import Load, Observer, committed_in
+from suites.checking.queries import connected
+from suites.engines import engine_of
+from suites.generators.load import KindLoad, Load, Observer, committed_in, rate_of
 from suites.keys.check import CheckOccasion
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.metrics import METRICS, STATEMENT_SECONDS
+from suites.metrics import (
+    ERRORS,
+    FAILED,
+    FIRST_THIRD,
+    LAST_THIRD,
+    MEAN_LATENCY,
+    METRICS,
+    OVERLOADED,
+    QPS,
+    REFUSED,
+    RETRIED,
+    SECOND_LATENCY,
+    SECONDS,
+    SLOWEST,
+    SLOWEST_SECOND,
+    STALL_LIMITS,
+    STALL_LIMITS_MS,
+    STATEMENT_SECONDS,
+    TAIL_LATENCY,
+    TAIL_LIMITS,
+    TAIL_LIMITS_US,
+    TAIL_SHARE,
+    TPS,
+    TRANSACTIONS,
+    VARIATION,
+)
 from suites.profiling.profiler import ObserverPair, Profiled
 from suites.profiling.waits import WaitObserver
 from suites.server import ResetError, Server
 from suites.slices import Schedule
+from suites.turns.detrended import detrended
 from suites.turns.failures import ServerDiedError
-from suites.turns.load_values import kind_values, load_values, overload
+
+
+@contextlib.contextmanager
+def held_transaction(server: Server) -> Iterator[None]:
+    """Hold a transaction open in the block. Raises QueryError if the server refuses it.
+
+    When the block ends the connection is closed, which rolls it back; a server that has died meanwhile is the
+    business of others.
+    """
+    with connected(server.address) as connection:
+        cursor = connection.cursor()
+        for statement in engine_of(server.build.version.engine).held_transaction:
+            cursor.execute(statement)
+        yield
+
+
+LATENCY = {
+    "mean": MEAN_LATENCY,
+    "p50": "latency_p50_ms",
+    "p95": "latency_p95_ms",
+    "p99": TAIL_LATENCY,
+    "p999": "latency_p999_ms",
+    "max": SLOWEST,
+    "second": SECOND_LATENCY,
+}
+"""Name in Load.latency_ms -> metric."""
+
+
+def load_values(load: Load) -> Mapping[str, float]:
+    """Return throughput, latency and the variation of throughput as metrics."""
+    rate = rate_of(load)
+    values = {
+        QPS: rate,
+        TPS: rate * load.transactions / load.queries,
+        TRANSACTIONS: float(load.transactions),
+        SECONDS: load.seconds,
+        ERRORS: float(load.errors),
+    }
+    values |= {LATENCY[name]: value for name, value in load.latency_ms.items()}
+    values |= {FAILURE_METRICS[cause]: float(count) for cause, count in load.failed.items()}
+    if load.longest_ms:
+        values |= _stalled_seconds(load.longest_ms)
+        values[SLOWEST_SECOND] = 1.0 + load.longest_ms.index(max(load.longest_ms))
+    values |= slow_transactions(load.histogram)
+    if load.kinds:
+        values |= _retries([*load.kinds.values()])
+    if load.due is not None:
+        values |= {"late_seconds": load.late_seconds, OVERLOADED: float(bool(overload(load)))}
+    varies = spread(load.per_second) | detrended(load.per_second)
+    return values | _background_values(load) | varies | thirds(load.per_second)
+
+
+def _background_values(load: Load) -> dict[str, float]:
+    """Return how the connections beside the measured ones kept their rates and their pace; {} without any."""
+    if not load.background:
+        return {}
+    kinds = load.background.values()
+    values = {"most_apart": float(max(kind.most_apart for kind in kinds))}
+    shares = [kind.done / kind.due for kind in kinds if kind.due]
+    if shares:
+        late = max(kind.late_seconds for kind in kinds)
+        values |= {"background_share": min(shares), "late_seconds": late}
+        values[OVERLOADED] = float(bool(overload(load)))
+    return values
+
+
+FAILURE_METRICS = dict(zip(("serialisation", "deadlock"), FAILED, strict=True))
+"""Cause in Load.failed -> metric."""
+
+
+def _stalled_seconds(longest_ms: Sequence[float]) -> dict[str, float]:
+    """Return in how many seconds the slowest transaction was beyond each limit, as metrics."""
+    limits = zip(STALL_LIMITS, STALL_LIMITS_MS, strict=True)
+    return {name: float(sum(longest > limit for longest in longest_ms)) for name, limit in limits}
+
+
+def slow_transactions(histogram: Mapping[float, int]) -> dict[str, float]:
+    """Return how many transactions took longer than each limit of TAIL_LIMITS, as metrics.
+
+    They are from the lowest limit that at most TAIL_SHARE of them exceed up to the first that none does; {}
+    without a histogram.
+    """
+    most = TAIL_SHARE * sum(histogram.values())
+    values: dict[str, float] = {}
+    for name, limit in zip(TAIL_LIMITS, TAIL_LIMITS_US, strict=True) if histogram else ():
+        beyond = sum(count for latency, count in histogram.items() if latency * 1000 > limit)
+        if beyond <= most:
+            values[name] = float(beyond)
+        if not beyond:
+            break
+    return values
+
+
+RETRY_METRICS = dict(zip(("serialisation", "deadlock", "duplicate-key"), RETRIED, strict=True))
+"""Cause in KindLoad.retried -> metric."""
+
+
+def kind_values(load: Load) -> Mapping[str, Mapping[str, float]]:
+    """Return throughput, latency, retries and refusals of each kind that occurred as metrics."""
+    rate_of_one = rate_of(load) / load.queries
+    return {
+        name: {
+            TPS: rate_of_one * kind.transactions,
+            TRANSACTIONS: float(kind.transactions),
+            **{LATENCY[part]: value for part, value in kind.latency_ms.items()},
+            **_retries([kind]),
+        }
+        for name, kind in load.kinds.items()
+        if kind.transactions or kind.refused or any(kind.retried.values())
+    }
+
+
+def _retries(kinds: Sequence[KindLoad]) -> dict[str, float]:
+    """Return what was retried and refused, as metrics; {} where the load generator does not say."""
+    if not any(kind.retried for kind in kinds):
+        return {}
+    retried = {
+        metric: float(sum(kind.retried.get(cause, 0) for kind in kinds))
+        for cause, metric in RETRY_METRICS.items()
+    }
+    return retried | {REFUSED: float(sum(kind.refused for kind in kinds))}
+
+
+MAX_LATE_SECONDS = 1.0
+"""At a rate, how late a transaction may begin; beyond it the server does not keep up."""
+
+MIN_ACHIEVED = 0.95
+"""At a rate, the least share of the transactions that were due that a server which keeps up has finished."""
+
+
+def overload(load: Load) -> list[str]:
+    """Return why a server did not keep up with the rates of its step; empty if it did, or without a rate."""
+    rates = [
+        (name, kind.done, kind.due, kind.late_seconds) for name, kind in load.background.items() if kind.due
+    ]
+    if load.due is not None:
+        rates.append(("transaction", load.transactions, load.due, load.late_seconds))
+    reasons = []
+    for name, done, due, late in rates:
+        if late > MAX_LATE_SECONDS:
+            reasons.append(f"overloaded: a {name} began {late:.1f} s later than it was due")
+        if done < MIN_ACHIEVED * due:
+            reasons.append(f"overloaded: {done} of {due} {name}s that were due")
+    return reasons
+
+
+def thirds(per_second: Sequence[float]) -> dict[str, float]:
+    """Return throughput in the first and the last third of at least three seconds as metrics, else {}."""
+    length = len(per_second) // 3
+    if not length:
+        return {}
+    ends = (per_second[:length], per_second[-length:])
+    return {name: statistics.mean(part) for name, part in zip((FIRST_THIRD, LAST_THIRD), ends, strict=True)}
+
+
+def spread(per_second: Sequence[float]) -> dict[str, float]:
+    """Return the variation of throughput from second to second as metrics; empty for fewer than two seconds.
+
+    The coefficient of variation is the sample standard deviation divided by the mean.
+    """
+    if len(per_second) < 2 or not any(per_second):
+        return {}
+    median = statistics.median(per_second)
+    values = {VARIATION: statistics.stdev(per_second) / statistics.mean(per_second)}
+    if median > 0:
+        values["qps_p1_over_median"] = float(np.percentile(per_second, 1)) / median
+    return values
+
 
 Answer = TypeVar("Answer")
 

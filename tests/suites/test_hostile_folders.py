@@ -15,7 +15,7 @@ from build.version import parse_version
 from runners.measuring.cleanup import sweep
 from suites.data_copies.store import CopyKey, DataCopies
 from suites.engines import make_server
-from suites.innodb.data_directory import require_own_data
+from suites.innodb.server import require_own_data
 from suites.keys.durability import Durability
 from suites.processes import as_server_user, own
 from suites.server import ServerError

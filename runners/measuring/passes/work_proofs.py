@@ -22,7 +22,7 @@ from history.store.resume import Recorded
 from runners.measuring.passes.base_work import BaseWork
 from runners.measuring.request import Exact, Request
 from runners.measuring.session_versions import MeasuredVersion
-from suites.checking.table_digests import Digests, digests
+from suites.checking.queries import Digests, digests
 from suites.counting.fixed_work import Recovered, WorkTerms, proof_values, work, work_and_crash
 from suites.generators.load import Generator
 from suites.generators.registry import GENERATORS

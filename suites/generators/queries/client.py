@@ -6,20 +6,185 @@ object a line, and answers each by one. It is a process of its own so that its c
 
 import json
 import os
+import statistics
 import sys
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from string import Template
 from typing import Any
+
+import psycopg
+import pymysql
+from pymysql.constants import ER
 
 from build.errors import TidemarkError
 from build.version import Engine
 from suites.engine import QuerySession, Rows, RowsError
 from suites.engines import engine_of
-from suites.generators.queries.execution import ERRORS, execute
-from suites.generators.queries.scripts import statements_of
-from suites.generators.queries.streams import QueryFailure, run_streams
+from suites.generators.load import KindLoad, Load, LoadError
+from suites.keys.sql_statements import statements_in
 from suites.server import Address
+
+HUNDREDTHS = 100
+"""The units of the scale in a scale factor of 1."""
+
+
+def statements_of(file: Path, scale: int) -> list[str]:
+    """Return the statements of a file of SQL, in which `$scale_factor` becomes that of `scale` hundredths."""
+    text = Template(file.read_text(encoding="utf-8")).safe_substitute(
+        scale_factor=f"{scale / HUNDREDTHS:.2f}"
+    )
+    return [statement.text for statement in statements_in(text, Engine.POSTGRES)]
+
+
+ERRORS = (psycopg.Error, pymysql.err.Error)
+"""What a statement raises in a session of any engine."""
+
+
+def is_limit(error: Exception) -> bool:
+    """Return whether an error of ERRORS is that a server has ended a statement at its limit."""
+    if isinstance(error, pymysql.err.Error):
+        return error.args[0] in (ER.QUERY_TIMEOUT, ER.STATEMENT_TIMEOUT)
+    return isinstance(error, psycopg.errors.QueryCanceled)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One execution of a query."""
+
+    seconds: float
+    rows: Rows
+    """The rows of its last statement, if they were wanted."""
+    is_over: bool
+    """Whether it took longer than its limit, or was ended there."""
+
+
+def execute(
+    session: QuerySession, statements: Sequence[str], limit: float, *, wants_rows: bool = False
+) -> Execution:
+    """Carry a query out, whose statements the server ends at the limit of the session, `limit` seconds.
+
+    None is begun beyond it. Raises one of ERRORS for any other failure.
+    """
+    rows: Rows = ()
+    seconds, is_ended = 0.0, False
+    began = time.perf_counter()
+    for text in statements:
+        try:
+            if wants_rows:
+                rows = session.execute(text)
+            else:
+                session.discard(text)
+        except ERRORS as error:
+            if not is_limit(error):
+                raise
+            is_ended = True
+        seconds = time.perf_counter() - began
+        if is_ended or seconds >= limit:
+            return Execution(seconds, rows, is_over=True)
+    return Execution(seconds, rows, is_over=False)
+
+
+@dataclass(frozen=True)
+class StreamRuns:
+    """What streams did."""
+
+    runs: Sequence[tuple[str, float]]
+    """The name of each query that was finished, and its seconds."""
+    seconds: float
+    """From the first query to the end of the last."""
+    over: str | None
+    """The query that took longer than its limit, which ended the streams; None if all were finished."""
+
+
+class QueryFailure(Exception):
+    """A query of a stream failed; `name` is its name, and the text what the server said."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        said = error.diag.message_primary if isinstance(error, psycopg.Error) else error.args[-1]
+        super().__init__(str(said or error))
+        self.name = name
+
+
+def run_streams(
+    connect: Callable[[], QuerySession],
+    streams: Sequence[Sequence[Mapping[str, Any]]],
+    limit: float,
+    seconds: float,
+) -> StreamRuns:
+    """Carry out all streams at once, with a session each: once, and again until so many seconds are over.
+
+    A query has `name` and `statements`. When one fails or takes longer than `limit` seconds, the
+    others end after the query that they are at. Raises QueryFailure, and what connecting raises.
+    """
+    sessions = [connect() for _ in streams]
+    ended = threading.Event()
+
+    def one(place: int) -> tuple[list[tuple[str, float]], str | None]:
+        runs: list[tuple[str, float]] = []
+        name = ""
+        try:
+            while not (ended.is_set() or (runs and time.perf_counter() - began >= seconds)):
+                for query in streams[place]:
+                    name = str(query["name"])
+                    if ended.is_set():
+                        break
+                    done = execute(sessions[place], query["statements"], limit)
+                    if done.is_over:
+                        ended.set()
+                        return runs, name
+                    runs.append((name, done.seconds))
+        except BaseException as error:
+            ended.set()
+            if isinstance(error, ERRORS):
+                raise QueryFailure(name, error) from error
+            raise
+        return runs, None
+
+    try:
+        for session in sessions:
+            session.set_limit(limit)
+        began = time.perf_counter()
+        with ThreadPoolExecutor(len(streams)) as pool:
+            results = list(pool.map(one, range(len(streams))))
+        taken = time.perf_counter() - began
+    finally:
+        for session in sessions:
+            session.close()
+    over = next((name for _, name in results if name is not None), None)
+    return StreamRuns([run for runs, _ in results for run in runs], taken, over)
+
+
+def load_of_streams(runs: Sequence[tuple[str, float]], seconds: float, executions: int) -> Load:
+    """Return the result of streams that took `seconds` in all; each query is a kind.
+
+    `executions` are all queries of the session so far. Raises LoadError if no query was finished.
+    """
+    if not runs or seconds <= 0 or not all(taken > 0 for _, taken in runs):
+        raise LoadError("no query was finished", hint="check the server's log")
+    by_name: dict[str, list[float]] = defaultdict(list)
+    for name, taken in runs:
+        by_name[name].append(1000 * taken)
+    latency = latency_of([1000 * taken for _, taken in runs])
+    kinds = {
+        name: KindLoad(len(taken), {}, 0, len(taken), latency_of(taken)) for name, taken in by_name.items()
+    }
+    return Load(len(runs), float(len(runs)), seconds, 0, (), latency, float(executions), seconds, kinds=kinds)
+
+
+def latency_of(milliseconds: Sequence[float]) -> dict[str, float]:
+    """Return the latencies of a Load, by name, of executions that took so many milliseconds."""
+    return {
+        "mean": statistics.fmean(milliseconds),
+        "p50": statistics.median(milliseconds),
+        "max": max(milliseconds),
+    }
 
 
 def serve(session: QuerySession, connect: Callable[[], QuerySession]) -> None:

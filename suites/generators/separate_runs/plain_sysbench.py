@@ -24,8 +24,7 @@ from suites.generators.load import (
 from suites.generators.pass_course import AnsweredCourse
 from suites.generators.placement import placement
 from suites.generators.programs import OVERTIME_SECONDS, TRIAL_SECONDS, lines_of
-from suites.generators.separate_runs.script_errors import located_in
-from suites.generators.separate_runs.script_options import lacks, lua_path
+from suites.generators.separate_runs.script_options import lacks, located_in, lua_path
 from suites.generators.separate_runs.slices import least_due, run_each_slice
 from suites.generators.transcript import SysbenchTranscript
 from suites.keys.generator_rules import LUA_MODULES

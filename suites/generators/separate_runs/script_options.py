@@ -7,12 +7,34 @@ from pathlib import Path
 from build.errors import did_you_mean
 from build.version import Engine
 from suites.definition import Suite, SuiteError
+from suites.generators.complaints import complaint
 from suites.generators.drivers import connection_options
-from suites.generators.separate_runs.script_errors import located_in
 from suites.keys.sysbench_scripts import plain_option, require_free_options
 from suites.keys.values import Option
 from suites.processes import ProcessError, run, tool
 from suites.server import Address
+
+_FATAL = re.compile(
+    r"^FATAL: (?:`\w+' function failed: *)?(?P<file>\S.*?\.lua):(?P<line>\d+): *(?P<said>.+)$", re.M
+)
+_OF_SERVER = re.compile(r"SQL error, errno = -?\d+, state = '\w*': *")
+
+
+def located_in(said: str, folder: Path) -> str:
+    """Return the first error in the output of sysbench, with file in `folder` and line if it has them."""
+    match = _FATAL.search(said)
+    if match is None:
+        return complaint(said.splitlines())
+    said = _OF_SERVER.sub("", match["said"])
+    return f"{_in_folder(match['file'], folder)}, line {match['line']}: {said}"
+
+
+def _in_folder(file: str, folder: Path) -> str:
+    """Return the path in `folder` of a file as Lua calls it, whose long path has dots for its beginning."""
+    end = file.removeprefix("...")
+    paths = (path for path in folder.rglob("*.lua") if str(path).endswith(end))
+    return next((str(path.relative_to(folder)) for path in paths), file)
+
 
 CHECK_SECONDS = 20.0
 """Time limit for asking sysbench about a script, which has no server to work with."""

@@ -18,7 +18,7 @@ from runners.nightly.plan import PlanError, load_plan
 from runners.trying.series import base_commit_of, patches_in_mails
 from suites.data_copies.store import CopyError, read_manifest
 from suites.definition import SuiteError, load_suite
-from suites.generators.queries.answers import AnswerError, answers_of
+from suites.generators.queries.conductor import AnswerError, answers_of
 from suites.keys.sql_statements import statements_in
 from suites.sizing import Hardware, sizes
 from suites.slices import slices_in

@@ -15,7 +15,7 @@ from suites.accounting.proc import machine_ticks, process_ticks
 from suites.accounting.throttling import ThrottleCounters, Throttling
 from suites.additions.binlog_stream import ROTATE, after
 from suites.counting.callgrind import CallgrindError, parsed
-from suites.counting.syncs import log_syncs
+from suites.counting.fixed_work import log_syncs
 from suites.generators.connections import OpeningTranscript
 from suites.generators.load import Load, LoadError
 from suites.generators.pgbench.transcript import PgbenchTranscript, logged_transactions

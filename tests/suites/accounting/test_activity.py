@@ -15,7 +15,7 @@ from suites.accounting.activity import (
     causes_of,
 )
 from suites.generators.transcript import Slice, seconds_of_work, stalls_of
-from suites.innodb.activities import LogFill, capacity_of, going_on
+from suites.innodb.server import LogFill, capacity_of, going_on
 
 SECONDS = [(100.0 + second, 101.0 + second) for second in range(10)]
 

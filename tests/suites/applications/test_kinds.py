@@ -10,7 +10,7 @@ from suites.generators.kinds import BUCKET_WIDTH, BUCKETS, kind_in
 from suites.generators.load import LoadError
 from suites.generators.transcript import SysbenchTranscript
 from suites.metrics import METRICS, OVERLOADED
-from suites.turns.load_values import MAX_LATE_SECONDS, MIN_ACHIEVED, kind_values, load_values, overload
+from suites.turns.turn import MAX_LATE_SECONDS, MIN_ACHIEVED, kind_values, load_values, overload
 from tests.suites.generators.test_sysbench import transcript
 from tests.suites.golden import lines
 

@@ -15,7 +15,7 @@ from suites.keys.durability import Durability
 from suites.server import Server
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
-from suites.turns.load_values import overload
+from suites.turns.turn import overload
 from tests.new_servers.data_directories import create
 
 pytestmark = pytest.mark.server

@@ -6,9 +6,8 @@ import pytest
 
 from build.build import Build
 from suites.checking.queries import connected
-from suites.counting import syncs as syncs_module
-from suites.counting.fixed_work import Done, WorkTerms, work
-from suites.counting.syncs import SyncError, log_syncs, sync_trace
+from suites.counting import fixed_work as syncs_module
+from suites.counting.fixed_work import Done, SyncError, WorkTerms, log_syncs, sync_trace, work
 from suites.definition import load_suite
 from suites.engines import make_server
 from suites.generators.sysbench import Sysbench

@@ -7,8 +7,8 @@ import pytest
 
 from build.build import Build
 from build.version import parse_version
-from suites.innodb.data_directory import require_own_data
 from suites.innodb.reset import file_sizes
+from suites.innodb.server import require_own_data
 from suites.server import ServerError
 
 

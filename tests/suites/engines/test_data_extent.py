@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from build.build import Build
-from suites.checking.data_extent import data_extent
+from suites.checking.queries import data_extent
 from tests.suites import innodb_servers
 from tests.suites.servers import MIB, ask, running
 

@@ -20,9 +20,8 @@ from suites.accounting.work_curve import TotalsReader
 from suites.capabilities import knows_setting
 from suites.generators.load import LoadError, WorkLimit
 from suites.generators.sysbench import Sysbench
-from suites.innodb.activities import log_capacity
 from suites.innodb.reset import ResetLimits
-from suites.innodb.server import InnodbServer
+from suites.innodb.server import InnodbServer, log_capacity
 from suites.keys.durability import Durability
 from suites.metrics import BEFORE, BUFFER_POOL, DEADLOCKS
 from suites.server import ResetError, ServerError

@@ -9,8 +9,7 @@ from build.build import Build
 from build.version import parse_version
 from suites.capabilities import CapabilityError
 from suites.keys.durability import Durability
-from suites.mariadb.roles import role_of
-from suites.mariadb.server import MariadbServer
+from suites.mariadb.engine import MariadbServer, role_of
 from tests.suites.engines.test_postgres_configuration import ROOM
 from tests.suites.engines.test_postgres_configuration import settings as pairs_of
 from tests.suites.golden import require_golden

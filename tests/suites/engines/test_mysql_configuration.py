@@ -10,7 +10,7 @@ from build.build import Build
 from build.version import parse_version
 from suites.capabilities import CapabilityError, login_plugin
 from suites.keys.durability import Durability
-from suites.mysql.server import MysqlServer
+from suites.mysql.engine import MysqlServer
 from tests.suites.engines.test_postgres_configuration import ROOM
 from tests.suites.engines.test_postgres_configuration import settings as pairs_of
 from tests.suites.golden import require_golden

@@ -12,7 +12,7 @@ from suites.capabilities import CapabilityError, require_engine
 from suites.data_sets import EqualTables
 from suites.keys.durability import Durability
 from suites.postgres.configuration import render
-from suites.postgres.initdb import initdb_words
+from suites.postgres.server import initdb_words
 from suites.sizing import Sizes
 from tests.suites.golden import require_golden
 

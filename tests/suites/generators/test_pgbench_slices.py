@@ -16,7 +16,7 @@ from suites.generators.separate_runs.slices import sum_of
 from suites.keys.step import Step
 from suites.server import Address
 from suites.slices import Schedule
-from suites.turns.load_values import kind_values, load_values
+from suites.turns.turn import kind_values, load_values
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.generators.test_sysbench_slices import Noting
 from tests.suites.servers import small

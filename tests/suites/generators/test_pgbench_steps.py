@@ -12,7 +12,7 @@ from suites.definition import load_suite
 from suites.generators.load import Load, LoadError, WorkLimit
 from suites.generators.pgbench.client import Pgbench
 from suites.postgres.server import PostgresServer
-from suites.turns.load_values import load_values
+from suites.turns.turn import load_values
 from tests.suites.servers import ask, running, small, value
 
 pytestmark = pytest.mark.server

@@ -27,7 +27,7 @@ from suites.metrics import METRICS, OVERLOADED
 from suites.server import Address
 from suites.sizing import Hardware, sizes
 from suites.slices import Schedule
-from suites.turns.load_values import MAX_LATE_SECONDS, MIN_ACHIEVED, kind_values, load_values, overload
+from suites.turns.turn import MAX_LATE_SECONDS, MIN_ACHIEVED, kind_values, load_values, overload
 from tests.suites.applications.test_kinds import SLICES, kind_line
 from tests.suites.golden import lines
 from tests.suites.servers import small

@@ -6,8 +6,8 @@ import pytest
 
 from suites.definition import SuiteError, load_suite
 from suites.keys.suite_keys import GeneratorName
+from suites.layers.certificate import loopback_address
 from suites.layers.choice import LayerError, Layers, Transport, layers_of
-from suites.layers.loopback import loopback_address
 from suites.layers.support import require_layers
 
 SYSBENCH, PGBENCH = GeneratorName.SYSBENCH, GeneratorName.PGBENCH

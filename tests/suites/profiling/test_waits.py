@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.innodb.waits import states_of
+from suites.innodb.server import states_of
 from suites.profiling.waits import WaitObserver
 from suites.server import ClientStates, ServerError
 

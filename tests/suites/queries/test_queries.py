@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from suites.definition import SuiteError, load_suite
 from suites.generators.load import LoadError
-from suites.generators.queries.answers import (
+from suites.generators.queries.client import statements_of
+from suites.generators.queries.conductor import (
     AnswerError,
     Kind,
     answer_from,
     answers_of,
     difference,
     is_same,
+    load_of,
 )
-from suites.generators.queries.conductor import load_of
-from suites.generators.queries.scripts import statements_of
 
 SUITE = load_suite("tpch")
 

@@ -14,8 +14,8 @@ from suites.accounting.costs import Meter
 from suites.definition import load_suite
 from suites.engines import engine_of, make_server
 from suites.generators.load import LoadError, OverLimitError, Share
+from suites.generators.queries.client import ERRORS, execute
 from suites.generators.queries.conductor import QueryConductor
-from suites.generators.queries.execution import ERRORS, execute
 from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.plans.explain import explain

@@ -9,7 +9,7 @@ import pytest
 
 from build.build import Build
 from suites.engines import engine_of, make_server
-from suites.generators.queries.execution import ERRORS
+from suites.generators.queries.client import ERRORS
 from suites.keys.durability import Durability
 from suites.server import Server
 from tests.new_servers.data_directories import create

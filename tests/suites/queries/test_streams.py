@@ -9,8 +9,7 @@ import pytest
 
 from suites.engine import Rows
 from suites.generators.load import LoadError
-from suites.generators.queries.execution import execute
-from suites.generators.queries.streams import QueryFailure, load_of_streams, run_streams
+from suites.generators.queries.client import QueryFailure, execute, load_of_streams, run_streams
 
 
 class RecordingSession:

@@ -11,7 +11,7 @@ from suites.generators.load import Load
 from suites.keys.step import Step
 from suites.metrics import METRICS
 from suites.sizing import max_transactions
-from suites.turns.load_values import load_values, slow_transactions, spread, thirds
+from suites.turns.turn import load_values, slow_transactions, spread, thirds
 from tests.suites.servers import small
 
 LOAD = Load(

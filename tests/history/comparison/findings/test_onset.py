@@ -17,7 +17,7 @@ from history.comparison.rounds.onset import Onset, onsets
 from history.open import open_store
 from history.store.records import SessionStatus
 from suites.metrics import FIRST_THIRD, LAST_THIRD, QPS, SECONDS, VARIATION
-from suites.turns.load_values import spread, thirds
+from suites.turns.turn import spread, thirds
 from tests.history.handmade import NIGHT, run_record, session_start
 
 BASE, CONTENDER = "postgres@18.5", "postgres@18.6"

@@ -18,7 +18,7 @@ from history.open import open_store
 from history.store.records import SessionStatus
 from suites.metrics import QPS, SECONDS
 from suites.turns.detrended import detrended
-from suites.turns.load_values import spread, thirds
+from suites.turns.turn import spread, thirds
 from tests.history.comparison.findings.test_onset import BASE, CONTENDER, Rates, rates
 from tests.history.handmade import NIGHT, run_record, session_start
 

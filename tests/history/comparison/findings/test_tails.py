@@ -15,7 +15,7 @@ from history.comparison.pairs import Pair, StepPairs
 from history.comparison.result import Comparison
 from history.open import open_store
 from history.store.records import SessionStatus
-from suites.turns.load_values import slow_transactions
+from suites.turns.turn import slow_transactions
 from tests.history.handmade import NIGHT, run_record, session_start
 
 BASE, CONTENDER = "postgres@18.5", "postgres@18.6"

@@ -12,7 +12,7 @@ from runners.measuring.passes.base_work import DONE_BEFORE, BaseWork
 from runners.measuring.passes.work_proofs import WorkProofs
 from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
-from suites.checking.table_digests import Digests
+from suites.checking.queries import Digests
 from suites.counting.fixed_work import Done, Recovered, WorkTerms
 from suites.definition import load_suite
 from suites.engine import TableDigest

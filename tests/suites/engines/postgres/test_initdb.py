@@ -11,9 +11,8 @@ from build.version import Engine, parse_version
 from suites.capabilities import CapabilityError
 from suites.engines import make_server
 from suites.keys.durability import Durability
-from suites.postgres.initdb import initdb_words
 from suites.postgres.initdb_options import InitdbError, require_initdb
-from suites.postgres.server import PostgresServer
+from suites.postgres.server import PostgresServer, initdb_words
 from tests.suites.servers import small, value
 
 MEGABYTE = 1024**2
