@@ -224,14 +224,12 @@ class Role(StrEnum):
     """The amount of work, and other activity on the machine."""
 
 
-class Detection(StrEnum):
-    """How a series over nights is searched for changes (history/changes/detection.py)."""
+class CountedBy(StrEnum):
+    """What counts a metric for fixed work."""
 
-    EVIDENCE = "evidence"
-    """By evidence that adds up over nights, against the noise that the series has shown."""
-
-    STEP = "step"
-    """By the size of a step alone, for values that hardly scatter."""
+    CALLGRIND = "callgrind"
+    PROOF = "proof"
+    """A proof of equal work (suites/counting/fixed_work.py)."""
 
 
 @dataclass(frozen=True)
@@ -267,8 +265,18 @@ chance, but it can have failed to do the work, so that the ends of a range have 
 nothing between commits, their levels differed by 0.001 to 0.055 % (docs/decisions/0096)."""
 
 
-YEARS = 1e8
+_YEARS = 1e8
 """Seconds, three years: longer than any step, reset or transaction."""
+
+_RATE = 1e9
+"""Queries, transactions or connects per second that no server finishes."""
+
+MOST: Mapping[str, float] = {
+    "s": _YEARS,
+    "ms": _YEARS * 1000,
+    **dict.fromkeys(("queries/s", "transactions/s", "connects/s"), _RATE),
+}
+"""The largest plausible value in a unit."""
 
 
 @dataclass(frozen=True)
@@ -292,18 +300,13 @@ class Metric:
     """Whether comparisons judge it beside the verdict (history/comparison/findings/), and nights search its
     series for changes; requires `followed`."""
 
-    detection: Detection = Detection.EVIDENCE
-    """How it is searched, if it is."""
-
     buys_speed: bool = False
     """Whether more of it may be the price of a faster step, such as CPU time: there it is no finding."""
 
-    grows_with_work: bool = False
-    """Whether a version that did more work in its round has more of it for that reason, as of what is to be
-    cleaned up: it has moved where it has done so both in all and per transaction."""
-
     beside_of: str = QPS
-    """The primary metric of the suites in whose comparisons it is shown."""
+    """The primary metric of the suites in whose comparisons it is shown. Beside OPERATION_TIME, which other
+    tools alone report, it has a series in imported sessions alone: in our own, whose clients wait for each
+    answer, a latency repeats the throughput."""
 
     part_of: str = ""
     """The metric that it is a part of: where it is not known whether both are worse, that one is named."""
@@ -326,13 +329,6 @@ class Metric:
     legend: str = ""
     """The explanation below the table of its column, or of its label; empty if none is needed."""
 
-    followed_without: str = ""
-    """The metric that says the same, so that this one has a series only where that is not recorded."""
-
-    imported_only: bool = False
-    """Whether it has a series in imported sessions alone: in our own, whose clients wait for each answer, it
-    repeats the throughput."""
-
     imported_for: str = ""
     """The metric that this one replaces in imported sessions that do not have that metric.
 
@@ -347,15 +343,10 @@ class Metric:
     negligible: float = 0.0
     """The difference between versions that matters to nobody, in its unit: twice of next to nothing."""
 
-    is_counted: bool = False
-    """Whether it is counted for fixed work instead of timed: its interval is of another kind
-    (history/comparison/exact.py). Requires `threshold_percent`."""
-
-    of_proof: bool = False
-    """Whether it is counted in a proof of equal work (suites/counting/fixed_work.py), not under callgrind."""
-
-    scatter: RoundScatter = TIMED
-    """How its rounds scatter, for searches that begin without any."""
+    counted_by: CountedBy | None = None
+    """What counts it for fixed work: its interval is of another kind (history/comparison/exact.py), and its
+    series are searched for steps by their size (history/changes/detection.py). None if it is timed. Requires
+    `threshold_percent`."""
 
     at_equal_work: bool = False
     """Whether a query costs less of it the longer a server works, as it does of full-page images, so that the
@@ -375,8 +366,23 @@ class Metric:
     least: float = 0.0
     """The smallest value that it can have, in its unit: below zero only where something can shrink."""
 
-    most: float = 1e18
-    """The largest plausible value, in its unit. Unless a row says less, what no machine counts up to."""
+    limit: float | None = None
+    """The largest plausible value, in its unit, where that is less than the unit allows (see `most`)."""
+
+    @property
+    def most(self) -> float:
+        """The largest plausible value, in its unit: of most units what no machine counts up to."""
+        return MOST.get(self.unit, 1e18) if self.limit is None else self.limit
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is counted for fixed work instead of timed."""
+        return self.counted_by is not None
+
+    @property
+    def scatter(self) -> RoundScatter:
+        """How its rounds scatter, for searches that begin without any."""
+        return COUNTED if self.is_counted else TIMED
 
     def threshold(self, timed: float) -> float:
         """Return the fraction beyond which it has changed: its own, else `timed`, that of throughput."""
@@ -404,16 +410,11 @@ _THROUGHPUT, _COST, _LATENCY, _VARIATION = Role.THROUGHPUT, Role.COST, Role.LATE
 _RESET, _CONTEXT, _CONNECTIONS = Role.RESET, Role.CONTEXT, Role.CONNECTIONS
 _POSTGRES, _INNODB = frozenset({Engine.POSTGRES}), frozenset({Engine.MYSQL, Engine.MARIADB})
 
-_RATE = 1e9
-"""Queries or transactions per second that no server finishes."""
-
-_SECONDS = 0.05
-_PAGES = 8 * 8192
+_SECONDS, _SHARE, _PAGES = 0.05, 0.01, 8 * 8192
+"""Seconds of a reset, a share of pages, and bytes of log, tables and indexes that matter to nobody."""
 
 _FILES = 4 * 2**24
-"""Files of a log and of undo grow by 16 MiB or more at once, and as often as chance has it."""
-
-_SHARE = 0.01
+"""Likewise: files of a log and of undo grow by 16 MiB or more at once, and as often as chance has it."""
 
 _PER_CONNECTION = "KiB/connection"
 
@@ -431,7 +432,6 @@ def _seconds_beyond(limit: int) -> Metric:
         _LOWER,
         _CONTEXT,
         f"seconds of work in which a transaction ended that took longer than {limit} ms",
-        most=YEARS,
         counted_in=SECONDS,
         event=f"had a transaction of more than {limit} ms",
     )
@@ -447,13 +447,10 @@ def _written(name: str, what: str, engines: frozenset[Engine], label: str) -> Me
         engines=engines,
         followed=True,
         judged=True,
-        detection=Detection.STEP,
         label=label,
         threshold_percent=WRITTEN_PERCENT,
         negligible=WRITTEN_BYTES,
-        is_counted=True,
-        of_proof=True,
-        scatter=COUNTED,
+        counted_by=CountedBy.PROOF,
     )
 
 
@@ -472,19 +469,19 @@ def _transactions_beyond(name: str, limit: int) -> Metric:
 # fmt: off
 _ROWS: tuple[Metric, ...] = (
     Metric(QPS, "queries/s", _HIGHER, _THROUGHPUT, "queries finished per second over the whole step",
-           followed=True, judged=True, evidence=INSTRUCTIONS, most=_RATE),
+           followed=True, judged=True, evidence=INSTRUCTIONS),
     Metric(TPS, "transactions/s", _HIGHER, _THROUGHPUT,
            "transactions finished per second over the whole step", followed=True, judged=True,
-           followed_without=QPS, evidence=INSTRUCTIONS, most=_RATE),
+           evidence=INSTRUCTIONS),
     Metric(TRANSACTIONS, "transactions", _NEITHER, _CONTEXT, "transactions finished: the work of the step"),
     Metric(COUNTED_TRANSACTIONS, "transactions", _NEITHER, _CONTEXT,
            "transactions whose instructions a counted pass counts"),
     Metric(EQUAL_WORK, "queries", _NEITHER, _CONTEXT,
            "the first queries of the round, warm-up included, over which log and storage were counted: each"
            " version finished as many"),
-    Metric(SECONDS, "s", _NEITHER, _CONTEXT, "length of the measured window", most=YEARS),
+    Metric(SECONDS, "s", _NEITHER, _CONTEXT, "length of the measured window"),
     Metric(OVER_LIMIT, "s", _NEITHER, _CONTEXT,
-           "the limit at which a query was ended: it would have taken longer", most=YEARS),
+           "the limit at which a query was ended: it would have taken longer"),
     Metric(ERRORS, "errors", _LOWER, _CONTEXT, "failed or retried transactions",
            event="failed or were begun again", counted_in=TRANSACTIONS),
     Metric("retried_serialisation", "transactions", _LOWER, _CONTEXT,
@@ -503,8 +500,8 @@ _ROWS: tuple[Metric, ...] = (
            "transactions that a serialisation failure ended, and that were not begun again",
            engines=_POSTGRES, event="failed with a serialisation failure (40001)", counted_in=TRANSACTIONS),
     Metric("failed_deadlock", "transactions", _LOWER, _CONTEXT,
-           "transactions that a deadlock ended, and that were not begun again",
-           engines=_POSTGRES, event="failed with a deadlock (40P01)", counted_in=TRANSACTIONS),
+           "transactions that a deadlock ended, and that were not begun again", engines=_POSTGRES,
+           event="failed with a deadlock (40P01)", counted_in=TRANSACTIONS),
     Metric(DEADLOCKS, "transactions", _LOWER, _CONTEXT,
            "transactions that the server rolled back because of a deadlock, those of the warm-up included",
            event="ended in a deadlock, by the server's count", counted_in=TRANSACTIONS),
@@ -512,75 +509,69 @@ _ROWS: tuple[Metric, ...] = (
            "transactions that the application itself ended without committing",
            event="were ended by the application without committing", counted_in=TRANSACTIONS),
     Metric("late_seconds", "s", _LOWER, _CONTEXT,
-           "at a rate, the most that a transaction began later than it was due", most=YEARS),
-    Metric(OVERLOADED, "ratio", _LOWER, _CONTEXT,
-           "at a rate, 1 if the server did not keep up, else 0", most=1.0),
+           "at a rate, the most that a transaction began later than it was due"),
+    Metric(OVERLOADED, "ratio", _LOWER, _CONTEXT, "at a rate, 1 if the server did not keep up, else 0",
+           limit=1.0),
     Metric("background_share", "ratio", _HIGHER, _CONTEXT,
            "transactions beside the measured ones, carried out of those due: the least of all kinds",
-           most=1.0, followed=True, label="background, done of due"),
+           limit=1.0, followed=True, label="background, done of due"),
     Metric("most_apart", "transactions", _LOWER, _CONTEXT,
            "the most transactions by which one kind was ahead of another that keeps pace with it"),
     Metric(START, "s", _LOWER, _CONTEXT,
-           "start of the server from the loaded data, until it accepts connections",
-           followed=True, threshold_percent=25, negligible=0.05, label="start", most=YEARS),
+           "start of the server from the loaded data, until it accepts connections", followed=True,
+           threshold_percent=25, negligible=0.05, label="start"),
     Metric(FIRST_ANSWER, "s", _LOWER, _CONTEXT,
-           "from then until the first query is answered, on a connection of its own",
-           followed=True, label="first answer", most=YEARS),
+           "from then until the first query is answered, on a connection of its own", followed=True,
+           label="first answer"),
     Metric(CONNECT, "ms", _LOWER, _CONTEXT,
-           "connecting, one statement and disconnecting, before the load: the median",
-           followed=True, threshold_percent=10, negligible=0.1, label="connect", most=YEARS * 1000),
+           "connecting, one statement and disconnecting, before the load: the median", followed=True,
+           threshold_percent=10, negligible=0.1, label="connect"),
     Metric(RECOVERY, "s", _LOWER, _RESET,
            "start of the server after the same transactions and a crash, until it accepts connections",
-           followed=True, threshold_percent=30, negligible=0.1, label="recovery after a crash", most=YEARS),
+           followed=True, threshold_percent=30, negligible=0.1, label="recovery after a crash"),
     Metric(PROVED_ROWS, "rows", _NEITHER, _CONTEXT,
            "rows that are those of the base after the transactions of a counted pass and a crash"),
     Metric("check_seconds", "s", _LOWER, _CONTEXT,
-           "asking the checks of the suite, which is not part of the step", most=YEARS),
+           "asking the checks of the suite, which is not part of the step"),
 
-    Metric(MEAN_LATENCY, "ms", _LOWER, _LATENCY, "mean latency of a transaction",
-           followed=True, judged=True, imported_only=True, beside_of=OPERATION_TIME, label="mean latency",
-           most=YEARS * 1000),
-    Metric("latency_p50_ms", "ms", _LOWER, _LATENCY, "median latency of a transaction",
-           most=YEARS * 1000),
-    Metric("latency_p95_ms", "ms", _LOWER, _LATENCY, "95th percentile of transaction latency",
-           most=YEARS * 1000),
-    Metric(TAIL_LATENCY, "ms", _LOWER, _LATENCY, "99th percentile of transaction latency",
-           followed=True, label="p99 latency", column="p99", gives_way=5, legend="p99 latency",
-           most=YEARS * 1000),
-    Metric("latency_p999_ms", "ms", _LOWER, _LATENCY, "99.9th percentile of transaction latency",
-           most=YEARS * 1000),
-    Metric(SLOWEST, "ms", _LOWER, _LATENCY, "slowest transaction", most=YEARS * 1000),
+    Metric(MEAN_LATENCY, "ms", _LOWER, _LATENCY, "mean latency of a transaction", followed=True, judged=True,
+           beside_of=OPERATION_TIME, label="mean latency"),
+    Metric("latency_p50_ms", "ms", _LOWER, _LATENCY, "median latency of a transaction"),
+    Metric("latency_p95_ms", "ms", _LOWER, _LATENCY, "95th percentile of transaction latency"),
+    Metric(TAIL_LATENCY, "ms", _LOWER, _LATENCY, "99th percentile of transaction latency", followed=True,
+           label="p99 latency", column="p99", gives_way=5, legend="p99 latency"),
+    Metric("latency_p999_ms", "ms", _LOWER, _LATENCY, "99.9th percentile of transaction latency"),
+    Metric(SLOWEST, "ms", _LOWER, _LATENCY, "slowest transaction"),
     Metric(SECOND_LATENCY, "ms", _LOWER, _LATENCY,
-           "slowest transaction in each second of work: the median over the seconds", most=YEARS * 1000),
+           "slowest transaction in each second of work: the median over the seconds"),
 
     *map(_seconds_beyond, STALL_LIMITS_MS),
     *map(_transactions_beyond, TAIL_LIMITS, TAIL_LIMITS_US),
     Metric(SLOWEST_SECOND, "s", _NEITHER, _CONTEXT,
-           "second of the step's work, from 1, in which its slowest transaction ended", most=YEARS),
+           "second of the step's work, from 1, in which its slowest transaction ended"),
     Metric(FIRST_THIRD, "queries/s", _HIGHER, _CONTEXT,
-           "queries finished per second in the first third of the seconds of the step", most=_RATE),
+           "queries finished per second in the first third of the seconds of the step"),
     Metric(LAST_THIRD, "queries/s", _HIGHER, _CONTEXT,
-           "queries finished per second in the last third of the seconds of the step", most=_RATE),
+           "queries finished per second in the last third of the seconds of the step"),
 
     # Steps whose variation got worse are also listed below the table.
     Metric(VARIATION, "ratio", _LOWER, _VARIATION, "coefficient of variation of the per-second throughput",
            followed=True, label="cv", column="cv", gives_way=2,
            legend="cv, how much QPS varies from second to second"),
     Metric("qps_p1_over_median", "ratio", _HIGHER, _VARIATION,
-           "1st percentile of per-second throughput over its median",
-           followed=True, label="p1/median", legend="1st percentile over median of QPS from second to second",
-           most=1.0),
+           "1st percentile of per-second throughput over its median", followed=True, label="p1/median",
+           legend="1st percentile over median of QPS from second to second", limit=1.0),
     Metric(DETRENDED, "ratio", _LOWER, _VARIATION,
            "coefficient of variation of the per-second throughput around its trend, without the tenth of the"
            " seconds that is furthest from it", followed=True, label="cv without trend"),
     Metric(WORST_SECOND, "ratio", _HIGHER, _VARIATION, "throughput of the worst second over its trend",
-           followed=True, label="worst second", most=1.0),
+           followed=True, label="worst second", limit=1.0),
 
-    Metric(SERVER_CPU, "µs/query", _LOWER, _COST, "CPU time of all server processes per query",
-           followed=True, judged=True, buys_speed=True, label="server CPU", column="CPU",
-           legend="CPU time of the server", short_name="cpu-per-op", evidence=INSTRUCTIONS),
-    Metric(CLIENT_CPU, "µs/query", _LOWER, _COST, "CPU time of the load generator per query",
-           followed=True, label="client CPU"),
+    Metric(SERVER_CPU, "µs/query", _LOWER, _COST, "CPU time of all server processes per query", followed=True,
+           judged=True, buys_speed=True, label="server CPU", column="CPU", legend="CPU time of the server",
+           short_name="cpu-per-op", evidence=INSTRUCTIONS),
+    Metric(CLIENT_CPU, "µs/query", _LOWER, _COST, "CPU time of the load generator per query", followed=True,
+           label="client CPU"),
     Metric("machine_cpu_us_per_op", "µs/query", _LOWER, _COST, "busy CPU time of the whole machine per query",
            label="machine CPU", column="CPU", imported_for=SERVER_CPU),
     # Context switches are mostly proportional to CPU time, so that their column is dropped first.
@@ -590,15 +581,14 @@ _ROWS: tuple[Metric, ...] = (
     Metric("client_cs_per_op", "switches/query", _LOWER, _COST,
            "context switches of the load generator per query"),
     Metric("machine_cs_per_op", "switches/query", _LOWER, _COST,
-           "context switches of the whole machine per query",
-           label="machine's context switches", column="cs", imported_for="server_cs_per_op"),
+           "context switches of the whole machine per query", label="machine's context switches", column="cs",
+           imported_for="server_cs_per_op"),
     Metric("server_read_kb_per_op", "KiB/query", _LOWER, _COST,
            "read from storage by server processes per query", followed=True, negligible=0.05, label="read",
            at_equal_work=True),
     Metric("server_written_kb_per_op", "KiB/query", _LOWER, _COST,
-           "sent to storage by server processes per query",
-           followed=True, judged=True, threshold_percent=5, negligible=0.05, label="written",
-           column="wrt", gives_way=3, legend="KiB written (wrt)",
+           "sent to storage by server processes per query", followed=True, judged=True, threshold_percent=5,
+           negligible=0.05, label="written", column="wrt", gives_way=3, legend="KiB written (wrt)",
            short_name="written-per-op", at_equal_work=True),
     Metric("client_read_kb_per_op", "KiB/query", _LOWER, _COST,
            "read from storage by the load generator per query"),
@@ -610,9 +600,8 @@ _ROWS: tuple[Metric, ...] = (
     Metric("machine_written_kb_per_op", "KiB/query", _LOWER, _COST, "written by all disks per query",
            label="written by all disks", column="wrt", imported_for="server_written_kb_per_op"),
     Metric("wal_bytes_per_op", "bytes/query", _LOWER, _COST,
-           "write-ahead or redo log written during the step per query",
-           followed=True, judged=True, negligible=WRITTEN_BYTES,
-           label="WAL or redo", column="WAL", gives_way=4,
+           "write-ahead or redo log written during the step per query", followed=True, judged=True,
+           negligible=WRITTEN_BYTES, label="WAL or redo", column="WAL", gives_way=4,
            legend="WAL or redo bytes", short_name="wal-per-op", at_equal_work=True),
     Metric("binlog_bytes_per_op", "bytes/query", _LOWER, _COST,
            "binary log written during the step per query", engines=_INNODB, followed=True,
@@ -623,16 +612,13 @@ _ROWS: tuple[Metric, ...] = (
            label="companion CPU"),
     Metric(HARDWARE_INSTRUCTIONS, "instructions/query", _LOWER, _COST,
            "instructions in user code of all server processes per query in the rounds, where the machine has"
-           " counters",
-           followed=True, judged=True, buys_speed=True, label="hardware instructions",
+           " counters", followed=True, judged=True, buys_speed=True, label="hardware instructions",
            short_name="hardware-instructions-per-op"),
     Metric(INSTRUCTIONS, "instructions/query", _LOWER, _COST,
            "instructions of the client's backend or connection thread per query, in user code, counted under"
-           " callgrind for fixed work",
-           followed=True, judged=True, detection=Detection.STEP, label="exact instructions",
-           noun="instructions", column="instr",
-           legend="exact instructions (instr) under callgrind", short_name="instructions-per-op",
-           threshold_percent=0.5, is_counted=True, scatter=COUNTED),
+           " callgrind for fixed work", followed=True, judged=True, label="exact instructions",
+           noun="instructions", column="instr", legend="exact instructions (instr) under callgrind",
+           short_name="instructions-per-op", threshold_percent=0.5, counted_by=CountedBy.CALLGRIND),
     *starmap(_written, (
         (WAL_RECORDS, "WAL without images of pages written", _POSTGRES, "WAL records"),
         (WAL_IMAGES, "images of pages in the WAL written", _POSTGRES, "WAL page images"),
@@ -648,31 +634,29 @@ _ROWS: tuple[Metric, ...] = (
     # It is about zero, so that it has no ratio: history/comparison/findings/memory_growth.py judges it.
     Metric(MEMORY_GROWTH, "bytes/query", _LOWER, _CONTEXT,
            "growth of the private memory of all server processes per query, in the second half of the work",
-           least=-1e12, most=1e12),
+           least=-1e12, limit=1e12),
     Metric(SERVER_MEMORY, "bytes", _LOWER, _CONTEXT,
            "private memory of all server processes together in the second half of the work, without pages of"
-           " the buffer pool: the median",
-           followed=True, judged=True, threshold_percent=10, negligible=2**20, label="server memory",
-           short_name="server-memory"),
+           " the buffer pool: the median", followed=True, judged=True, threshold_percent=10, negligible=2**20,
+           label="server memory", short_name="server-memory"),
     Metric(BUFFER_POOL, "bytes", _NEITHER, _CONTEXT,
            "memory of the buffer pool that pages have used since the start of the server", engines=_INNODB),
 
     Metric(CONNECTION_KIB, _PER_CONNECTION, _LOWER, _CONNECTIONS,
-           "memory of the server per open connection, with page tables, without shared memory",
-           followed=True, judged=True, beside_of=CONNECTION_KIB, label="memory per connection",
+           "memory of the server per open connection, with page tables, without shared memory", followed=True,
+           judged=True, beside_of=CONNECTION_KIB, label="memory per connection",
            short_name="connection-memory"),
     Metric(CONNECTION_LOW, _PER_CONNECTION, _NEITHER, _CONNECTIONS, "lower end of that slope's interval",
            followed=True, beside_of=CONNECTION_KIB, label="low end of the slope"),
     Metric(CONNECTION_HIGH, _PER_CONNECTION, _NEITHER, _CONNECTIONS, "upper end of that slope's interval",
            followed=True, beside_of=CONNECTION_KIB, label="high end of the slope"),
-    Metric(CONNECTION_TABLES, _PER_CONNECTION, _LOWER, _CONNECTIONS, "the page tables in it",
-           followed=True, beside_of=CONNECTION_KIB, label="page tables"),
+    Metric(CONNECTION_TABLES, _PER_CONNECTION, _LOWER, _CONNECTIONS, "the page tables in it", followed=True,
+           beside_of=CONNECTION_KIB, label="page tables"),
     Metric(CONNECTION_RSS, _PER_CONNECTION, _LOWER, _CONNECTIONS, "RSS of the server per open connection",
-           followed=True, beside_of=CONNECTION_KIB, label="RSS", column="RSS",
-           legend="RSS as top shows it"),
+           followed=True, beside_of=CONNECTION_KIB, label="RSS", column="RSS", legend="RSS as top shows it"),
     Metric(CONNECTS, "connects/s", _HIGHER, _CONNECTIONS, "connections opened per second, many at once",
            followed=True, beside_of=CONNECTION_KIB, label="connects", column="conn/s",
-           legend="connects per second (conn/s)", most=_RATE),
+           legend="connects per second (conn/s)"),
     Metric(CONNECTION_STATEMENTS, "statements", _NEITHER, _CONNECTIONS, "prepared by each connection",
            followed=True, beside_of=CONNECTION_KIB, label="prepared statements"),
 
@@ -685,28 +669,25 @@ _ROWS: tuple[Metric, ...] = (
     Metric(BEFORE["table_bytes"], "bytes", _LOWER, _RESET,
            "tables without their indexes when the reset began", followed=True,
            label="table bytes before the reset"),
-    Metric(BEFORE["index_bytes"], "bytes", _LOWER, _RESET, "indexes when the reset began",
-           followed=True, label="index bytes before the reset"),
+    Metric(BEFORE["index_bytes"], "bytes", _LOWER, _RESET, "indexes when the reset began", followed=True,
+           label="index bytes before the reset"),
     Metric(BEFORE[LOG_BYTES], "bytes", _LOWER, _RESET,
            "files of the write-ahead or redo log when the reset began", followed=True,
            label="WAL or redo files before the reset"),
     Metric(BEFORE[UNDO_BYTES], "bytes", _LOWER, _RESET,
            "undo tablespaces and system tablespace when the reset began", engines=_INNODB, followed=True,
            label="undo bytes before the reset"),
-    Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step",
-           followed=True, judged=True, threshold_percent=20, grows_with_work=True,
-           negligible=_SECONDS, label="reset seconds", subject="reset", most=YEARS),
+    Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step", followed=True, judged=True,
+           threshold_percent=20, negligible=_SECONDS, label="reset seconds", subject="reset"),
     Metric("reset_vacuum_seconds", "s", _LOWER, _RESET, "VACUUM (ANALYZE) of all tables after the step",
-           engines=_POSTGRES, followed=True, judged=True, threshold_percent=30, grows_with_work=True,
-           negligible=_SECONDS, part_of="reset_seconds", label="vacuum seconds",
-           subject="vacuum", most=YEARS),
-    Metric("reset_checkpoint_seconds", "s", _LOWER, _RESET, "CHECKPOINT after the vacuum", engines=_POSTGRES,
-           most=YEARS),
+           engines=_POSTGRES, followed=True, judged=True, threshold_percent=30, negligible=_SECONDS,
+           part_of="reset_seconds", label="vacuum seconds", subject="vacuum"),
+    Metric("reset_checkpoint_seconds", "s", _LOWER, _RESET, "CHECKPOINT after the vacuum", engines=_POSTGRES),
     Metric("reset_wal_bytes", "bytes", _LOWER, _RESET, "write-ahead or redo log written by the reset",
-           followed=True, judged=True, threshold_percent=20, grows_with_work=True,
-           negligible=_PAGES, label="WAL or redo of the reset"),
-    Metric(DEAD_TUPLES, "tuples", _NEITHER, _RESET, "dead tuples when the reset began",
-           engines=_POSTGRES, label="dead tuples"),
+           followed=True, judged=True, threshold_percent=20, negligible=_PAGES,
+           label="WAL or redo of the reset"),
+    Metric(DEAD_TUPLES, "tuples", _NEITHER, _RESET, "dead tuples when the reset began", engines=_POSTGRES,
+           label="dead tuples"),
     Metric(DEAD_TUPLES_LEFT, "tuples", _LOWER, _RESET, "dead tuples that the reset could not remove",
            engines=_POSTGRES, event="were left by the vacuum", counted_in=DEAD_TUPLES),
     Metric(DEAD_ITEMS, "row versions", _NEITHER, _RESET,
@@ -717,16 +698,16 @@ _ROWS: tuple[Metric, ...] = (
            event="were left in the indexes by the vacuum", counted_in=DEAD_ITEMS),
     Metric(NOT_VISIBLE, "ratio", _LOWER, _RESET,
            "pages that the reset left without the mark of all-visible, which the next vacuum reads again",
-           engines=_POSTGRES, followed=True, judged=True, threshold_percent=20, grows_with_work=True,
-           negligible=_SHARE, label="pages not all-visible", most=1.0),
+           engines=_POSTGRES, followed=True, judged=True, threshold_percent=20, negligible=_SHARE,
+           label="pages not all-visible", limit=1.0),
     Metric(NOT_FROZEN, "ratio", _LOWER, _RESET,
            "pages that the reset left without the mark of all-frozen, which a later vacuum must freeze",
-           engines=_POSTGRES, followed=True, judged=True, threshold_percent=20, grows_with_work=True,
-           negligible=_SHARE, label="pages not all-frozen", most=1.0),
+           engines=_POSTGRES, followed=True, judged=True, threshold_percent=20, negligible=_SHARE,
+           label="pages not all-frozen", limit=1.0),
     Metric("reset_purge_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has purged old row versions",
-           engines=_INNODB, most=YEARS),
+           engines=_INNODB),
     Metric("reset_flush_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has written its dirty pages",
-           engines=_INNODB, most=YEARS),
+           engines=_INNODB),
     Metric("reset_history_before", "transactions", _NEITHER, _RESET,
            "length of the history list when the reset began", engines=_INNODB),
     Metric("reset_history_after", "transactions", _LOWER, _RESET,
@@ -735,39 +716,37 @@ _ROWS: tuple[Metric, ...] = (
            "transactions whose old row versions purge did not remove in time; 0 if only as many are left as"
            " the reset accepts", engines=_INNODB, counted_in=TRANSACTIONS,
            event="left old row versions that purge did not remove in time"),
-    Metric(DIRTY_PAGES, "pages", _NEITHER, _RESET, "dirty pages when the reset began",
-           engines=_INNODB, label="dirty pages"),
+    Metric(DIRTY_PAGES, "pages", _NEITHER, _RESET, "dirty pages when the reset began", engines=_INNODB,
+           label="dirty pages"),
     Metric("reset_dirty_pages_after", "pages", _LOWER, _RESET, "dirty pages that the reset left",
            engines=_INNODB),
     Metric(DIRTY_LEFT, "pages", _LOWER, _RESET,
            "pages that were not written in time; 0 if only as many are left as the reset accepts",
            engines=_INNODB, event="were left by the flush", counted_in=DIRTY_PAGES),
     Metric("table_bytes", "bytes", _LOWER, _RESET, "tables without their indexes after the reset",
-           followed=True, judged=True, grows_with_work=True, negligible=_PAGES, label="table bytes"),
+           followed=True, judged=True, negligible=_PAGES, label="table bytes"),
     Metric("index_bytes", "bytes", _LOWER, _RESET, "indexes after the reset", followed=True, judged=True,
-           grows_with_work=True, negligible=_PAGES, label="index bytes"),
+           negligible=_PAGES, label="index bytes"),
     Metric(LOG_BYTES, "bytes", _LOWER, _RESET, "files of the write-ahead or redo log after the reset",
-           followed=True, judged=True, grows_with_work=True, negligible=_FILES, label="WAL or redo files"),
+           followed=True, judged=True, negligible=_FILES, label="WAL or redo files"),
     Metric(UNDO_BYTES, "bytes", _LOWER, _RESET, "undo tablespaces and system tablespace after the reset",
-           engines=_INNODB, followed=True, judged=True, grows_with_work=True, negligible=_FILES,
-           label="undo bytes"),
+           engines=_INNODB, followed=True, judged=True, negligible=_FILES, label="undo bytes"),
 
     Metric("companion_lag_bytes", "bytes", _LOWER, _CONTEXT,
            "log of the server that its consumers had yet to get when the load ended", followed=True,
            label="consumer's lag"),
 
     Metric("machine_steal_share", "ratio", _LOWER, _CONTEXT,
-           "wanted CPU time that the host of a virtual machine withheld", most=1.0),
+           "wanted CPU time that the host of a virtual machine withheld", limit=1.0),
     Metric("others_cpu_share", "ratio", _LOWER, _CONTEXT,
            "CPU time of processes that are not ours, in cores"),
 
     Metric(STATEMENT_SECONDS, "s", _LOWER, _CONTEXT,
            "the one transaction of a timed step, such as building indexes", followed=True,
-           label="seconds of the statement", most=YEARS),
+           label="seconds of the statement"),
     Metric(OPERATION_TIME, "ms", _LOWER, _CONTEXT,
-           "mean time of an operation, as other tools report it instead of a rate",
-           followed=True, judged=True, followed_without=QPS, beside_of=OPERATION_TIME,
-           label="time per operation", most=YEARS * 1000),
+           "mean time of an operation, as other tools report it instead of a rate", followed=True,
+           judged=True, beside_of=OPERATION_TIME, label="time per operation"),
 )
 # fmt: on
 
@@ -799,13 +778,9 @@ def followed_metrics() -> tuple[str, ...]:
     return tuple(name for name, metric in METRICS.items() if metric.followed)
 
 
-def judged_metrics(*detections: Detection) -> tuple[str, ...]:
-    """Return the metrics whose series are searched for changes, in the order of the rows.
-
-    With `detections` only those that are searched in one of these ways.
-    """
-    wanted = detections or tuple(Detection)
-    return tuple(name for name, metric in METRICS.items() if metric.judged and metric.detection in wanted)
+def judged_metrics() -> tuple[str, ...]:
+    """Return the metrics whose series are searched for changes, in the order of the rows."""
+    return tuple(name for name, metric in METRICS.items() if metric.judged)
 
 
 def metrics_at_equal_work() -> tuple[str, ...]:

@@ -13,7 +13,6 @@ import pytest
 from build.home import ROOT
 from build.version import Engine, parse_version
 from history.changes.confirmation import series_count
-from history.changes.detection import RULES
 from history.comparison.compare import compare
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.result import Comparison
@@ -35,7 +34,6 @@ from suites.metrics import (
     STALL_LIMITS,
     TAIL_LIMITS,
     Better,
-    Detection,
     Metric,
     Role,
     beside_verdict,
@@ -51,8 +49,8 @@ from tests.history.handmade import MACHINE, NIGHT, run_record, session_start
 BASE, NEW = "postgres@18.5", "postgres@18.6"
 
 
-PRIMARIES_OF_SUITES = ("qps", "connection_kib")
-"""The metrics that suites can be judged by."""
+PRIMARIES_OF_SESSIONS = ("qps", "connection_kib", "operation_ms")
+"""The metrics that suites and imported sessions can be judged by."""
 
 
 FSYNCS = Metric(
@@ -82,12 +80,10 @@ OF_FIXED_WORK = (
 
 def test_the_lists_of_the_rows() -> None:
     """Their order is that of columns, of rows in tables and of series in new histories."""
-    beside = {name for primary in PRIMARIES_OF_SUITES for name in beside_verdict(primary=primary)}
-    imported = {name for name, metric in METRICS.items() if metric.imported_only}
-    assert {*followed_metrics()} == beside | {*PRIMARIES} | imported, (
+    beside = {name for primary in PRIMARIES_OF_SESSIONS for name in beside_verdict(primary=primary)}
+    assert {*followed_metrics()} == beside | {*PRIMARIES}, (
         "nights follow what comparisons show, and the reverse"
     )
-    assert imported == {"latency_mean_ms"}
     assert {*judged_metrics()} <= {*followed_metrics()}
     assert set(judged_metrics()) == {
         *("qps", "tps", "server_cpu_us_per_op", "server_instructions_per_op", "server_written_kb_per_op"),
@@ -98,8 +94,9 @@ def test_the_lists_of_the_rows() -> None:
         *("reset_vacuum_seconds", "reset_wal_bytes", "log_file_bytes", "undo_bytes"),
         *("reset_not_visible_share", "reset_not_frozen_share"),
     }
-    assert judged_metrics(Detection.STEP) == ("instructions_per_op", *OF_FIXED_WORK)
-    assert {*judged_metrics(*Detection)} == {*judged_metrics()}
+    counted = [name for name, metric in METRICS.items() if metric.is_counted]
+    assert counted == ["instructions_per_op", *OF_FIXED_WORK]
+    assert {*counted} <= {*judged_metrics()}
     assert beside_verdict() == (
         *("server_cpu_us_per_op", "client_cpu_us_per_op", "server_cs_per_op", "server_read_kb_per_op"),
         *("server_written_kb_per_op", "wal_bytes_per_op", "binlog_bytes_per_op"),
@@ -133,6 +130,7 @@ def test_the_lists_of_the_rows() -> None:
         f"server_{what}": f"machine_{what}"
         for what in ("cpu_us_per_op", "cs_per_op", "read_kb_per_op", "written_kb_per_op")
     }
+    assert beside_verdict(primary="operation_ms") == ("latency_mean_ms",)
     assert (of_role(Role.THROUGHPUT), PRIMARY) == (("qps", "tps"), "qps")
 
 
@@ -290,14 +288,10 @@ def test_every_latency_of_a_load_generator_is_a_metric() -> None:
     assert set(LATENCY.values()) == set(of_role(Role.LATENCY))
 
 
-def test_what_is_searched_by_steps_has_a_threshold_of_its_own() -> None:
-    for name in judged_metrics(Detection.STEP):
-        assert METRICS[name].threshold(0.02) != 0.02
+def test_what_is_counted_has_a_threshold_of_its_own() -> None:
+    for metric in METRICS.values():
+        assert not metric.is_counted or metric.threshold(0.02) != 0.02
     assert METRICS["qps"].threshold(0.02) == 0.02
-
-
-def test_every_way_of_detection_has_a_rule() -> None:
-    assert set(RULES) == set(Detection)
 
 
 def test_evidence_is_counted() -> None:

@@ -1,7 +1,7 @@
-"""The ways in which series are searched for changes: one entry for each that a metric's row can name."""
+"""The two ways in which series are searched for changes: by evidence against noise, and by size."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from history.stats.change_points import (
     watch_many,
     watch_steps,
 )
-from suites.metrics import METRICS, Detection
+from suites.metrics import METRICS
 
 Array = NDArray[np.float64]
 
@@ -63,26 +63,26 @@ def step_rule(metric: str) -> StepRule:
     return StepRule(math.log1p(row.threshold_percent / 100), row.scatter.typical)
 
 
-RULES: Mapping[Detection, DetectionRule] = {
-    Detection.EVIDENCE: DetectionRule(
-        watch=lambda logs, metric, false_share, known: watch_many(logs, false_share, known),
-        tonight=lambda logs, metric, known: tail_probabilities(logs, known),
-        suspect=lambda metric, limit, least: (limit, -math.log1p(-least) * HALF),
-        by_noise=True,
-    ),
-    Detection.STEP: DetectionRule(
-        watch=_watch_steps,
-        tonight=lambda logs, metric, known: step_probabilities(logs, step_rule(metric), known),
-        suspect=lambda metric, limit, least: (1.0, SUSPECT_SHARE * step_rule(metric).threshold),
-        by_noise=False,
-    ),
-}
-"""One entry for every way of Detection."""
+BY_EVIDENCE = DetectionRule(
+    watch=lambda logs, metric, false_share, known: watch_many(logs, false_share, known),
+    tonight=lambda logs, metric, known: tail_probabilities(logs, known),
+    suspect=lambda metric, limit, least: (limit, -math.log1p(-least) * HALF),
+    by_noise=True,
+)
+"""By evidence that adds up over nights, against the noise that the series has shown."""
+
+BY_STEP = DetectionRule(
+    watch=_watch_steps,
+    tonight=lambda logs, metric, known: step_probabilities(logs, step_rule(metric), known),
+    suspect=lambda metric, limit, least: (1.0, SUSPECT_SHARE * step_rule(metric).threshold),
+    by_noise=False,
+)
+"""By the size of a step alone, for what is counted, which hardly scatters."""
 
 
 def rule_of(metric: str) -> DetectionRule:
     """Return how the series of a metric are searched."""
-    return RULES[METRICS[metric].detection]
+    return BY_STEP if METRICS[metric].is_counted else BY_EVIDENCE
 
 
 def watched(

@@ -22,7 +22,7 @@ from build.version import Engine
 from history.stats.contrary_evidence import LESS, MORE, SAME, Doubt, Objection
 from history.stats.estimators import Interval, mean
 from suites.counting.engines import COUNTED
-from suites.metrics import METRICS
+from suites.metrics import METRICS, CountedBy
 
 MIN_PASSES = 2
 """The pairs of passes that a verdict needs: the second shows whether the first can be trusted."""
@@ -61,7 +61,7 @@ def exact_rule(metric: str, engines: Collection[Engine]) -> ExactRule:
 
     For instructions it is that of the engine whose counts agree least.
     """
-    if METRICS[metric].of_proof:
+    if METRICS[metric].counted_by is CountedBy.PROOF:
         return PROOF_RULE
     entries = [COUNTED[engine] for engine in engines]
     return ExactRule(max(entry.agreement for entry in entries), max(entry.allowance for entry in entries))

@@ -20,7 +20,7 @@ from history.stats.estimators import MINIMUM_REPETITIONS
 from history.store.records import EXACT, HELD, LAYOUTS, ONLY, ChangeStatus, Session
 from suites.keys.levels import LEVEL
 from suites.layers.choice import LayerName
-from suites.metrics import METRICS, PRIMARY
+from suites.metrics import METRICS, PRIMARY, CountedBy
 
 if TYPE_CHECKING:
     from history.changes.report import ChangeReport
@@ -142,7 +142,7 @@ def change_search(report: "ChangeReport") -> list[str]:
     extension = _followed(definition, old, new)
     if old.variant != new.variant and not extension:
         return [f"# No command searches for it: {one_line(str(new))} differs in more than one repository."]
-    if METRICS[member.key.metric].of_proof:
+    if METRICS[member.key.metric].counted_by is CountedBy.PROOF:
         return [f"# No command searches by {member.key.metric}: try --metric wal-per-op."]
     try:
         defined = _defined(session, () if extension else (new,))

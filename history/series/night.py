@@ -17,7 +17,7 @@ from history.store.schema import builds, gaps, nights, points, series
 from history.store.session_reads import bursts_of, dropped_of
 from history.timestamps import from_text, to_text
 from suites.control_groups.declared import Declared
-from suites.metrics import METRICS, followed_metrics
+from suites.metrics import METRICS, OPERATION_TIME, PRIMARIES, PRIMARY, followed_metrics
 
 
 def not_built(reason: str) -> str:
@@ -191,11 +191,11 @@ def _values(
     for (position, step), finished in by_step.items():
         rounds = _comparable_rounds(finished, bursts)
         recorded = {metric for run in finished.values() for metric in run.values}
+        alike = PRIMARIES[1:] if PRIMARY in recorded else ()  # they say the same as it
         followed = [
             name
             for name in followed_metrics()
-            if METRICS[name].followed_without not in recorded
-            and (is_imported or not METRICS[name].imported_only)
+            if name not in alike and (is_imported or METRICS[name].beside_of != OPERATION_TIME)
         ]
         for entry in entries:
             together = [

@@ -26,13 +26,17 @@ from history.store.records import Environment, Run, Session
 from history.store.schema import nights, sessions
 from history.store.session_reads import bursts_of, latest_noise, session_of
 from history.timestamps import from_text
-from suites.metrics import METRICS, PRIMARY, Detection, judged_metrics
+from suites.metrics import METRICS, PRIMARY, judged_metrics
 
 CONFIDENCE = 0.999
 """The probability that all intervals of a confirming session hold, of all steps and judged metrics, at all
 looks."""
 
-_TOGETHER = [metric for metric in judged_metrics(Detection.EVIDENCE) if METRICS[metric].beside_of == PRIMARY]
+_TOGETHER = [
+    metric
+    for metric in judged_metrics()
+    if METRICS[metric].beside_of == PRIMARY and not METRICS[metric].is_counted
+]
 METRIC_CONFIDENCE = 1 - (1 - CONFIDENCE) / len(_TOGETHER)
 """The confidence of the intervals of one metric, by Bonferroni over those that one session can have: metrics
 need not be independent. Sessions of held connections have fewer. Counts have intervals of another kind."""

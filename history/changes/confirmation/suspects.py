@@ -25,7 +25,7 @@ from history.stats.change_points import Known
 from history.store.records import ChangeStatus, Environment
 from history.store.schema import series
 from history.store.session_reads import session_of
-from suites.metrics import PRIMARY, Detection, judged_metrics
+from suites.metrics import PRIMARY, judged_metrics
 
 FALSE_SUSPECTS_A_NIGHT = 0.3
 """The mean number of false suspects in a quiet night of a box."""
@@ -86,7 +86,7 @@ class ReturnedChange:
 
 def series_count(connection: Connection, box: str) -> int:
     """Return the number of series of a box that can be suspects by their noise."""
-    by_noise = judged_metrics(Detection.EVIDENCE)
+    by_noise = [metric for metric in judged_metrics() if rule_of(metric).by_noise]
     query = select(func.count()).where(series.c.box == box, series.c.metric.in_(by_noise))
     return int(connection.execute(query).scalar_one())
 

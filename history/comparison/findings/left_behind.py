@@ -46,6 +46,6 @@ def _moved(step: StepPairs) -> Iterator[tuple[bool, str]]:
         ratio = contender[0] / base[0]
         smallest = SMALLEST_CHANGE_OF_SIZES if row.name in BEFORE else SMALLEST_CHANGE
         limit = 1 + row.threshold_at(base[0], smallest)
-        apart = [ratio, ratio / work] if row.grows_with_work else [ratio]
+        apart = ratio, ratio / work
         if min(apart) > limit or max(apart) < 1 / limit:
             yield ratio > 1, f"{label_of(row.name)} {percents(ratio)} %"

@@ -11,7 +11,7 @@ from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Judged, MetricChange, Verdict, verdict_of
 from history.numbers import change_text, percents
 from history.stats.estimators import Interval
-from suites.metrics import INSTRUCTIONS, Better, label_of
+from suites.metrics import INSTRUCTIONS, Better, Role, label_of
 
 SOURCE = "metrics"
 
@@ -63,8 +63,10 @@ def _candidates(step: StepComparison) -> Iterator[Judged]:
 
 
 def _by(step: StepPairs, judged: Judged) -> tuple[StepPairs, ...]:
-    """Return the pairs by which a metric must have moved: all, and per transaction if its row says so."""
-    return (step, step.per_transaction(judged.metric)) if judged.row.grows_with_work else (step,)
+    """Return the pairs by which a metric must have moved: all, and of a reset per transaction.
+
+    A version that did more work in its round has more to clean up for that reason."""
+    return (step, step.per_transaction(judged.metric)) if judged.row.role is Role.RESET else (step,)
 
 
 def _beyond(interval: Interval | None, threshold: float) -> MetricChange | None:

@@ -13,7 +13,7 @@ from suites.control_groups.declared import DECLARED, Declared, memory_text, pars
 from suites.definition import Suite, load_suite
 from suites.keys.profile import Mode
 from suites.keys.step import Step
-from suites.metrics import METRICS, Better, Metric
+from suites.metrics import METRICS, Better, CountedBy, Metric
 
 BUILD_COST_ROUNDS = 2.5
 """The cost of compiling one more commit, in rounds; the search prefers commits that are compiled already."""
@@ -287,7 +287,7 @@ def metric_named(text: str) -> Metric:
         raise QuestionError(
             f"there is no metric '{text}'", where="--metric", hint=f"the metrics are: {known}"
         )
-    if METRICS[name].of_proof:
+    if METRICS[name].counted_by is CountedBy.PROOF:
         raise QuestionError(
             f"{name} is recorded in the first rounds of a session, not in every one, as a bisect needs it",
             where="--metric",
