@@ -2,15 +2,17 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, RowMapping, select
 
 from history.errors import DamagedTextError, stored_object, stored_options, stored_version
-from history.series.matrix import SeriesMatrix
 from history.series.series import IDS_PER_QUERY, Night
 from history.series.variants import definition_in, described
 from history.store.schema import machines, nights, sessions
+
+if TYPE_CHECKING:
+    from history.series.matrix import SeriesMatrix
 
 SETTINGS = "settings"
 """The key of a machine's details with what the fingerprint covers besides the columns."""
@@ -52,7 +54,7 @@ class Marker:
         return "; ".join((*self.box, *self.base, *self.work, *steps))
 
 
-def markers(connection: Connection, matrix: SeriesMatrix) -> Mapping[int, Marker]:
+def markers(connection: Connection, matrix: "SeriesMatrix") -> Mapping[int, Marker]:
     """Return what changed since the night before, by position of the night in the matrix."""
     return changes_between(connection, matrix.nights, matrix.base)
 
