@@ -176,9 +176,12 @@ def equal_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: i
     assert profile.rows is not None
     tables = profile.tables or max(1, threads // TABLE_THREADS)
     least, most = profile.rows
-    wanted = int(wanted_bytes / suite.bytes_per_row)
+    growing = [table for table in suite.beside.values() if not table.fixed]
+    bytes_per_row = suite.bytes_per_row + sum(table.rows * table.bytes_per_row for table in growing)
+    fixed_bytes = sum(table.rows * table.bytes_per_row for table in suite.beside.values() if table.fixed)
+    wanted = int((wanted_bytes - fixed_bytes) / bytes_per_row)
     rows_per_table = max(1, min(max(wanted, least), most) // tables)
-    return EqualTables(tables, rows_per_table, int(rows_per_table * tables * suite.bytes_per_row))
+    return EqualTables(tables, rows_per_table, int(rows_per_table * tables * bytes_per_row + fixed_bytes))
 
 
 def scaled_tables(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> ScaledTables:

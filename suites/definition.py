@@ -91,6 +91,8 @@ class Suite(SuiteKeys):
         rules = RULES[self.generator]
         if given and rules.is_loaded_by_script:
             raise ValueError(f"bytes_per_row, scale: neither with {self.generator}, whose script decides")
+        if self.beside and self.bytes_per_row is None:
+            raise ValueError("beside: only with bytes_per_row; a scale lists all tables")
         if given > 1 or (not given and not self.has_files and not rules.is_loaded_by_script):
             raise ValueError("bytes_per_row, scale: a suite needs one of the two, and not both")
         key = self.sized_by.suite_key
@@ -213,8 +215,8 @@ class Suite(SuiteKeys):
 
 
 _OF_DATA = (
-    *("generator", "script", "load", "setup", "initialize", "seed", "bytes_per_row", "scale", "finish"),
-    "server",
+    *("generator", "script", "load", "setup", "initialize", "seed", "bytes_per_row", "beside", "scale"),
+    *("finish", "server"),
 )
 """The keys of a suite that decide on the loaded data, and those of a profile:"""
 _SIZES = ("data_to_memory", "rows", "scale", "tables")

@@ -18,8 +18,8 @@ function sbtest.uniform_id() return sysbench.rand.uniform(1, sysbench.opt.table_
 
 function sbtest.any_table() return sysbench.rand.uniform(1, sysbench.opt.tables) end
 
--- Prepares every statement of `texts`, name -> {text with %d for the table, types of the parameters}, on every table.
--- Returns name -> table number -> statement, with `begin` and `commit` besides.
+-- Prepares every statement of `texts`, name -> {text with %d for the table, types of the parameters}, on every table; a
+-- text without %d once for all of them. Returns name -> table number -> statement, with `begin` and `commit` besides.
 function sbtest.prepared(connection, texts)
    local statements = {
       begin = tidemark.statement(connection, "BEGIN"),
@@ -30,9 +30,10 @@ function sbtest.prepared(connection, texts)
    table.sort(names)  -- `pairs` has another order in every process
    for _, name in ipairs(names) do
       local text, types = texts[name][1], texts[name][2]
+      local one = not text:find("%%d") and tidemark.statement(connection, text, types)
       statements[name] = {}
       for t = 1, sysbench.opt.tables do
-         statements[name][t] = tidemark.statement(connection, string.format(text, t), types)
+         statements[name][t] = one or tidemark.statement(connection, (text:gsub("%%d", t)), types)
       end
    end
    return statements
@@ -73,7 +74,7 @@ end
 function sbtest.print_statements(texts, n)
    for name, description in pairs(texts) do
       local count, place, size = #description[2], 0, sysbench.opt.table_size
-      local text = string.format(description[1], 1)
+      local text = description[1]:gsub("%%d", 1)
       local is_range = text:find("BETWEEN") ~= nil
       text = text:gsub("%?", function()
          place = place + 1

@@ -52,6 +52,17 @@ class Initialize(Strict):
         return tuple(f"--{name}={value}" for name, value in given if value is not None)
 
 
+class TableBeside(Strict):
+    """Tables that a script makes beside the equal ones, one for each of them or one for all."""
+
+    rows: Number = Field(gt=0, le=MAX_ROWS)
+    """Rows for each loaded row of the equal tables, such as 0.1; in total if the size is fixed."""
+    bytes_per_row: Number = Field(ge=1, le=MAX_ROWS)
+    """Size of a loaded row, including its index entries."""
+    fixed: bool = Field(default=False, strict=True)
+    """Whether the size is independent of the loaded rows."""
+
+
 class ScaledTable(Strict):
     """One table, or several that are described together, of a suite with a scale."""
 
@@ -100,6 +111,8 @@ class SuiteKeys(Strict):
     seed: Count = Field(default=20260101, gt=0, le=MAX_SEED)
     bytes_per_row: Number | None = Field(default=None, ge=1, le=MAX_ROWS)
     """Size of a loaded row, including its index entries; for suites with equal tables."""
+    beside: dict[TableName, TableBeside] = Field(default={})
+    """Further tables that the script makes beside the equal ones, whose size they add to."""
     scale: Scale | None = None
     """The scale that determines the sizes of the tables; for suites whose tables differ."""
     isolation: Isolation | None = None

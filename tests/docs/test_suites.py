@@ -13,7 +13,7 @@ from suites.keys.check import DataCheck
 from suites.keys.generator_rules import LUA_MODULES
 from suites.keys.profile import Profile as ProfileKeys
 from suites.keys.step import Step as StepKeys
-from suites.keys.suite_keys import Scale, ScaledTable
+from suites.keys.suite_keys import Scale, ScaledTable, TableBeside
 from tests.docs.test_docs import SUITES, example, table
 
 
@@ -59,12 +59,13 @@ _SIGNS = {"exclusiveMinimum": ">", "minimum": "≥", "maximum": "≤"}
     [
         ("of the file", SuiteKeys),
         ("of a profile", ProfileKeys),
+        ("of a table beside", TableBeside),
         ("of a scale", Scale),
         ("of a table of a scale", ScaledTable),
         ("of a step", StepKeys),
         ("of a check", DataCheck),
     ],
-    ids=["suite", "profile", "scale", "table", "step", "check"],
+    ids=["suite", "profile", "beside", "scale", "table", "step", "check"],
 )
 def test_keys_of_a_suite(heading: str, model: type[BaseModel], tmp_path: Path) -> None:
     section = SUITES.read_text(encoding="utf-8").partition(f"\n## Keys {heading}\n")[2].partition("\n## ")[0]
