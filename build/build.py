@@ -1,11 +1,13 @@
 """A finished build, as the other rooms use it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from build.version import Version, release_numbers
+
+if TYPE_CHECKING:
+    from build.manifest import Manifest  # needs a package, and command lines are parsed without any
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Build:
     prefix: Path
     """The install prefix; programs are in `bin/`."""
 
-    manifest: Mapping[str, Any]
+    manifest: "Manifest"
     """The contents of `build.json` in the prefix."""
 
     stamp: str = ""
@@ -44,12 +46,12 @@ class Build:
     @property
     def is_slim(self) -> bool:
         """Whether it has nothing but what a bisect measures with."""
-        return "slim_programs" in self.manifest
+        return bool(self.manifest.slim_programs)
 
     @property
     def extensions(self) -> tuple[str, ...]:
         """The extensions that were compiled for it, by the names that CREATE EXTENSION takes."""
-        return tuple(extension["creates"] for extension in self.manifest.get("extensions", ()))
+        return tuple(extension.creates for extension in self.manifest.extensions)
 
     def program(self, name: str) -> Path:
         """Return the path of the installed program `name`."""

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from pwd import struct_passwd
-from typing import Any
 
 from build import host, workplace
 from build.build import Build
@@ -25,6 +24,7 @@ from build.home import Home
 from build.installs.content import PrefixError
 from build.installs.install import recorded_install
 from build.lock import held
+from build.manifest import Manifest, manifest_of
 from build.programs import environment
 from build.programs.work import CompileCommands, CompileError
 from build.progress import Progress
@@ -188,12 +188,12 @@ def _compile(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
             )
             installed = _run_stages(spec, options, scratch, work, answers)
             tree = _taken_over(spec, installed, scratch, staging, work)
-        record = _manifest(spec, options, work, time.monotonic() - started, others)
-        store.write_manifest(tree, {**record, damage.INSTALLED: damage.installed(tree)})
+        manifest = _manifest(spec, options, work, time.monotonic() - started, others, tree)
+        store.write_manifest(tree, manifest)
         # Publishing flushes the file system: files that are deleted before that need not be written.
         shutil.rmtree(scratch)
         build = store.publish(tree, home)
-    ignored = environment.without_effect(record["left_out"])
+    ignored = environment.without_effect(manifest.left_out)
     if ignored:
         progress.note(f"{spec.version}: compiled without these environment variables: {', '.join(ignored)}")
     progress.note(f"{spec.version}: compiled in {time.monotonic() - started:.0f} s: {build.prefix.name}")
@@ -315,29 +315,36 @@ def _log(spec: BuildSpec, home: Home) -> Path:
 
 
 def _manifest(
-    spec: BuildSpec, options: CompileOptions, work: CompileCommands, seconds: float, others: float
-) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "key": spec.key,
-        "engine": spec.recipe.engine,
-        "version": str(spec.version),
-        "release": spec.recipe.release,
-        "source": spec.source.to_json(),
-        "recipe": spec.recipe.identity(),
-        "patches": [{"name": patch.path.name, "sha256": patch.sha256} for patch in spec.patches],
-        **({"choices": spec.choices.to_json()} if spec.choices != PLAIN else {}),
-        "compiler": asdict(spec.compiler),
-        **({"slim_programs": list(spec.recipe.slim_programs)} if spec.recipe.is_slim else {}),
-        "ccache": _uses_ccache(spec, options),
-        "jobs": options.jobs,
-        "runnable": round((others + host.runnable()) / 2, 1),
-        "left_out": environment.left_out(_passed_on(work.account)),
-        "seconds": {**work.seconds, "total": round(seconds, 3)},
-        "compile_commands": work.count,
-        "host": {"os": host.os_name(), "architecture": host.architecture(), "glibc": host.glibc_version()},
-        "built_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    spec: BuildSpec, options: CompileOptions, work: CompileCommands, seconds: float, others: float, tree: Path
+) -> Manifest:
+    return manifest_of(
+        {
+            "format": FORMAT,
+            "key": spec.key,
+            "engine": str(spec.recipe.engine),
+            "version": str(spec.version),
+            "release": spec.recipe.release,
+            "source": spec.source.to_json(),
+            "recipe": spec.recipe.identity(),
+            "patches": [{"name": patch.path.name, "sha256": patch.sha256} for patch in spec.patches],
+            **({"choices": spec.choices.to_json()} if spec.choices != PLAIN else {}),
+            "compiler": asdict(spec.compiler),
+            **({"slim_programs": list(spec.recipe.slim_programs)} if spec.recipe.is_slim else {}),
+            "ccache": _uses_ccache(spec, options),
+            "jobs": options.jobs,
+            "runnable": round((others + host.runnable()) / 2, 1),
+            "left_out": environment.left_out(_passed_on(work.account)),
+            "seconds": {**work.seconds, "total": round(seconds, 3)},
+            "compile_commands": work.count,
+            "host": {
+                "os": host.os_name(),
+                "architecture": host.architecture(),
+                "glibc": host.glibc_version(),
+            },
+            "built_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "installed": damage.installed(tree),
+        }
+    )
 
 
 def _passed_on(account: struct_passwd | None) -> set[str]:

@@ -64,7 +64,7 @@ def counted_figures() -> Iterator[Figure]:
         question = ("--step", STEP, "--metric", "instructions-per-op")
         answer = bisected(home, planted, home.path / "history.db", *question)
         whole = time.monotonic() - began
-        compiling = sum(build.manifest["seconds"]["total"] for build in all_builds(home))
+        compiling = sum(build.manifest.seconds.total for build in all_builds(home) if build.manifest.seconds)
     verdict, candidates = answer["verdict"], len(planted.candidates)
     tried = {place for event in answer["events"] for place in positions(event)} - {candidates}
     named = [commit["commit"] for commit in answer["blamed"]]
@@ -140,7 +140,8 @@ def _seconds(
     )
     after = os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return CompileTimes(float(build.manifest["seconds"]["total"]), cpu)
+    assert build.manifest.seconds is not None
+    return CompileTimes(build.manifest.seconds.total, cpu)
 
 
 PARTS: Mapping[str, Callable[[], Iterable[Figure]]] = {

@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy import exists, select
 
 from build.build import Build
+from build.manifest import CompilerRecord, Manifest, SourceRecord
 from build.version import parse_version
 from history.open import open_store
 from history.store.records import Machine, RunRecord, RunStatus, SessionStart
@@ -68,11 +69,16 @@ def round_of(step: int, number: int, qps: float, position: int) -> list[RunRecor
 
 def _build(version: str) -> Build:
     parsed = parse_version(version)
-    manifest = {
-        "source": {"kind": "cache", "digest": "sha256:" + "cd" * 32, "location": "postgresql.tar.bz2"},
-        "compiler": {"version": "gcc 13.2.0"},
-    }
-    return Build(parsed, parsed.ref, f"key of {version}", Path("/nowhere"), manifest)
+    key = f"key of {version}"
+    manifest = Manifest(
+        version=version,
+        release=parsed.ref,
+        key=key,
+        source=SourceRecord(kind="cache", digest="sha256:" + "cd" * 32, location="postgresql.tar.bz2"),
+        patches=[],
+        compiler=CompilerRecord(version="gcc 13.2.0"),
+    )
+    return Build(parsed, parsed.ref, key, Path("/nowhere"), manifest)
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from build import host
 from build.build import Build
-from build.cache import libraries, manifest, members, store
-from build.cache.manifest import FORMAT, ArchiveError, ArchiveInfo
+from build.cache import libraries, members, store
+from build.cache.manifest import FORMAT, ArchiveError, ArchiveInfo, read
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
 from build.lock import held
+from build.manifest import HostRecord
 from build.programs import environment
 from build.progress import Progress
 from build.sources.download import sha256_of
@@ -45,9 +45,9 @@ def import_(path: Path, home: Home, progress: Progress) -> Build:
     one rename. A build that is already there is left as it is. Raises ArchiveError or MemberError.
     """
     archive, sidecar = _archive_and_sidecar(path)
-    contents = manifest.read(sidecar)
-    name, key = contents.name, contents.manifest["key"]
-    _check_host(contents.manifest, sidecar)
+    contents = read(sidecar)
+    name, key = contents.name, contents.manifest.key
+    _check_host(contents.manifest.host, sidecar)
     with held(store.lock_path(home, key), lambda: progress.note(f"{name}: waiting for another process")):
         existing = store.find(home, key)
         if existing is not None:
@@ -81,8 +81,8 @@ def _require_same(existing: Build, archive: Path, contents: ArchiveInfo) -> None
 
 
 def _export(build: Build, folder: Path) -> Path:
-    built_on = build.manifest["host"]
-    stem = f"{build.prefix.name}-linux-{built_on['architecture']}-glibc{built_on['glibc']}"
+    built_on = build.manifest.host
+    stem = f"{build.prefix.name}-linux-{built_on.architecture}-glibc{built_on.glibc}"
     archive = folder / (stem + _SUFFIX)
     partial = folder / f".{archive.name}.partial"
     try:
@@ -92,7 +92,8 @@ def _export(build: Build, folder: Path) -> Path:
         partial.rename(archive)
     finally:
         partial.unlink(missing_ok=True)
-    about = {"format": FORMAT, "archive": archive.name, "sha256": digest, "manifest": dict(build.manifest)}
+    manifest = build.manifest.to_json()
+    about = {"format": FORMAT, "archive": archive.name, "sha256": digest, "manifest": manifest}
     write_atomically(folder / f"{stem}.json", json.dumps(about, indent=2, sort_keys=True) + "\n")
     return archive
 
@@ -125,19 +126,18 @@ def _archive_and_sidecar(path: Path) -> tuple[Path, Path]:
     return archive, sidecar
 
 
-def _check_host(manifest: dict[str, Any], sidecar: Path) -> None:
-    built_on = manifest.get("host", {})
-    here = {"architecture": host.architecture(), "glibc": host.glibc_version()}
-    if built_on.get("architecture") != here["architecture"]:
+def _check_host(built_on: HostRecord, sidecar: Path) -> None:
+    architecture, glibc = host.architecture(), host.glibc_version()
+    if built_on.architecture != architecture:
         raise ArchiveError(
-            f"the build is for {built_on.get('architecture')}, but this machine is {here['architecture']}",
+            f"the build is for {built_on.architecture}, but this machine is {architecture}",
             where=str(sidecar),
             hint="compile the version on this machine, or import a build for its architecture",
         )
     # A program runs with the C library it was linked against, and with newer ones.
-    if _numbers(str(built_on.get("glibc"))) > _numbers(here["glibc"]):
+    if _numbers(built_on.glibc) > _numbers(glibc):
         raise ArchiveError(
-            f"the build needs glibc {built_on.get('glibc')}, but this machine has {here['glibc']}",
+            f"the build needs glibc {built_on.glibc}, but this machine has {glibc}",
             where=str(sidecar),
             hint="compile on the machine with the oldest distribution, or on this one",
         )
@@ -168,7 +168,7 @@ def _check_archive(archive: Path, contents: ArchiveInfo, home: Home) -> str:
 
 
 def _unpack(archive: Path, contents: ArchiveInfo, digest: str, home: Home) -> Build:
-    staging = store.staging(home, contents.manifest["key"])
+    staging = store.staging(home, contents.manifest.key)
     shutil.rmtree(staging, ignore_errors=True)
     make_folder(staging).chmod(0o700)  # whatever the umask is, until members have their rights
     try:
@@ -178,7 +178,7 @@ def _unpack(archive: Path, contents: ArchiveInfo, digest: str, home: Home) -> Bu
         tree = staging / contents.top
         if not contents.has_manifest:
             store.write_manifest(tree, contents.manifest)
-        elif json_value((tree / store.MANIFEST).read_bytes()) != contents.manifest:
+        elif json_value((tree / store.MANIFEST).read_bytes()) != contents.manifest.to_json():
             raise ArchiveError(
                 "the manifest in the archive differs from the one in the .json file beside it",
                 where=str(archive),

@@ -2,16 +2,11 @@
 
 import os
 import stat
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from build.build import Build
 from build.errors import TidemarkError
 from build.recipes.engines import RECIPES
-
-INSTALLED = "installed"
-"""The key of a manifest under which the number of installed files and their bytes are kept."""
 
 
 def installed(tree: Path) -> dict[str, int]:
@@ -30,35 +25,24 @@ def lost(build: Build, beside: tuple[str, ...]) -> str:
     missing = [name for name in _needed(build) if not os.path.lexists(build.prefix / name)]
     if missing:
         return f"{missing[0]} is missing"
-    recorded = build.manifest.get(INSTALLED)
-    if recorded is None:
-        return ""
+    recorded = build.manifest.installed
     found = installed(build.prefix)
     for name in beside:
         path = build.prefix / name
         if path.exists():
             found["files"] -= 1
             found["bytes"] -= path.stat().st_size
-    for what in ("files", "bytes"):
-        if found[what] < recorded[what]:
-            return f"it has {found[what]} of {recorded[what]} {what}"
+    for what, count in (("files", recorded.files), ("bytes", recorded.bytes)):
+        if found[what] < count:
+            return f"it has {found[what]} of {count} {what}"
     return ""
 
 
-def require_count(manifest: Mapping[str, Any]) -> None:
-    """Check the count of a manifest, which may have none. Raises KeyError, TypeError or ValueError."""
-    recorded = manifest.get(INSTALLED, {"files": 0, "bytes": 0})
-    for what in ("files", "bytes"):
-        if type(recorded[what]) is not int or recorded[what] < 0:
-            raise ValueError(f"{INSTALLED} has no number of {what}")
-
-
 def _needed(build: Build) -> tuple[str, ...]:
-    about = build.manifest.get("recipe", {})
-    if "stages" not in about:
+    if "stages" not in build.manifest.recipe:
         return ()  # An install tree that was described by hand: what it has is not that of the recipe.
     module = RECIPES[build.version.engine]
-    programs = build.manifest.get("slim_programs")
+    programs = build.manifest.slim_programs
     try:
         if programs and module.slim_recipe is not None:
             return module.slim_recipe(build.release, _any_library, programs).installs

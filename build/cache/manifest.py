@@ -10,6 +10,7 @@ from typing import Any
 from build.cache import store
 from build.errors import TidemarkError
 from build.files import json_value
+from build.manifest import Manifest, manifest_of
 
 FORMAT = 1
 """Format number of the file that `export` writes."""
@@ -26,7 +27,7 @@ class ArchiveError(TidemarkError):
 class ArchiveInfo:
     """The contents of one archive, as the file beside it describes them."""
 
-    manifest: dict[str, Any]
+    manifest: Manifest
     """The manifest `build.json` of the build."""
 
     sha256: str | None
@@ -41,7 +42,7 @@ class ArchiveInfo:
     @property
     def name(self) -> str:
         """The name of the build's folder in the cache."""
-        return store.folder_name(self.manifest["engine"], self.manifest["release"], self.manifest["key"])
+        return store.folder_name(self.manifest.engine, self.manifest.release, self.manifest.key)
 
 
 def read(sidecar: Path) -> ArchiveInfo:
@@ -56,23 +57,14 @@ def read(sidecar: Path) -> ArchiveInfo:
                 where=str(sidecar),
                 hint="export the build again with this version of Tidemark",
             )
-        manifest, digest = dict(about["manifest"]), str(about["sha256"])
-        store.require_record(manifest)
-        _require_host(manifest)
-        top = store.folder_name(manifest["engine"], manifest["release"], manifest["key"])
+        manifest, digest = manifest_of(about["manifest"]), str(about["sha256"])
+        top = store.folder_name(manifest.engine, manifest.release, manifest.key)
         return ArchiveInfo(manifest, digest, top, has_manifest=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise ArchiveError(
             "the file beside the archive does not describe a build", where=f"{sidecar}: {reason}"
         ) from error
-
-
-def _require_host(manifest: dict[str, Any]) -> None:
-    """Raise TypeError unless the manifest gives architecture and C library as strings."""
-    host = manifest["host"]
-    if not all(isinstance(host[name], str) for name in ("architecture", "glibc")):
-        raise TypeError("host has no architecture or glibc that is a string")
 
 
 def _install_tree(about: dict[str, Any], sidecar: Path) -> ArchiveInfo:
@@ -110,5 +102,4 @@ def _install_tree(about: dict[str, Any], sidecar: Path) -> ArchiveInfo:
         "without": about.get("without", []),
         "built_at": about.get("built", ""),
     }
-    store.require_record(manifest)
-    return ArchiveInfo(manifest, None, about["prefix"], has_manifest=False)
+    return ArchiveInfo(manifest_of(manifest), None, about["prefix"], has_manifest=False)

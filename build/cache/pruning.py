@@ -3,17 +3,17 @@
 import os
 import shutil
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from build.build import Build
 from build.cache import store
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
+from build.manifest import Manifest
 
 GIGABYTE = 10**9
 
@@ -149,15 +149,12 @@ def _disk_bytes(folder: Path) -> int:
     return total
 
 
-def _described(version: object, manifest: Mapping[str, Any]) -> str:
+def _described(version: object, manifest: Manifest) -> str:
     """Return a version with what it was compiled with besides its source."""
-    patches = len(manifest["patches"])
+    patches = len(manifest.patches)
     what = [f"{patches} {'patch' if patches == 1 else 'patches'}"] if patches else []
-    for name, value in (manifest.get("choices") or {}).items():
+    for name, value in manifest.choices.items():
         what.append(f"{name}={' '.join(value) if isinstance(value, list) else value}")
-    what += [
-        " ".join(str(made[part]) for part in ("name", "ref") if part in made)
-        for made in manifest.get("extensions") or ()
-    ]
-    what += ["the server alone"] * bool(manifest.get("slim_programs"))
+    what += [" ".join(part for part in (made.name, made.ref) if part) for made in manifest.extensions]
+    what += ["the server alone"] * bool(manifest.slim_programs)
     return ", ".join([str(version), *what])

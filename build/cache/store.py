@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import shutil
 import stat
@@ -20,6 +19,7 @@ from build.engines import git_ref
 from build.errors import TidemarkError
 from build.files import flush_file_system, json_value, make_folder
 from build.home import Home
+from build.manifest import KEY, RELEASE, Manifest, manifest_of
 from build.programs import environment
 from build.recipes.engines import RECIPES
 from build.sources.git import is_commit_name
@@ -33,8 +33,6 @@ _SHORT_KEY = 12
 RECENT_COMPILES = 8
 """The compiles whose mean is what the next one is expected to take."""
 
-_RELEASE = re.compile(r"[0-9][0-9A-Za-z.]*")
-
 
 class StoreError(TidemarkError):
     """A build in the cache is damaged, or a build cannot be added to the cache."""
@@ -45,7 +43,7 @@ def folder_name(engine: str, release: str, key: str) -> str:
 
     Raises StoreError if engine, release or key (64 hex digits) is malformed.
     """
-    if engine not in set(Engine) or not _RELEASE.fullmatch(release) or not re.fullmatch(r"[0-9a-f]{64}", key):
+    if engine not in set(Engine) or not RELEASE.fullmatch(release) or not KEY.fullmatch(key):
         raise StoreError(f"'{engine}', '{release}', '{key}' are not engine, release and key of a build")
     return f"{engine}-{release}-{key[:_SHORT_KEY]}"
 
@@ -111,8 +109,8 @@ def imported(
             or build.version.engine is not version.engine
         ):
             continue
-        same_patches = [patch["sha256"] for patch in build.manifest["patches"]] == patches
-        same_choices = build.manifest.get("choices", {}) == choices
+        same_patches = [patch.sha256 for patch in build.manifest.patches] == patches
+        same_choices = build.manifest.choices == choices
         if same_patches and same_choices and _same_source(build, version, source_digest):
             _require_not_open_to_all(build)
             return replace(build, version=version)
@@ -126,26 +124,26 @@ def namesakes(home: Home, build: Build) -> list[Build]:
     """
     if not (build.prefix / IMPORTED).exists():
         return []
-    alike = ("patches", "choices")
+    own = build.manifest
     return [
         other
         for other in reversed(all_builds(home))
         if other.version.engine is build.version.engine
-        and other.manifest["version"] == build.manifest["version"]
-        and all(other.manifest.get(name) == build.manifest.get(name) for name in alike)
+        and other.manifest.version == own.version
+        and (other.manifest.patches, other.manifest.choices) == (own.patches, own.choices)
         and other.key != build.key
         and not other.is_slim
     ]
 
 
 def _same_source(build: Build, version: Version, digest: str | None) -> bool:
-    about = build.manifest["source"]
+    about = build.manifest.source
     if digest is not None:
-        return bool(about["digest"] == digest)
+        return about.digest == digest
     if version.is_release:
         return build.version == version
     ref = git_ref(version)
-    return is_commit_name(ref) and str(about.get("commit", "")).startswith(ref)
+    return is_commit_name(ref) and about.commit.startswith(ref)
 
 
 def require_clean(build: Build) -> None:
@@ -154,7 +152,7 @@ def require_clean(build: Build) -> None:
     A build was changed if a program is missing, or if a file is newer than the manifest, which is written
     last. Files of an imported build are as old as the import, so that only missing programs are detected.
     """
-    programs = build.manifest.get("slim_programs", RECIPES[build.version.engine].PROGRAMS)
+    programs = build.manifest.slim_programs or RECIPES[build.version.engine].PROGRAMS
     missing = [name for name in programs if not build.program(name).exists()]
     change = f"bin/{missing[0]} is missing" if missing else ""
     if not change and not (build.prefix / IMPORTED).exists():
@@ -209,10 +207,10 @@ def publish(tree: Path, home: Home, extra: Mapping[str, Any] | None = None) -> B
     return replace(staged, prefix=target)
 
 
-def write_manifest(tree: Path, manifest: Mapping[str, Any]) -> None:
+def write_manifest(tree: Path, manifest: Manifest) -> None:
     """Write `build.json` into a tree that has not been published yet."""
     path = tree / MANIFEST
-    path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+    path.write_text(json.dumps(manifest.to_json(), indent=2, sort_keys=True) + "\n")
     path.chmod(0o644)
 
 
@@ -227,7 +225,7 @@ def expected_commands(home: Home, engine: Engine, major: int, *, slim: bool = Fa
         count
         for build in all_builds(home)
         if build.version.engine is engine and build.major == major and build.is_slim == slim
-        if (count := build.manifest.get("compile_commands"))
+        if (count := build.manifest.compile_commands)
     ]
     return counts[-1] if counts else None
 
@@ -246,12 +244,11 @@ def compile_seconds(
     None where nothing is recorded, as of imported builds.
     """
     took = [
-        (build.is_slim == slim, _built_at(build), float(seconds["total"]) / _slowed(build))
+        (build.is_slim == slim, _built_at(build), seconds.total / _slowed(build))
         for build in all_builds(home)
         if build.version.engine is engine and _extends(build, extension)
-        if bool(build.manifest.get("patches")) == patched
-        if isinstance(seconds := build.manifest.get("seconds"), dict)
-        if isinstance(seconds.get("total"), int | float)
+        if bool(build.manifest.patches) == patched
+        if (seconds := build.manifest.seconds) is not None
     ]
     recent = sorted(took, reverse=True)[:RECENT_COMPILES]
     same = [seconds for is_same, _, seconds in recent if is_same == recent[0][0]]
@@ -259,16 +256,13 @@ def compile_seconds(
 
 
 def _slowed(build: Build) -> float:
-    others, jobs = build.manifest.get("runnable"), build.manifest.get("jobs")
-    if isinstance(others, int | float) and isinstance(jobs, int) and jobs > 0:
-        return host.slowdown(others, jobs, jobs)
-    return 1.0
+    others, jobs = build.manifest.runnable, build.manifest.jobs
+    return 1.0 if others is None or jobs <= 0 else host.slowdown(others, jobs, jobs)
 
 
 def _extends(build: Build, extension: str) -> bool:
     """Return whether a build is one with this extension alone; of an empty name, one without extensions."""
-    made = build.manifest.get("extensions") or ()
-    return [entry.get("name") for entry in made] == ([extension] if extension else [])
+    return [made.name for made in build.manifest.extensions] == ([extension] if extension else [])
 
 
 def folder_names(home: Home) -> list[str]:
@@ -280,38 +274,8 @@ def folder_names(home: Home) -> list[str]:
     return sorted(name for name in names if not name.startswith("."))
 
 
-def require_record(manifest: Mapping[str, Any]) -> None:
-    """Check what the program itself uses of a build's manifest. Raises KeyError, TypeError or ValueError."""
-    for name in ("version", "release", "key"):
-        if not isinstance(manifest[name], str):
-            raise TypeError(f"{name} is not a text")
-    if not (_RELEASE.fullmatch(manifest["release"]) and re.fullmatch("[0-9a-f]{64}", manifest["key"])):
-        raise ValueError("its release and key are not those of a build")
-    source, patches = manifest["source"], manifest["patches"]
-    if not isinstance(source, dict) or not isinstance(source["digest"], str):
-        raise TypeError("source has no digest")
-    if not isinstance(manifest.get("built_at", ""), str):
-        raise TypeError("built_at is not a text")
-    if not isinstance(patches, list) or not all(isinstance(patch["sha256"], str) for patch in patches):
-        raise TypeError("patches is not a list of patches")
-    slim = manifest.get("slim_programs", [])
-    if not isinstance(slim, list) or not all(isinstance(name, str) for name in slim):
-        raise TypeError("slim_programs is not a list of programs")
-    extensions = manifest.get("extensions", [])
-    if not isinstance(extensions, list) or not all(isinstance(made["creates"], str) for made in extensions):
-        raise TypeError("extensions is not a list of extensions")
-    damage.require_count(manifest)
-    commands = manifest.get("compile_commands") or 0
-    if type(commands) is not int or not 0 <= commands <= MAX_COMMANDS:
-        raise ValueError("compile_commands is not a number of compiler runs")
-
-
-MAX_COMMANDS = 10**6
-"""The most compiler runs of a build: MySQL takes some thousands."""
-
-
 def _built_at(build: Build) -> str:
-    return str(build.manifest.get("built_at", ""))
+    return build.manifest.built_at
 
 
 def read_folder(prefix: Path) -> Build | None:
@@ -321,14 +285,12 @@ def read_folder(prefix: Path) -> Build | None:
     """
     path = prefix / MANIFEST
     try:
-        manifest = json_value(path.read_text(encoding="utf-8"))
-        require_record(manifest)
-        return Build(
-            parse_version(manifest["version"]), manifest["release"], manifest["key"], prefix, manifest
-        )
+        manifest = manifest_of(json_value(path.read_text(encoding="utf-8")))
+        version = parse_version(manifest.version)
+        return Build(version, manifest.release, manifest.key, prefix, manifest)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, KeyError, TypeError, TidemarkError) as error:
+    except (OSError, ValueError, TidemarkError) as error:
         raise StoreError(
             "the manifest of a build cannot be read",
             where=f"{path}: {error}",

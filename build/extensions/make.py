@@ -35,6 +35,7 @@ from build.extensions.extension import (
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
+from build.manifest import Manifest, manifest_of
 from build.programs import accounts, environment
 from build.programs.work import CompileCommands, CompileError
 from build.progress import Progress
@@ -154,21 +155,21 @@ def _make(
     return replace(result, version=build.version)
 
 
-def _manifest(
-    build: Build, key: str, made: Sequence[dict[str, Any]], seconds: float, tree: Path
-) -> dict[str, Any]:
-    return {
-        **build.manifest,
-        "version": str(build.version.plain),
-        "key": key,
-        "server": build.key,
-        "extensions": list(made),
-        # Not a count of the server's files, from which the length of a later compile is told.
-        "compile_commands": 0,
-        "seconds": {"total": round(seconds, 3)},
-        "built_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        damage.INSTALLED: damage.installed(tree),
-    }
+def _manifest(build: Build, key: str, made: Sequence[dict[str, Any]], seconds: float, tree: Path) -> Manifest:
+    return manifest_of(
+        {
+            **build.manifest.to_json(),
+            "version": str(build.version.plain),
+            "key": key,
+            "server": build.key,
+            "extensions": list(made),
+            # Not a count of the server's files, from which the length of a later compile is told.
+            "compile_commands": 0,
+            "seconds": {"total": round(seconds, 3)},
+            "built_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "installed": damage.installed(tree),
+        }
+    )
 
 
 def _install(extension: Extension, place: _Installation, tree: Path, home: Home) -> str:
@@ -233,7 +234,7 @@ def _prepare(extension: Extension, source: Path, server: Build, work: CompileCom
             where=extension.to_json()["repository"],
             hint="it has to include what `pg_config --pgxs` prints",
         )
-    chosen = "-march=" in server.manifest.get("choices", {}).get("CFLAGS", "")
+    chosen = "-march=" in server.manifest.choices.get("CFLAGS", "")
     baseline = BASELINES.get(host.architecture())
     if baseline and not chosen and re.search(_IS_NATIVE, text):
         work.run("prepare", ["sed", "--in-place", f"s/{_IS_NATIVE}/{baseline}/g", makefile.name], source)

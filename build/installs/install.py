@@ -20,6 +20,8 @@ def read_install(prefix: Path, named: Version) -> Build:
 
     Raises PrefixError if it is no install prefix of that engine, or of another architecture.
     """
+    from build.manifest import manifest_of  # needs a package, and command lines are parsed without any
+
     require_programs(prefix, named.engine)
     require_not_open_to_all(prefix)
     stamp = stamp_of(prefix)
@@ -31,19 +33,25 @@ def read_install(prefix: Path, named: Version) -> Build:
         )
     version = replace(named, ref=f"{named.install_name}={key[:INSTALL_DIGITS]}")
     server = prefix / "bin" / KINDS[named.engine].programs[0]
-    manifest = {
-        "format": 1,
-        "key": key,
-        "engine": str(named.engine),
-        "version": str(version.plain),
-        "release": release,
-        "source": {"kind": "install", "location": str(prefix), "digest": f"sha256:{key}"},
-        "recipe": {"says": said, **compile_options(prefix, named.engine)},
-        "patches": [],
-        "compiler": {"command": "", "version": compiler_of(server), "target": ""},
-        "host": {"os": host.os_name(), "architecture": host.architecture(), "glibc": host.glibc_version()},
-        "built_at": datetime.fromtimestamp(server.stat().st_mtime, UTC).isoformat(timespec="seconds"),
-    }
+    manifest = manifest_of(
+        {
+            "format": 1,
+            "key": key,
+            "engine": str(named.engine),
+            "version": str(version.plain),
+            "release": release,
+            "source": {"kind": "install", "location": str(prefix), "digest": f"sha256:{key}"},
+            "recipe": {"says": said, **compile_options(prefix, named.engine)},
+            "patches": [],
+            "compiler": {"command": "", "version": compiler_of(server), "target": ""},
+            "host": {
+                "os": host.os_name(),
+                "architecture": host.architecture(),
+                "glibc": host.glibc_version(),
+            },
+            "built_at": datetime.fromtimestamp(server.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+        }
+    )
     return Build(version, release, key, prefix, manifest, stamp)
 
 

@@ -229,15 +229,15 @@ def session_row(start: SessionStart, machine_id: int, process: ProcessIdentity) 
 
 
 def _build_row(build: "Build") -> dict[str, Any]:
-    source = build.manifest["source"]
+    source = build.manifest.source
     return {
         "key": build.key,
         "engine": build.version.engine,
         "release": build.release,
-        "source_kind": source["kind"],
-        "source_digest": source["digest"],
-        "compiler": build.manifest["compiler"]["version"],
-        "manifest": json_text(build.manifest),
+        "source_kind": source.kind,
+        "source_digest": source.digest,
+        "compiler": build.manifest.compiler.version,
+        "manifest": json_text(build.manifest.to_json()),
     }
 
 

@@ -99,7 +99,7 @@ def test_the_manifest_says_how_the_build_came_about(
     versions(r18_99=digest)
     build = provide(BuildRequest(RELEASE), home, progress, use_ccache=False)
     manifest = json.loads((build.prefix / "build.json").read_text())
-    assert manifest == build.manifest
+    assert manifest == build.manifest.to_json()
     assert manifest["source"] == {"kind": "cache", "location": TARBALL, "digest": f"sha256:{digest}"}
     assert manifest["key"] == build.key
     assert manifest["version"] == "postgres@18.99"
@@ -173,7 +173,7 @@ def test_patches_are_applied_and_make_another_build(
     patch.write_text("--- a/src/part.c\n+++ b/src/part.c\n@@ -1 +1 @@\n-int part;\n+int patched;\n")
     patched = provide(BuildRequest(RELEASE, patches=(patch,)), home, progress)
     assert patched.key != plain.key
-    assert [entry["name"] for entry in patched.manifest["patches"]] == ["part.patch"]
+    assert [patch.name for patch in patched.manifest.patches] == ["part.patch"]
     assert find(BuildRequest(RELEASE), home) == plain
     assert find(BuildRequest(RELEASE, patches=(patch,)), home) == patched
 
@@ -186,8 +186,8 @@ def test_choices_reach_configure_and_make_another_build(
     choices = PLAIN.plus("CFLAGS", "-O3").plus("configure", "--with-llvm")
     chosen = provide(BuildRequest(RELEASE, choices=choices), home, progress)
     assert chosen.key != plain.key
-    assert chosen.manifest["choices"] == {"CFLAGS": "-O3", "configure": ["--with-llvm"]}
-    assert "choices" not in plain.manifest
+    assert chosen.manifest.choices == {"CFLAGS": "-O3", "configure": ["--with-llvm"]}
+    assert not plain.manifest.choices
     log = home.logs / f"build-postgres-18.99-{chosen.key[:12]}.log"
     assert "CFLAGS=-O2 -fno-omit-frame-pointer -g -O3 --with-llvm" in log.read_text()
     assert find(BuildRequest(RELEASE), home) == plain
@@ -199,7 +199,7 @@ def test_the_compiler_of_a_choice_compiles(
 ) -> None:
     versions(r18_99=stand.tarball(home.sources / TARBALL))
     build = provide(BuildRequest(RELEASE, choices=PLAIN.plus("CC", "cc")), home, progress)
-    assert build.manifest["compiler"]["command"] == "cc"
+    assert build.manifest.compiler.command == "cc"
     with pytest.raises(HostError, match="'no-such-cc' is missing"):
         provide(BuildRequest(RELEASE, choices=PLAIN.plus("CC", "no-such-cc")), home, progress)
 
@@ -304,7 +304,7 @@ def test_two_names_of_one_commit_share_a_build(home: Home, progress: Silent, rep
     assert by_branch.key == by_tag.key
     assert (str(by_branch.version), str(by_tag.version)) == ("postgres@main", "postgres@v1")
     assert by_branch.release == "19devel"
-    assert by_branch.manifest["source"]["commit"] == commit
+    assert by_branch.manifest.source.commit == commit
     assert repository.stand.times_configured() == 1
     assert find(BuildRequest(parse_version(f"postgres@{commit}"), git_source=address), home) is not None
     assert find(BuildRequest(parse_version("postgres@main"), git_source=address), home) is None
@@ -318,7 +318,7 @@ def test_a_release_made_from_git_is_found_again(
     repository.git("tag", "REL_18_99")
     address = str(repository.path)
     build = provide(BuildRequest(RELEASE, git_source=address), home, progress)
-    assert build.manifest["source"]["kind"] == "git"
+    assert build.manifest.source.kind == "git"
     assert find(BuildRequest(RELEASE, git_source=address), home) == build
     assert find(BuildRequest(RELEASE), home) is None
 
@@ -337,7 +337,7 @@ def test_ccache_serves_a_second_compile_from_another_folder(
     provide(BuildRequest(parse_version("postgres@18.98")), home, Silent())
     told = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True, check=True).stdout
     stats = dict(line.split("\t") for line in told.splitlines())
-    assert first.manifest["ccache"] is True
+    assert first.manifest.ccache is True
     assert int(stats["direct_cache_hit"]) + int(stats["preprocessed_cache_hit"]) >= 6
 
 

@@ -112,8 +112,8 @@ def test_an_install_tree_made_elsewhere_is_taken_in(tree: Path, server_folder: P
     build = archives.import_(tree, home, progress)
     assert subprocess.check_output([build.program("mysqld")], text=True) == "it runs\n"
     assert (build.release, str(build.version)) == ("9.7.2", "mysql@9.7.2")
-    assert build.manifest["source"]["digest"] == "sha256:" + "e5" * 32
-    assert build.manifest["without"] == ["X plugin"]
+    assert build.manifest.source.digest == "sha256:" + "e5" * 32
+    assert build.manifest.without == ["X plugin"]
     assert archives.import_(tree, home, progress).key == build.key
     assert "already in the build cache" in progress.notes[-1]
 

@@ -42,9 +42,9 @@ def test_the_contrib_modules_are_there(postgres: Build) -> None:
 
 
 def test_the_manifest_tells_the_source(postgres: Build) -> None:
-    source = postgres.manifest["source"]
-    assert source["digest"] == "sha256:555610c24d53e4316da5b7d3fc25c279d96856d5e0e23ee308c328c5fa881d9f"
-    assert postgres.manifest["compile_commands"] > 1000
+    digest = "sha256:555610c24d53e4316da5b7d3fc25c279d96856d5e0e23ee308c328c5fa881d9f"
+    assert postgres.manifest.source.digest == digest
+    assert postgres.manifest.compile_commands > 1000
     assert postgres.numbers == (18, 6)
 
 

@@ -26,6 +26,7 @@ from suites.definition import load_suite, suite_names
 from suites.keys.profile import Profile as ProfileKeys
 from suites.postgres.configuration import render
 from suites.sizing import Hardware, sizes
+from tests.manifests import a_manifest
 
 CLI = ROOT / "docs/cli.md"
 METHOD, SERVERS = ROOT / "docs/method.md", ROOT / "docs/servers.md"
@@ -48,7 +49,7 @@ def configuration(release: str) -> str:
 
 
 def build_of(release: str) -> Build:
-    return Build(parse_version(f"postgres@{release}"), release, "key", Path("/nowhere"), {})
+    return Build(parse_version(f"postgres@{release}"), release, "key", Path("/nowhere"), a_manifest())
 
 
 # --- tables

@@ -12,6 +12,7 @@ from history.store.writer import Store
 from suites.accounting.activity import Activity
 from suites.measurement import Measurement
 from suites.metrics import OVER_LIMIT, STATEMENT_SECONDS
+from tests.manifests import a_manifest
 
 NIGHT = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 
@@ -45,10 +46,7 @@ def session_start(uid: str = "night-1", repetitions: int = 3, suite: str = "writ
 
 def a_build(version: str = "postgres@18.6", key: str = "") -> Build:
     parsed = parse_version(version)
-    manifest = {
-        "source": {"kind": "cache", "digest": "sha256:" + "cd" * 32, "location": "postgresql.tar.bz2"},
-        "compiler": {"version": "gcc 13.2.0"},
-    }
+    manifest = a_manifest(compiler={"version": "gcc 13.2.0"})
     return Build(parsed, parsed.ref, key or f"key of {version}", Path("/nowhere"), manifest)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import select, update
 
 from build.build import Build
+from build.manifest import Manifest
 from build.version import parse_version
 from history.escaping.markdown import Markdown
 from history.open import open_store
@@ -70,10 +71,12 @@ def planted(value: Any, fact: str) -> Any:
     return fact if isinstance(value, str) else value
 
 
-def manifest_with(fact: str) -> dict[str, Any]:
+def manifest_with(fact: str) -> Manifest:
     """Return the real manifest with a fact everywhere but in what names the build in the history."""
     whole: dict[str, Any] = planted(MANIFEST, fact)
-    return {**whole, "source": {**whole["source"], "kind": "cache", "digest": "sha256:" + "cd" * 32}}
+    source = {**whole["source"], "kind": "cache", "digest": "sha256:" + "cd" * 32}
+    patches = [planted({"name": "", "sha256": ""}, fact)]
+    return Manifest.model_validate({**whole, "source": source, "patches": patches})
 
 
 def record(path: Path, number: int, fact: str) -> None:

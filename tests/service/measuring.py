@@ -31,6 +31,7 @@ from runners.measuring.session_description import describe_session
 from suites.measurement import Measurement
 from suites.metrics import PRIMARY
 from suites.sizing import Hardware, sizes
+from tests.manifests import a_manifest
 from tests.service.clock import SimulatedClock
 from tests.service.commits import CommitYear
 from tests.service.planted import Incident
@@ -139,14 +140,13 @@ class MadeUpSessions:
         commit, release = _commit(version), "19devel" if version.ref.startswith("git:") else version.ref
         digest = f"git:{self._commits.whole_name(commit)}:aa" if commit else "sha256:00"
         folder = home.builds / build_store.folder_name(version.engine, release, key)
-        manifest = {
-            "version": str(version),
-            "release": release,
-            "key": key,
-            "source": {"kind": "git" if commit else "cache", "digest": digest, "location": "made up"},
-            "compiler": {"version": "gcc 14.2.0"},
-            "patches": [],
-        }
+        manifest = a_manifest(
+            version=str(version),
+            release=release,
+            key=key,
+            source={"kind": "git" if commit else "cache", "digest": digest, "location": "made up"},
+            compiler={"version": "gcc 14.2.0"},
+        )
         moment = self._clock.shown.timestamp()
         if not folder.is_dir():
             (folder / "bin").mkdir(parents=True)

@@ -19,6 +19,7 @@ from suites.innodb.server import require_own_data
 from suites.keys.durability import Durability
 from suites.processes import as_server_user, own
 from suites.server import ServerError
+from tests.manifests import a_manifest
 from tests.suites.servers import small
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ def test_a_server_that_puts_a_pipe_in_place_of_its_pid_file_has_not_started(serv
     program.parent.mkdir(parents=True)
     program.write_text('#!/bin/sh\nmkfifo "$2/postmaster.pid"\nexec sleep 1\n')
     program.chmod(0o755)
-    build = Build(parse_version("postgres@18.6"), "18.6", "key", server_folder / "build", {})
+    build = Build(parse_version("postgres@18.6"), "18.6", "key", server_folder / "build", a_manifest())
     server = make_server(build, small(), Durability.RELAXED, server_folder / "pg", {})
     (server_folder / "pg" / "data").mkdir(parents=True)
     for folder in (server_folder / "pg", server_folder / "pg" / "data"):
@@ -94,7 +95,7 @@ def test_a_server_that_puts_a_pipe_in_place_of_its_pid_file_has_not_started(serv
 @pytest.mark.parametrize("name", ["PG_VERSION", "mysql_upgrade_history", "mariadb_upgrade_info"])
 def test_a_pipe_among_the_marks_of_engines_is_none(server_folder: Path, name: str) -> None:
     pipe(server_folder / name)
-    build = Build(parse_version("mysql@9.7.2"), "9.7.2", "key", server_folder, {})
+    build = Build(parse_version("mysql@9.7.2"), "9.7.2", "key", server_folder, a_manifest())
 
     def looked() -> bool:
         require_own_data(server_folder, build)

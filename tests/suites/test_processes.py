@@ -38,6 +38,7 @@ from suites.processes import (
 )
 from suites.server import Address, Server, ServerError
 from suites.sizing import Sizes
+from tests.manifests import a_manifest
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as another user")
 
@@ -262,7 +263,7 @@ class Hanging(PostgresServer):
     ERROR = re.compile("FATAL (.*)")
 
     def __init__(self, folder: Path) -> None:
-        build = Build(parse_version("postgres@18.6"), "18.6", "key", folder, {})
+        build = Build(parse_version("postgres@18.6"), "18.6", "key", folder, a_manifest())
         room = cast("Sizes", SimpleNamespace(workers=1, bound_to=None, memory_bytes=None, disk=None))
         Server.__init__(self, build, room, folder, cast("Address", None), {})
         self._process = start(shell("sleep 60 & sleep 60"), subprocess.DEVNULL)

@@ -139,10 +139,9 @@ def built_already(span: CandidateRange, home: Home, variant: Variant = UNCHANGED
         return []
     cached, choices = set(), variant.choices.to_json()
     for build in all_builds(home):
-        source = build.manifest.get("source", {})
-        is_plain = not (build.manifest.get("patches") or build.extensions or can_relink(build))
-        if is_plain and build.manifest.get("choices", {}) == choices:
-            cached.add(str(source.get("commit") or build.version))
+        is_plain = not (build.manifest.patches or build.extensions or can_relink(build))
+        if is_plain and build.manifest.choices == choices:
+            cached.add(build.manifest.source.commit or str(build.version))
     inner = enumerate(span.points[1:-1], start=1)
     return [place for place, point in inner if (point.commit or point.version) in cached]
 

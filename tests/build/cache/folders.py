@@ -8,6 +8,7 @@ from pathlib import Path
 
 from build.cache import store
 from build.home import Home
+from tests.manifests import a_manifest
 
 
 def a_build_of(home: Home, version: str, used: datetime, *, size: int = 4096, imported: bool = False) -> str:
@@ -18,14 +19,9 @@ def a_build_of(home: Home, version: str, used: datetime, *, size: int = 4096, im
     folder = home.builds / store.folder_name(engine, release, key)
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "server").write_bytes(os.urandom(size))
-    manifest = {
-        "version": version,
-        "release": release,
-        "key": key,
-        "source": {"digest": "sha256:00"},
-        "patches": [],
-    }
-    store.write_manifest(folder, manifest)
+    store.write_manifest(
+        folder, a_manifest(version=version, release=release, key=key, source={"digest": "sha256:00"})
+    )
     if imported:
         (folder / store.IMPORTED).write_text(json.dumps({}))
     use(folder, used)

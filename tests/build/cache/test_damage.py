@@ -58,14 +58,14 @@ def test_a_file_that_no_list_names_is_missed_and_one_that_was_cut_as_well(
     home: Home, progress: Silent, pinned: Stand
 ) -> None:
     build = provide(BuildRequest(RELEASE), home, progress)
-    counts = build.manifest["installed"]
+    counts = build.manifest.installed
     (build.prefix / "share" / "nobody-knows-it").touch()  # More than was installed is no loss.
     assert find(BuildRequest(RELEASE), home) == build
     (build.prefix / "share" / "nobody-knows-it").unlink()
     module = build.prefix / UNKNOWN
     size = module.stat().st_size
     module.write_bytes(module.read_bytes()[:-1])
-    assert store.damaged(home, build.key) == f"it has {counts['bytes'] - 1} of {counts['bytes']} bytes"
+    assert store.damaged(home, build.key) == f"it has {counts.bytes - 1} of {counts.bytes} bytes"
     module.unlink()
     assert store.damaged(home, build.key) == f"{UNKNOWN} is missing"
     module.write_bytes(b" " * size)
@@ -76,6 +76,6 @@ def test_a_file_that_no_list_names_is_missed_and_one_that_was_cut_as_well(
 @pytest.mark.parametrize("count", [None, [], {}, {"files": 1}, {"files": "1", "bytes": 1}, {"files": -1}])
 def test_a_count_that_is_none_is_named(count: object, home: Home, progress: Silent, pinned: Stand) -> None:
     build = provide(BuildRequest(RELEASE), home, progress)
-    (build.prefix / MANIFEST).write_text(json.dumps({**build.manifest, "installed": count}))
+    (build.prefix / MANIFEST).write_text(json.dumps({**build.manifest.to_json(), "installed": count}))
     with pytest.raises(StoreError, match="the manifest of a build cannot be read"):
         find(BuildRequest(RELEASE), home)

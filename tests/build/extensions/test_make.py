@@ -34,7 +34,7 @@ def test_each_commit_is_a_build_of_its_own_and_leaves_the_server_as_it_is(
     first, second = (made(postgres_17, home, f"label={tiny.path}@{ref}") for ref in ("v1", "v2"))
     assert len({postgres_17.key, first.key, second.key}) == 3
     assert first.extensions == ("tiny",), "the only control file, whatever it is called on the command line"
-    assert first.manifest["extensions"][0]["commit"] == commit
+    assert first.manifest.extensions[0].commit == commit
     assert (first.prefix / "lib/tiny.so").is_file()
     assert (first.prefix / "share/extension/tiny.control").is_file()
     assert (first.prefix / "lib/tiny.so").read_bytes() != (second.prefix / "lib/tiny.so").read_bytes()

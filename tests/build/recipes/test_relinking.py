@@ -22,6 +22,7 @@ from build.relink import RelinkError, can_relink, relink, require_linker
 from build.sources.source import Source
 from build.version import Engine, parse_version
 from tests.build.stand import Pins, Stand
+from tests.manifests import a_manifest
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to drop")
 
@@ -60,7 +61,7 @@ def build(server_folder: Path) -> Build:
     (prefix / "bin/psql").write_text("psql")
     (prefix / "share/errors.txt").write_text("errors")
     source.rename(server_folder / "gone")
-    return Build(parse_version("postgres@18.6"), "18.6", "f" * 64, prefix, {})
+    return Build(parse_version("postgres@18.6"), "18.6", "f" * 64, prefix, a_manifest())
 
 
 def order(program: Path) -> list[str]:
@@ -144,7 +145,7 @@ def test_a_build_that_can_be_linked_again_is_another_one(
 ) -> None:
     versions(r18_99=stand.tarball(home.sources / "postgresql-18.99.tar.bz2"))
     plain = provide(BuildRequest(RELEASE), home, progress)
-    source = Source(RELEASE, "tarball", "", plain.manifest["source"]["digest"], None)
+    source = Source(RELEASE, "tarball", "", plain.manifest.source.digest, None)
     spec = build_spec(source, BuildRequest(RELEASE, relinks=True))
     assert spec.key != plain.key
     configure = spec.recipe.stages[0].command

@@ -28,6 +28,7 @@ from suites.measurement import Measurement
 from suites.server import ServerError
 from suites.sizing import Hardware, sizes
 from tests.history.handmade import MACHINE, NIGHT, session_start
+from tests.manifests import a_manifest
 
 STEP = "update-nonindex"
 NOISE = 0.01
@@ -162,10 +163,8 @@ class Stand:
             for program in postgres.PROGRAMS:
                 (prefix / "bin" / program).touch()
             (prefix / "build.json").touch()
-        manifest = {
-            "source": {"kind": "git", "digest": f"git:{name}", "location": "x"},
-            "compiler": {"version": "gcc 13.2.0"},
-        }
+        source = {"kind": "git", "digest": f"git:{name}", "location": "x"}
+        manifest = a_manifest(source=source, compiler={"version": "gcc 13.2.0"})
         return Build(version, "18.99", f"key of {name}", prefix, manifest)
 
     def run(

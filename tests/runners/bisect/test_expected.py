@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from build.version import Engine
 from runners.bisect.run import expected
 from runners.bisect.run.expected import compiles_of
 from tests.history.handmade import a_build
+from tests.manifests import a_manifest
 from tests.runners.bisect.conftest import Line
 from tests.runners.bisect.stand import Stand, a_question
 
@@ -41,14 +43,14 @@ def test_a_search_begins_with_what_it_takes(
 def test_compiles_of_extensions_are_no_compiles_of_servers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def built(seconds: float, *extensions: str, day: int = 1) -> Build:
-        build = a_build()
-        about = {
-            "seconds": {"total": seconds},
-            "built_at": f"2026-03-{day:02}T00:00:00+00:00",
-            "extensions": [{"name": name} for name in extensions],
-        }
-        return replace(build, manifest={**build.manifest, **about})
+    def built(seconds: float, *extensions: str, day: int = 1, **about: Any) -> Build:
+        manifest = a_manifest(
+            seconds={"total": seconds},
+            built_at=f"2026-03-{day:02}T00:00:00+00:00",
+            extensions=[{"name": name, "creates": name} for name in extensions],
+            **about,
+        )
+        return replace(a_build(), manifest=manifest)
 
     home = Home(tmp_path)
     early, late = built(9000.0, day=1), [built(230.0 + 20 * number, day=2) for number in range(8)]
@@ -59,7 +61,6 @@ def test_compiles_of_extensions_are_no_compiles_of_servers(
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False, extension="pgvector") == 20.0
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False, extension="hll") is None
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False, patched=True) is None
-    patched = replace(a_build(), manifest={**built(50.0, day=3).manifest, "patches": [{"name": "a.patch"}]})
-    several.append(patched)
+    several.append(built(50.0, day=3, patches=[{"name": "a.patch", "sha256": "00"}]))
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False, patched=True) == 50.0
     assert store.compile_seconds(home, Engine.POSTGRES, slim=False) == 300.0, "ccache had what it needs"

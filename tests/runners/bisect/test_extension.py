@@ -82,6 +82,6 @@ def test_each_commit_is_compiled_for_the_server(
     assert isinstance(bad, Build)
     assert good.version == versions[0]
     assert len({postgres_17.key, good.key, bad.key}) == 3
-    assert good.manifest["extensions"][0]["commit"] == commits[0]
+    assert good.manifest.extensions[0].commit == commits[0]
     assert isinstance(broken, Unusable)
     assert "tiny.c:1:2: error: #error no" in broken.reason

@@ -54,8 +54,8 @@ def test_the_planted_commit_is_found(home: Home, planted: PlantedHistory, tmp_pa
     assert low < high < 0.9
 
     versions = {commit["commit"] for commit in kept["span"]["points"]}
-    built = [build for build in all_builds(home) if build.manifest["source"].get("commit") in versions]
-    assert planted.broken not in {build.manifest["source"]["commit"] for build in built}
+    built = [build for build in all_builds(home) if build.manifest.source.commit in versions]
+    assert planted.broken not in {build.manifest.source.commit for build in built}
     broken = planted.candidates.index(planted.broken) + 1
     for event in kept["events"]:
         if event["kind"] == "excluded":

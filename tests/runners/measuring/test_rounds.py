@@ -27,6 +27,7 @@ from suites.measurement import Measurement
 from suites.metrics import EQUAL_WORK
 from suites.sizing import Hardware, Sizes, sizes
 from suites.turns.failures import ServerDiedError
+from tests.manifests import a_manifest
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
 
 SUITE = load_suite("write-heavy")
@@ -35,7 +36,8 @@ LARGE = Hardware(2, 24 * 1024**3)
 
 
 def a_build(release: str) -> Build:
-    return Build(parse_version(f"postgres@{release}"), release, f"key {release}", Path("/nowhere"), {})
+    version = parse_version(f"postgres@{release}")
+    return Build(version, release, f"key {release}", Path("/nowhere"), a_manifest())
 
 
 OLD, NEW, OLDEST = a_build("17.11"), a_build("18.6"), a_build("15.18")

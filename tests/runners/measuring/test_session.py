@@ -23,6 +23,7 @@ from suites.definition import load_suite
 from suites.keys.profile import Mode
 from suites.layers.choice import LayerError, Layers, Transport
 from suites.server import ServerError
+from tests.manifests import a_manifest
 from tests.runners.measuring.journal import FakeServer, Journal, as_server
 
 SUITE = load_suite("write-heavy")
@@ -74,7 +75,7 @@ def test_long_mode_cannot_build_the_same_indexes_twice(tmp_path: Path) -> None:
 def test_a_session_that_confirms_decides_more_strictly() -> None:
     confirms = Confirms(ConfirmationRequest.NEW, "postgres@master", "a", "b", ("insert",), 0.02)
     request = Request(VERSIONS, SUITE, "smoke", SUITE.select(("insert",)), 3, until_decided=True)
-    builds = [Build(version, version.ref, version.ref, Path("/nowhere"), {}) for version in VERSIONS]
+    builds = [Build(each, each.ref, each.ref, Path("/nowhere"), a_manifest()) for each in VERSIONS]
     usual = preparation.verdicts_of(request, builds, {})
     strict = preparation.verdicts_of(replace(request, confirms=confirms), builds, {})
     for number in range(1, 9):
@@ -213,7 +214,7 @@ def test_a_prefix_that_changed_runs_no_further_step(tmp_path: Path) -> None:
     module.write_bytes(b"module")
     key, journal = digest_of(tmp_path, Engine.POSTGRES), Journal()
     name = parse_version(f"postgres@good={key[:12]}")
-    build = Build(name, "18.6", key, tmp_path, {}, stamp_of(tmp_path))
+    build = Build(name, "18.6", key, tmp_path, a_manifest(), stamp_of(tmp_path))
     version = MeasuredVersion(build, as_server(FakeServer(build, journal)))
     version.start_from_loaded_data(1)
     started = list(journal.lines)

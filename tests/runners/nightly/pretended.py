@@ -39,6 +39,7 @@ from suites.server import ServerError
 from suites.sizing import Hardware, sizes
 from suites.turns.failures import ServerDiedError
 from tests.history.handmade import MACHINE, NIGHT
+from tests.manifests import a_manifest
 from tests.runners.measuring.journal import FakeServer, Journal
 
 BASE = "postgres@17.11"
@@ -170,7 +171,7 @@ class Lab:
             raise SourceError("no source has it: the network is unreachable")
         ref = version.ref.removeprefix("git:")
         source = {"kind": "git", "digest": f"git:{ref.ljust(40, '0')}:aa", "location": "here"}
-        manifest = {"source": source, "compiler": {"version": "gcc"}}
+        manifest = a_manifest(source=source, compiler={"version": "gcc"})
         return Build(version, "18.0", f"key of {version}", Path("/nowhere"), manifest)
 
     def clock(self) -> datetime:

@@ -19,6 +19,7 @@ from suites.generators.load import CountedLoad, CountedWork, LoadError, LongPass
 from suites.generators.sysbench import Sysbench
 from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.server import Address, Instrument, ServerError, beside
+from tests.manifests import a_manifest
 from tests.suites.servers import small
 
 SUITE = load_suite("write-heavy")
@@ -38,7 +39,7 @@ class PretendedServer:
     """A server that starts or does not, and of whose death the test decides."""
 
     def __init__(self, folder: Path) -> None:
-        self.build = Build(parse_version("postgres@18.6"), "18.6", "key", folder, {})
+        self.build = Build(parse_version("postgres@18.6"), "18.6", "key", folder, a_manifest())
         self.address = Address(Engine.POSTGRES, folder / ".s.PGSQL.5432", "tidemark", "tidemark")
         self.refuses: ServerError | None = None
         self.ended: str | None = None

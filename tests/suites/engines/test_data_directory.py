@@ -10,11 +10,12 @@ from build.version import parse_version
 from suites.innodb.reset import file_sizes
 from suites.innodb.server import require_own_data
 from suites.server import ServerError
+from tests.manifests import a_manifest
 
 
 def build_of(text: str) -> Build:
     version = parse_version(text)
-    return Build(version, version.ref, "key", Path("/opt"), {})
+    return Build(version, version.ref, "key", Path("/opt"), a_manifest())
 
 
 def used_by(data: Path, version: str) -> Path:

@@ -10,6 +10,7 @@ from build.version import parse_version
 from suites.capabilities import CapabilityError
 from suites.keys.durability import Durability
 from suites.mariadb.engine import MariadbServer, role_of
+from tests.manifests import a_manifest
 from tests.suites.engines.test_postgres_configuration import ROOM
 from tests.suites.engines.test_postgres_configuration import settings as pairs_of
 from tests.suites.golden import require_golden
@@ -20,7 +21,7 @@ FOLDER = Path("/srv/tidemark/data/1")
 def rendered(
     release: str, chosen: Mapping[str, str] | None = None, durability: Durability = Durability.RELAXED
 ) -> str:
-    build = Build(parse_version(f"mariadb@{release}"), release, "key", Path("/opt/mariadb"), {})
+    build = Build(parse_version(f"mariadb@{release}"), release, "key", Path("/opt/mariadb"), a_manifest())
     return MariadbServer.render(build, ROOM, durability, FOLDER, chosen or {})
 
 

@@ -11,6 +11,7 @@ from build.version import parse_version
 from suites.capabilities import CapabilityError, login_plugin
 from suites.keys.durability import Durability
 from suites.mysql.engine import MysqlServer
+from tests.manifests import a_manifest
 from tests.suites.engines.test_postgres_configuration import ROOM
 from tests.suites.engines.test_postgres_configuration import settings as pairs_of
 from tests.suites.golden import require_golden
@@ -20,7 +21,7 @@ FOLDER = Path("/srv/tidemark/data/1")
 
 
 def build_of(release: str) -> Build:
-    return Build(parse_version(f"mysql@{release}"), release, "key", Path("/opt/mysql"), {})
+    return Build(parse_version(f"mysql@{release}"), release, "key", Path("/opt/mysql"), a_manifest())
 
 
 def rendered(

@@ -14,6 +14,7 @@ from suites.keys.durability import Durability
 from suites.postgres.configuration import render
 from suites.postgres.server import initdb_words
 from suites.sizing import Sizes
+from tests.manifests import a_manifest
 from tests.suites.golden import require_golden
 
 GIB = 1024**3
@@ -29,7 +30,7 @@ SOCKETS = Path("/srv/tidemark/data/1")
 
 
 def build_of(release: str) -> Build:
-    return Build(parse_version(f"postgres@{release}"), release, "key", Path("/nowhere"), {})
+    return Build(parse_version(f"postgres@{release}"), release, "key", Path("/nowhere"), a_manifest())
 
 
 def rendered(
@@ -60,7 +61,7 @@ def test_versions_differ_in_what_they_know_only() -> None:
 
 
 def test_a_branch_counts_as_its_major_version() -> None:
-    build = Build(parse_version("postgres@master"), "19devel", "key", Path("/nowhere"), {})
+    build = Build(parse_version("postgres@master"), "19devel", "key", Path("/nowhere"), a_manifest())
     assert "io_method" in render(build, ROOM, Durability.RELAXED, SOCKETS, {})
 
 

@@ -14,12 +14,13 @@ from suites.generators.registry import GENERATORS, build_programs_of, make_gener
 from suites.generators.sysbench import Sysbench
 from suites.keys.generator_rules import RULES
 from suites.keys.suite_keys import GeneratorName
+from tests.manifests import a_manifest
 from tests.suites.servers import small
 
 
 def build_of(version: str) -> Build:
     parsed = parse_version(version)
-    return Build(parsed, parsed.ref, "key", Path(f"/{parsed.ref}"), {})
+    return Build(parsed, parsed.ref, "key", Path(f"/{parsed.ref}"), a_manifest())
 
 
 def test_every_generator_that_a_suite_can_name_has_its_entries_and_no_other_has() -> None:

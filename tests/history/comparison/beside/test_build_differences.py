@@ -9,6 +9,7 @@ from history.open import open_store
 from history.rendering.notes import notes
 from history.store.records import SessionStatus
 from tests.history.handmade import NIGHT, run_record, session_start
+from tests.manifests import a_manifest
 
 CONFIGURE = "'--prefix=/opt/a' '--with-lz4' 'CFLAGS=-O2' '--with-extra-version= (Mine)'"
 A = {
@@ -60,8 +61,7 @@ def test_a_comparison_says_it_of_prefixes_alone(tmp_path: Path) -> None:
         session = store.start_session(session_start())
         for name, manifest in (("a=0123456789ab", A), ("b=0123456789ac", B), ("18.5", HERE), ("18.6", B)):
             record = run_record({"qps": 1000.0}, version=f"postgres@{name}", position=1)
-            source = record.build.manifest["source"]
-            build = replace(record.build, manifest={**manifest, "source": source})
+            build = replace(record.build, manifest=a_manifest(**manifest))
             store.record_run(session, replace(record, build=build))
         store.finish_session(session, SessionStatus.FINISHED)
         versions = [replace(record.build.version, ref=ref) for ref in ("a", "b", "18.5", "18.6")]

@@ -16,6 +16,7 @@ from build.version import parse_version
 from runners.bisect.run import builds
 from runners.bisect.run.builds import provider
 from runners.measuring.variants import Variant
+from tests.manifests import a_manifest
 
 PATCH = Path("/srv/fix.patch")
 VARIANT = Variant({}, PLAIN.plus("CFLAGS", "-O3"), (PATCH,))
@@ -35,7 +36,7 @@ class Compiles:
         assert (request.patches, request.choices) == ((PATCH,), VARIANT.choices)
         if request.slim is not None:
             raise self.failure
-        return Build(request.version, "18.99", "key", Path("/nowhere"), {})
+        return Build(request.version, "18.99", "key", Path("/nowhere"), a_manifest())
 
 
 def asked_for(

@@ -26,6 +26,7 @@ from suites.definition import load_suite
 from suites.keys.step import Step
 from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.sizing import Hardware, sizes
+from tests.manifests import a_manifest
 from tests.runners.measuring.journal import FakeGenerator, FakeServer, Journal
 
 SUITE = load_suite("write-heavy")
@@ -33,7 +34,8 @@ STEPS = SUITE.select(("update-index", "delete"))
 
 
 def a_build(release: str) -> Build:
-    return Build(parse_version(f"postgres@{release}"), release, f"key {release}", Path("/nowhere"), {})
+    version = parse_version(f"postgres@{release}")
+    return Build(version, release, f"key {release}", Path("/nowhere"), a_manifest())
 
 
 OLD, NEW = a_build("17.11"), a_build("18.6")

@@ -20,6 +20,7 @@ from suites.generators.load import LoadError, LongPassError
 from suites.keys.durability import Durability
 from suites.measurement import Measurement
 from suites.metrics import LOG_SYNCS, PROVED_ROWS, QPS, RECOVERY, WAL_RECORDS
+from tests.manifests import a_manifest
 from tests.suites.servers import small
 
 SUITE = load_suite("write-heavy")
@@ -83,7 +84,7 @@ def _measured(name: str) -> MeasuredVersion:
 
     server: Any = Server()
     server.name = name
-    return MeasuredVersion(Build(version, version.ref, name, Path("/nowhere"), {}), server)
+    return MeasuredVersion(Build(version, version.ref, name, Path("/nowhere"), a_manifest()), server)
 
 
 @pytest.fixture

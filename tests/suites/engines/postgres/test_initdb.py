@@ -13,6 +13,7 @@ from suites.engines import make_server
 from suites.keys.durability import Durability
 from suites.postgres.initdb_options import InitdbError, require_initdb
 from suites.postgres.server import PostgresServer, initdb_words
+from tests.manifests import a_manifest
 from tests.suites.servers import small, value
 
 MEGABYTE = 1024**2
@@ -20,7 +21,7 @@ MEGABYTE = 1024**2
 
 def build_of(release: str) -> Build:
     """Without any file."""
-    return Build(parse_version(f"postgres@{release}"), release, "key", Path("/nonexistent"), {})
+    return Build(parse_version(f"postgres@{release}"), release, "key", Path("/nonexistent"), a_manifest())
 
 
 @pytest.mark.parametrize(
