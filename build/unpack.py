@@ -8,7 +8,7 @@ from build.build_spec import Patch
 from build.programs.environment import NO_HOME
 from build.programs.work import CompileCommands, CompileError
 from build.sources import git
-from build.sources.git_command import BASE
+from build.sources.git import BASE
 from build.sources.patching import APPLY, PatchError, not_applying
 from build.sources.source import Source
 from build.version import Version

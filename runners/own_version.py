@@ -1,7 +1,7 @@
 """Which Tidemark this is."""
 
 from build.home import ROOT
-from build.sources.git_command import GitError, run
+from build.sources.git import GitError, run
 
 
 def own_version() -> str:

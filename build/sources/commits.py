@@ -12,8 +12,7 @@ from build.engines import git_ref
 from build.errors import TidemarkError
 from build.programs.shell import shell_line
 from build.sources.commit_graph import Lineage, merged_by, simplify
-from build.sources.git import Commit, Mirror
-from build.sources.git_command import GitError
+from build.sources.git import Commit, GitError, Mirror
 from build.version import Engine, Version
 
 IMMATERIAL = Path(__file__).with_name("immaterial.toml")

@@ -1,4 +1,4 @@
-"""Git sources: one bare mirror per repository, used for all commits that are compiled from it.
+"""Git: its commands, clones on this machine, and one bare mirror per source, of which commits are compiled.
 
 The mirror of a repository on this machine borrows its objects (git's alternates) and holds no refs, so that
 nothing is copied. What `git gc` removes there later is missed by no build: each is made of an unpacked tree.
@@ -7,9 +7,10 @@ nothing is copied. What `git gc` removes there later is missed by no build: each
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,16 +18,16 @@ from pathlib import Path
 
 from build.addresses import redacted, without_secrets
 from build.engines import ENGINES
-from build.errors import did_you_mean
+from build.errors import TidemarkError, did_you_mean
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
 from build.programs import environment
+from build.programs.environment import NO_GIT_SETTINGS
 from build.programs.shell import shell_line
+from build.programs.work import end_group
 from build.progress import Progress, Silent
-from build.sources import git_command
-from build.sources.clone import Clone, clone_at
-from build.sources.git_command import TRANSPORTS, GitError, NoSuchRefError
+from build.sources import certificates
 from build.version import Engine, split_steps
 
 FETCH_SECONDS = 2 * 3600.0
@@ -34,6 +35,274 @@ FETCH_SECONDS = 2 * 3600.0
 
 LIST_SECONDS = 60.0
 """Time limit for listing the tags and branches of a remote source."""
+
+LOCAL_SECONDS = 600.0
+"""Time limit of git commands that need no network."""
+
+SLOW_BYTES, SLOW_SECONDS = 1000, 60
+"""A transfer that stays below this rate in bytes/s for this many seconds is aborted."""
+
+TRANSPORTS = ("file", "https", "ssh")
+"""The protocols that git may use. Over `git` and `http` whoever is on the way can replace what is compiled;
+others, such as `ext` and `fd`, run programs or wait for what another process has opened."""
+
+_UNREACHABLE = "check the address, and that it can be reached from this machine"
+
+BASE = (
+    *("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"),
+    *("-c", "gc.auto=0"),
+)
+"""How every command begins: without the hooks, the monitor and the gpg that a configuration may name."""
+
+_SLOW_LIMIT = ("-c", f"http.lowSpeedLimit={SLOW_BYTES}", "-c", f"http.lowSpeedTime={SLOW_SECONDS}")
+
+
+_REF = re.compile(r"From |POST git-| [ +*t=-] .* -> ")
+"""What a fetch says of refs that were updated, which is no error."""
+
+
+class GitError(TidemarkError):
+    """A git source cannot be read, or has no such ref."""
+
+
+class NoSuchRefError(GitError):
+    """A git source was read, and has no such tag, branch or commit."""
+
+
+_OF_A_REPOSITORY = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX"),
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
+)
+"""What a hook of git, or a script of a person, has in its environment, and is about another repository."""
+
+
+def _environment() -> dict[str, str]:
+    # Without a terminal prompt, a private repository is an error instead of a night of waiting.
+    # A password of the history, too, which another process of this user can read while git runs.
+    unwanted = {*_OF_A_REPOSITORY, *(name for name in os.environ if name.startswith("PG"))}
+    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
+    ssh = kept.get("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=10")
+    quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GIT_SSH_COMMAND": ssh, "LC_ALL": "C"}
+    # Holds for addresses that a configuration of git or a server's redirect puts in place of ours, too.
+    allowed = {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS)}
+    return {**kept, **quiet, **allowed, **certificates.git_environment()}
+
+
+def run(
+    *arguments: str,
+    git_dir: Path | None,
+    work_tree: Path | None = None,
+    folder: Path | None = None,
+    seconds: float | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> str:
+    """Return the output of a git command in the repository `git_dir`, and in its `work_tree`.
+
+    Without either it is that at `folder`, or above it, or none.
+
+    `variables` are added to the environment.
+
+    Raises GitError with git's message, and when it takes longer than `seconds`, by default LOCAL_SECONDS.
+    """
+    where = ["-C", str(work_tree or folder or "/")]
+    where += [] if work_tree is None else ["--work-tree", str(work_tree)]
+    where += [] if git_dir is None else ["--git-dir", str(git_dir.absolute())]
+    command = [*BASE, *_SLOW_LIMIT, *where, *arguments]
+    limit = LOCAL_SECONDS if seconds is None else seconds
+    name = arguments[0]
+    process = _started(command, variables or {})
+    try:
+        output, told = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise GitError(
+            f"git {name} took longer than {limit:g} s and was stopped",
+            where=str(git_dir or ""),
+            hint="check that the repository can be reached; a fetch starts again from the beginning",
+        ) from None
+    finally:
+        end_group(process)
+    if process.returncode != 0:
+        errors = "\n".join(line for line in told.splitlines() if not _REF.match(line))
+        hint = _UNREACHABLE if name in ("fetch", "ls-remote") else ""
+        if "certificate" in errors:
+            hint = certificates.HINT
+        if "transport '" in errors and "not allowed" in errors:
+            hint = f"git reads through {', '.join(TRANSPORTS)} only: check the address, and those that your "
+            hint += "configuration of git or the server puts in its place"
+        raise GitError(f"git {name} failed", where=redacted(errors.strip())[-1000:], hint=hint)
+    return output
+
+
+def _started(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[str]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**_environment(), **variables},
+            umask=0o022,
+            # In a process group of its own, git ends together with its transport, which keeps our pipes open.
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise GitError("git is not installed", hint="install it (Debian: apt-get install git)") from error
+
+
+_PATHS = ("--git-path", "objects", "--git-path", "shallow", "--git-path", "index")
+_FACTS = ("rev-parse", "--path-format=absolute", "--absolute-git-dir", *_PATHS, "--show-prefix")
+
+# A missing object would be fetched by programs that the settings name (git's promisor remotes).
+_NO_TRANSPORT = {"GIT_ALLOW_PROTOCOL": "none"}
+
+_OF_FILES = r"^core\.(autocrlf|eol|excludesfile|filemode|ignorecase|precomposeunicode|symlinks)$"
+"""The settings that say how files are compared; none of them names a program."""
+
+_VERIFY = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+
+HEAD = "HEAD"
+"""What is checked out in a clone."""
+
+
+@dataclass(frozen=True)
+class Clone:
+    """A repository on this machine, such as a clone of a developer: it is only read, and never written to.
+
+    Its settings belong to whoever owns it, and can name programs: filters, a monitor of files, what a fetch
+    starts. None of them runs: in the repository itself git is asked for refs, names and settings only,
+    without a transport, and its work tree is compared from the mirror.
+    """
+
+    git_dir: Path
+    """That of its work tree, where it has one: HEAD is what is checked out there."""
+
+    objects: Path
+    """The folder of its objects, which work trees share."""
+
+    shallow: Path
+    """The file that exists if history is missing."""
+
+    index: Path
+    """The file with what is staged; there is none before something is."""
+
+    root: Path
+    """The top of its work tree; the repository itself if it is bare."""
+
+    def commit(self, name: str) -> str | None:
+        """Return the commit, 40 hex digits, of a full ref such as `refs/tags/v1`; None if there is none."""
+        try:
+            return self.read(*_VERIFY, f"{name}^{{commit}}").strip()
+        except GitError:
+            return None
+
+    def branch(self, ref: str) -> str | None:
+        """Return the commit of a branch by its name here, in a remote (`origin/topic`), or in `origin`.
+
+        HEAD is what is checked out. Return None if there is no such branch.
+        """
+        places = ("refs/heads/", "refs/remotes/", "refs/remotes/origin/")
+        names = [f"{place}{ref}" for place in places]
+        if ref.startswith(HEAD):
+            names.insert(0, ref)
+        return next((found for name in names if (found := self.commit(name)) is not None), None)
+
+    def names(self) -> list[str]:
+        """Return the names of all branches and tags."""
+        listed = self.read("for-each-ref", "--format=%(refname)").split()
+        kinds = ("refs/heads/", "refs/tags/", "refs/remotes/origin/", "refs/remotes/")
+        found = (name.removeprefix(kind) for kind in kinds for name in listed if name.startswith(kind))
+        return list(dict.fromkeys(found))
+
+    @property
+    def has_tree(self) -> bool:
+        """Whether files are checked out."""
+        return self.root != self.git_dir
+
+    def read(self, *arguments: str) -> str:
+        """Return the output of a git command that reads refs, names or settings. Raises GitError."""
+        return run(*arguments, git_dir=self.git_dir, variables=_NO_TRANSPORT)
+
+    def read_tree(self, mirror: Path, *arguments: str) -> str:
+        """Return the output of a git command that compares the work tree, in the repository `mirror`.
+
+        That one has the objects of HEAD. Git gets a copy of the index, and of all settings only those that
+        say how files are compared. Raises GitError.
+        """
+        variables = {
+            **_NO_TRANSPORT,
+            **NO_GIT_SETTINGS,
+            **self._settings_of_files(),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self.objects),  # of what is staged
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            variables["GIT_INDEX_FILE"] = f"{folder}/{self.index.name}"
+            for file in (self.index, *self.index.parent.glob("sharedindex.*")):  # git-update-index(1)
+                if file.is_file():
+                    shutil.copy2(file, folder)  # with its time: git compares files that changed since
+            return run(*arguments, git_dir=mirror, work_tree=self.root, variables=variables)
+
+    def _settings_of_files(self) -> dict[str, str]:
+        """Return variables with the settings of the clone, and of its user, by which files compare."""
+        try:
+            found = self.read("config", "-z", "--get-regexp", _OF_FILES).split("\0")[:-1]
+        except GitError:  # there are none
+            found = []
+        variables = {"GIT_CONFIG_COUNT": str(len(found))}
+        for number, setting in enumerate(found):
+            key, has_value, value = setting.partition("\n")
+            variables[f"GIT_CONFIG_KEY_{number}"] = key
+            variables[f"GIT_CONFIG_VALUE_{number}"] = value if has_value else "true"
+        return variables
+
+    def names_in(self, ref: str) -> set[str]:
+        """Return the names at the top of the tree of a ref; empty if there is no such ref."""
+        try:
+            return set(self.read("ls-tree", "--name-only", ref).splitlines())
+        except GitError:
+            return set()
+
+    def is_published(self, commit: str) -> bool:
+        """Return whether a branch or tag leads to a commit."""
+        search = ("for-each-ref", "--count=1", f"--contains={commit}", "refs/heads", "refs/tags")
+        return bool(self.read(*search).strip())
+
+    @cached_property
+    def is_partial(self) -> bool:
+        """Whether objects are missing that its remote would give."""
+        try:
+            return bool(self.read("config", "--get", "extensions.partialClone").strip())
+        except GitError:
+            return False
+
+
+def clone_at(folder: Path, *, is_named: bool = True) -> Clone | None:
+    """Return the repository at `folder`, bare or with a work tree; None if there is none.
+
+    What is compiled is code of the repository, so that whoever names it trusts it, whoever its owner is. One
+    that nobody named has to be the caller's by git's own rule (safe.directory in git-config(1)), and is None
+    otherwise.
+    """
+    if not folder.is_dir():
+        return None
+    trusting = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    try:
+        told = run(
+            *_FACTS, git_dir=None, folder=folder, variables=_NO_TRANSPORT | (trusting if is_named else {})
+        )
+    except GitError:
+        return None
+    *paths, prefix = told.split("\n")[:5]
+    if prefix:
+        return None  # it begins above
+    git_dir, objects, shallow, index = map(Path, paths)
+    above = (folder.resolve(), *folder.resolve().parents)
+    root = next((place for place in above if (place / ".git").exists()), git_dir)
+    if folder.resolve() not in (git_dir, root):
+        return None
+    return Clone(git_dir, objects, shallow, index, root)
+
 
 _HEX = re.compile(r"[0-9a-f]{7,40}")
 
@@ -214,7 +483,7 @@ class Mirror:
 
     def _remotely(self, *arguments: str, git_dir: Path | None, seconds: float) -> str:
         try:
-            return git_command.run(*arguments, git_dir=git_dir, seconds=seconds)
+            return run(*arguments, git_dir=git_dir, seconds=seconds)
         except GitError as error:
             raise GitError(error.what, where=error.where, hint=error.hint + self._own) from error
 
@@ -246,7 +515,7 @@ class Mirror:
 
     def read(self, commit: Commit, name: str) -> str:
         """Return the text of the file `name` in a commit. Raises GitError if there is no such file."""
-        return git_command.run("cat-file", "blob", f"{commit.commit}:{name}", git_dir=self.path)
+        return run("cat-file", "blob", f"{commit.commit}:{name}", git_dir=self.path)
 
     def query(self, *arguments: str, seconds: float | None = None) -> str:
         """Return the output of a git command that only reads.
@@ -254,7 +523,7 @@ class Mirror:
         Raises GitError with git's message, and when it takes longer than `seconds`, by default LOCAL_SECONDS.
         """
         with self._trusted() as git_dir:
-            return git_command.run(*arguments, git_dir=git_dir, seconds=seconds)
+            return run(*arguments, git_dir=git_dir, seconds=seconds)
 
     @contextmanager
     def _trusted(self) -> Iterator[Path]:
@@ -290,7 +559,7 @@ class Mirror:
     def _create(self) -> None:
         if not (self.path / "HEAD").exists():
             make_folder(self.path)
-            git_command.run("init", "--quiet", "--bare", git_dir=self.path)
+            run("init", "--quiet", "--bare", git_dir=self.path)
 
     def _fetch(self, *refspecs: str, prune: bool = False) -> None:
         words = ["fetch", "--no-tags", "--no-write-fetch-head", *(["--prune"] if prune else [])]
@@ -298,10 +567,9 @@ class Mirror:
             self._remotely(*words, "--", self.url, *refspecs, git_dir=self.path, seconds=FETCH_SECONDS)
 
     def _resolve(self, ref: str) -> Commit | None:
-        parse = ("rev-parse", "--verify", "--quiet", "--end-of-options")
         try:
-            commit = git_command.run(*parse, f"{ref}^{{commit}}", git_dir=self.path)
-            tree = git_command.run(*parse, f"{ref}^{{tree}}", git_dir=self.path)
+            commit = run(*_VERIFY, f"{ref}^{{commit}}", git_dir=self.path)
+            tree = run(*_VERIFY, f"{ref}^{{tree}}", git_dir=self.path)
         except GitError as error:
             if "ambiguous" in error.where:
                 raise GitError(
@@ -366,7 +634,7 @@ def archive(commit: Commit) -> Iterator[subprocess.Popen[bytes]]:
 
     Raises GitError if git archive fails.
     """
-    command = [*git_command.BASE, "--git-dir", str(commit.mirror), "archive", "--format=tar", commit.commit]
+    command = [*BASE, "--git-dir", str(commit.mirror), "archive", "--format=tar", commit.commit]
     pipe = subprocess.PIPE
     # The digest of a source is that of the commit: nobody's settings of git may change the files.
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment.compiling()) as process:

@@ -1,4 +1,4 @@
-"""Whether a series of patches applies to a commit, before anything is compiled, and which hunk does not."""
+"""Patches on a commit: whether a series applies, which hunk does not, and the commit that one makes."""
 
 import re
 import tempfile
@@ -7,9 +7,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.programs.environment import NO_GIT_SETTINGS
-from build.sources import git_command
-from build.sources.git import Commit
-from build.sources.git_command import GitError
+from build.sources.git import Commit, GitError, Mirror, run
 
 APPLY = ("apply", "-p1", "--whitespace=nowarn")
 """How a patch is applied: as by `patch -p1`, but without fuzz."""
@@ -22,6 +20,9 @@ _NAME = re.compile(r"^(?:---|\+\+\+) [^/\t\n]*/([^\t\n]+)", re.MULTILINE)
 """The path of a file behind its first folder, which is no part of it."""
 
 _SECONDS = 120.0
+
+_WHO = "Tidemark"
+"""Who makes the commits of what is uncommitted."""
 
 
 class PatchError(TidemarkError):
@@ -45,7 +46,7 @@ def require_applies(commit: Commit, patches: Sequence[Path], version: str) -> No
 
         def git(*words: str) -> str:
             try:
-                git_command.run(*words, git_dir=commit.mirror, seconds=_SECONDS, variables=scratch)
+                run(*words, git_dir=commit.mirror, seconds=_SECONDS, variables=scratch)
             except GitError as error:
                 return error.where or error.what
             return ""
@@ -58,6 +59,31 @@ def require_applies(commit: Commit, patches: Sequence[Path], version: str) -> No
             if errors:
                 is_there = not git(*APPLY, "--cached", "--check", "--reverse", "--", str(patch.resolve()))
                 raise not_applying(patch, (number, len(patches)), version, errors, is_there=is_there)
+
+
+def committed(mirror: Mirror, head: Commit, patch: Path) -> str:
+    """Return the commit, 40 hex digits, that a patch on `head` makes; the clone it comes from stays as it is.
+
+    The same patch on the same commit makes the same one. Raises GitError if it cannot be made.
+    """
+    date = f"@{mirror.query('show', '--no-patch', '--format=%ct', head.commit).strip()} +0000"
+    with tempfile.TemporaryDirectory() as folder:
+        variables = {"GIT_INDEX_FILE": f"{folder}/index", **NO_GIT_SETTINGS}
+        for who in ("AUTHOR", "COMMITTER"):
+            variables |= {f"GIT_{who}_WHO": _WHO, f"GIT_{who}_EMAIL": "", f"GIT_{who}_DATE": date}
+
+        def git(*words: str) -> str:
+            try:
+                return run(*words, git_dir=head.mirror, variables=variables).strip()
+            except GitError as error:
+                raise GitError(
+                    "what is uncommitted cannot be taken over", where=f"{mirror.shown}: {error.where[-500:]}"
+                ) from error
+
+        git("read-tree", head.commit)
+        git(*APPLY, "--cached", "--", str(patch.resolve()))
+        tree = git("write-tree")
+        return git("commit-tree", tree, "-p", head.commit, "-m", "What is uncommitted")
 
 
 def paths_in(patch: Path) -> set[str]:

@@ -5,8 +5,7 @@ import shlex
 from pathlib import Path
 
 from build.engines import ENGINES
-from build.sources.clone import Clone, clone_at
-from build.sources.git_command import GitError
+from build.sources.git import Clone, GitError, clone_at
 from build.version import Engine
 
 GIT_HELP = (

@@ -13,8 +13,7 @@ from build.installs.install import owned_by_others, recorded_install
 from build.lock import held
 from build.progress import Progress
 from build.sources import download, git
-from build.sources.clone import HEAD
-from build.sources.git_command import GitError, NoSuchRefError
+from build.sources.git import HEAD, GitError, NoSuchRefError
 from build.sources.releases import (
     Release,
     find_release,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from build.engines import ENGINES
 from build.home import Home
-from build.sources.clone import clone_at
+from build.sources.git import clone_at
 from build.sources.releases import known_releases
 from build.sources.repository import clone_around, engine_of, known_address
 from build.version import Engine, Version, is_prerelease, release_numbers

@@ -12,10 +12,9 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.home import Home
 from build.programs.environment import NO_GIT_SETTINGS, NO_HOME
-from build.sources import git_command
+from build.sources import git
 from build.sources.commits import immaterial, is_immaterial
-from build.sources.git import Commit
-from build.sources.git_command import LOCAL_SECONDS, GitError
+from build.sources.git import LOCAL_SECONDS, Commit, GitError
 from build.sources.patching import APPLY, PatchError, paths_in
 from build.sources.source import known_sources
 from build.version import Version
@@ -121,7 +120,7 @@ def _both(sides: Sides, home: Home) -> tuple[Mapping[str, str], Mapping[str, str
     paths = set().union(*map(paths_in, patches))
     if isinstance(old, Commit) and isinstance(new, Commit) and old != new:
         words = ("diff-tree", "-r", "--no-renames", "--name-only", "-z", old.commit, new.commit)
-        paths |= set(filter(None, git_command.run(*words, git_dir=old.mirror).split("\0")))
+        paths |= set(filter(None, git.run(*words, git_dir=old.mirror).split("\0")))
     elif old != new:
         raise TryError(f"{sides.base} and {sides.tip} are of different sources")
     before = _texts(old, paths)
@@ -151,7 +150,7 @@ def _texts(origin: Commit | Path, paths: Collection[str]) -> Mapping[str, str]:
         for path in paths:
             try:
                 blob = ("cat-file", "blob", f"{origin.commit}:{path}")
-                found[path] = git_command.run(*blob, git_dir=origin.mirror)
+                found[path] = git.run(*blob, git_dir=origin.mirror)
             except GitError:
                 continue
         return found
@@ -175,7 +174,7 @@ def _patched(before: Mapping[str, str], patches: Sequence[Path], paths: Collecti
         environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **NO_GIT_SETTINGS}
         for patch in patches:
             # In no repository: one around the folder could be anybody's, and its filters would run.
-            command = [*git_command.BASE, "--git-dir", NO_HOME, *APPLY, "--", str(patch.resolve())]
+            command = [*git.BASE, "--git-dir", NO_HOME, *APPLY, "--", str(patch.resolve())]
             done = subprocess.run(
                 command, cwd=folder, env=environment, capture_output=True, check=False, timeout=LOCAL_SECONDS
             )

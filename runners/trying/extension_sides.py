@@ -5,11 +5,9 @@ from dataclasses import replace
 from build.extensions.extension import parse_extension, require_extensible
 from build.home import Home
 from build.progress import Progress
-from build.sources.clone import HEAD
 from build.sources.commits import merge_base
-from build.sources.git import Mirror
-from build.sources.git_command import NoSuchRefError
-from build.sources.uncommitted import committed
+from build.sources.git import HEAD, Mirror, NoSuchRefError
+from build.sources.patching import committed
 from build.version import parse_version
 from runners.measuring.variants import Variant
 from runners.trying.own_clone import own_work

@@ -7,9 +7,8 @@ from pathlib import Path
 from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.home import Home
-from build.sources.clone import HEAD, Clone, clone_at
 from build.sources.commits import merge_base
-from build.sources.git import Mirror
+from build.sources.git import HEAD, Clone, Mirror, clone_at
 from build.sources.repository import clone_around, engine_of
 from build.version import Engine
 from history.counts import counted

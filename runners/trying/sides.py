@@ -9,9 +9,8 @@ from build.errors import TidemarkError
 from build.home import Home
 from build.installs.install import recorded_install
 from build.progress import Progress
-from build.sources.clone import HEAD
 from build.sources.commits import merge_base
-from build.sources.git import mirror
+from build.sources.git import HEAD, mirror
 from build.sources.patching import require_applies
 from build.sources.repository import engine_of, git_address, repository_address
 from build.version import Engine, Version, parse_revision

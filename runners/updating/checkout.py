@@ -8,7 +8,7 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.files import make_folder
 from build.progress import Progress
-from build.sources.git_command import GitError, run
+from build.sources.git import GitError, run
 from history.counts import counted
 
 FETCH_SECONDS = 7200.0

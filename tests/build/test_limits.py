@@ -14,7 +14,7 @@ from build.programs.work import CompileCommands, CompileError
 from build.progress import Silent
 from build.sources import download, git
 from build.sources.download import DownloadError
-from build.sources.git_command import GitError
+from build.sources.git import GitError
 from build.version import Engine
 from tests.build.stand import Repository
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from build.sources.commits import collapse, immaterial, read_commits
-from build.sources.git import Mirror
-from build.sources.git_command import GitError
+from build.sources.git import GitError, Mirror
 from build.version import Engine
 from history.series.series import Night
 from history.timestamps import now

@@ -17,7 +17,7 @@ from build.extensions.extension import (
 )
 from build.home import Home
 from build.progress import Silent
-from build.sources.git_command import GitError
+from build.sources.git import GitError
 from build.version import parse_version
 from tests.tiny_extension import TinyExtension
 

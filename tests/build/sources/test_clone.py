@@ -8,9 +8,8 @@ import pytest
 
 from build.home import Home
 from build.sources import git
-from build.sources.clone import clone_at
 from build.sources.commits import merge_base
-from build.sources.git_command import GitError, NoSuchRefError
+from build.sources.git import GitError, NoSuchRefError, clone_at
 from build.sources.repository import clone_around
 from build.version import Engine
 from tests.build.stand import Repository

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from build.home import Home
 from build.sources import git
 from build.sources.commits import CommitInfo, RangeError, collapse, commit_range, immaterial, is_immaterial
-from build.sources.git import Mirror
-from build.sources.git_command import GitError
+from build.sources.git import GitError, Mirror
 from build.version import Engine
 from tests.plain_repository import PlainRepository
 

@@ -14,8 +14,7 @@ from build.programs import environment
 from build.programs.work import CompileCommands
 from build.progress import Silent
 from build.sources import git
-from build.sources.clone import clone_at
-from build.sources.git_command import GitError
+from build.sources.git import GitError, clone_at
 from build.sources.repository import clone_around, engine_of, known_address
 from build.sources.source import obtain
 from build.unpack import apply_patches

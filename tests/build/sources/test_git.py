@@ -10,8 +10,7 @@ import pytest
 from build.home import Home
 from build.progress import ProgressTask, Silent
 from build.sources import git
-from build.sources.git import Commit
-from build.sources.git_command import GitError
+from build.sources.git import Commit, GitError
 from build.sources.source import Source, SourceError, known_sources, obtain, resolved
 from build.version import Engine, Version, parse_revision, parse_version
 from tests.build.stand import Repository

@@ -10,8 +10,7 @@ import pytest
 import compare
 from build.engines import ENGINES
 from build.home import Home
-from build.sources.clone import clone_at
-from build.sources.git_command import GitError
+from build.sources.git import GitError, clone_at
 from build.sources.repository import GIT_HELP, engine_of, known_address, repository_address
 from build.sources.source import as_recorded
 from build.version import Engine, parse_revision

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from build.sources.git import Mirror
-from build.sources.git_command import GitError
+from build.sources.git import GitError, Mirror
 from tests.build.stand import Repository
 
 HOSTILE = """[core]

@@ -16,7 +16,7 @@ from build.build import Build
 from build.home import ROOT, Home
 from build.programs.work import CompileCommands
 from build.progress import Progress
-from build.sources import git, git_command
+from build.sources import git
 from build.version import Engine
 from history.store.writer import Store
 from runners.alerting.tokens import required_token
@@ -167,7 +167,7 @@ def test_nothing_that_is_started_inherits_it(
         found.append(log_file.read_text())
         monkeypatch.setenv("GIT_SSH_COMMAND", f"env > {tmp_path}/ssh.log; false")
         monkeypatch.setenv("PGPASSWORD", TOKEN)  # which a history on a server may need, and git does not
-        with pytest.raises(git_command.GitError):
+        with pytest.raises(git.GitError):
             git.mirror("ssh://example.org/x.git", Engine.POSTGRES, home).fetch("main")
         found.append((tmp_path / "ssh.log").read_text())
         assert required_token("github") == TOKEN

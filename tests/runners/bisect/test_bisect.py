@@ -10,7 +10,7 @@ import pytest
 
 from build.cache.store import StoreError
 from build.sources.commits import RangeError
-from build.sources.git_command import GitError
+from build.sources.git import GitError
 from build.sources.source import SourceError
 from runners.bisect.domain.question import QuestionError
 from runners.bisect.report.state import BisectState
