@@ -181,6 +181,12 @@ SERVER_CPU, CLIENT_CPU = "server_cpu_us_per_op", "client_cpu_us_per_op"
 HARDWARE_INSTRUCTIONS = "server_instructions_per_op"
 """The metrics of CPU time per query, and of the instructions in user code that rounds count."""
 
+SERVER_SWITCHES, SERVER_WRITTEN = "server_cs_per_op", "server_written_kb_per_op"
+"""The metrics of context switches of the server, and of what it sends to storage, per query."""
+
+WAL_BYTES = "wal_bytes_per_op"
+"""The metric of write-ahead or redo log per query."""
+
 BEFORE: Mapping[str, str] = {
     "table_bytes": "reset_table_bytes_before",
     "index_bytes": "reset_index_bytes_before",
@@ -271,7 +277,7 @@ _YEARS = 1e8
 _RATE = 1e9
 """Queries, transactions or connects per second that no server finishes."""
 
-MOST: Mapping[str, float] = {
+_MOST: Mapping[str, float] = {
     "s": _YEARS,
     "ms": _YEARS * 1000,
     **dict.fromkeys(("queries/s", "transactions/s", "connects/s"), _RATE),
@@ -311,31 +317,10 @@ class Metric:
     part_of: str = ""
     """The metric that it is a part of: where it is not known whether both are worse, that one is named."""
 
-    label: str = ""
-    """The name in running text; empty if that is `name` (see label_of)."""
-
-    noun: str = ""
-    """What there is more or fewer of, as in `4.9 % more instructions`; empty if the label says it."""
-
-    subject: str = ""
-    """What of a step is slower or faster by a duration, as in `reset of insert`; empty for other metrics."""
-
-    column: str = ""
-    """The narrow heading of its column in the table of verdicts; empty for a metric without a column."""
-
-    gives_way: int = 0
-    """The order, from 1, in which a narrow terminal drops columns; a column with 0 is never dropped."""
-
-    legend: str = ""
-    """The explanation below the table of its column, or of its label; empty if none is needed."""
-
     imported_for: str = ""
     """The metric that this one replaces in imported sessions that do not have that metric.
 
     Other benchmarks measure the whole machine with vmstat and iostat, which includes the load generator."""
-
-    short_name: str = ""
-    """The short name that `bisect --metric` accepts besides `name`."""
 
     threshold_percent: float | None = None
     """Its own practical threshold, in percent, where that of throughput is too small; None for that one."""
@@ -360,9 +345,6 @@ class Metric:
 
     Rounds without any are the rule, so that it has no ratio (history/stats/event_counts.py)."""
 
-    event: str = ""
-    """What its events are, after their number and what they were counted in: `failed`."""
-
     least: float = 0.0
     """The smallest value that it can have, in its unit: below zero only where something can shrink."""
 
@@ -372,7 +354,7 @@ class Metric:
     @property
     def most(self) -> float:
         """The largest plausible value, in its unit: of most units what no machine counts up to."""
-        return MOST.get(self.unit, 1e18) if self.limit is None else self.limit
+        return _MOST.get(self.unit, 1e18) if self.limit is None else self.limit
 
     @property
     def is_counted(self) -> bool:
@@ -418,10 +400,10 @@ _FILES = 4 * 2**24
 
 _PER_CONNECTION = "KiB/connection"
 
-WRITTEN_PERCENT = 1.0
+_WRITTEN_PERCENT = 1.0
 """The practical threshold of bytes that are written for fixed work."""
 
-WRITTEN_BYTES = 8
+_WRITTEN_BYTES = 8
 """Those per transaction or query that are none: a record of the log has a header of 24."""
 
 
@@ -433,11 +415,10 @@ def _seconds_beyond(limit: int) -> Metric:
         _CONTEXT,
         f"seconds of work in which a transaction ended that took longer than {limit} ms",
         counted_in=SECONDS,
-        event=f"had a transaction of more than {limit} ms",
     )
 
 
-def _written(name: str, what: str, engines: frozenset[Engine], label: str) -> Metric:
+def _written(name: str, what: str, engines: frozenset[Engine]) -> Metric:
     return Metric(
         name,
         "bytes/transaction",
@@ -447,9 +428,8 @@ def _written(name: str, what: str, engines: frozenset[Engine], label: str) -> Me
         engines=engines,
         followed=True,
         judged=True,
-        label=label,
-        threshold_percent=WRITTEN_PERCENT,
-        negligible=WRITTEN_BYTES,
+        threshold_percent=_WRITTEN_PERCENT,
+        negligible=_WRITTEN_BYTES,
         counted_by=CountedBy.PROOF,
     )
 
@@ -462,7 +442,6 @@ def _transactions_beyond(name: str, limit: int) -> Metric:
         _CONTEXT,
         f"transactions that took longer than {limit / 1000:g} ms",
         counted_in=TRANSACTIONS,
-        event=f"took longer than {limit / 1000:g} ms",
     )
 
 
@@ -482,64 +461,56 @@ _ROWS: tuple[Metric, ...] = (
     Metric(SECONDS, "s", _NEITHER, _CONTEXT, "length of the measured window"),
     Metric(OVER_LIMIT, "s", _NEITHER, _CONTEXT,
            "the limit at which a query was ended: it would have taken longer"),
-    Metric(ERRORS, "errors", _LOWER, _CONTEXT, "failed or retried transactions",
-           event="failed or were begun again", counted_in=TRANSACTIONS),
+    Metric(ERRORS, "errors", _LOWER, _CONTEXT, "failed or retried transactions", counted_in=TRANSACTIONS),
     Metric("retried_serialisation", "transactions", _LOWER, _CONTEXT,
            "transactions that a serialisation failure rolled back, and that were begun again",
-           event="were begun again after a serialisation failure (40001; MySQL and MariaDB: 1020)",
            counted_in=TRANSACTIONS),
     Metric("retried_deadlock", "transactions", _LOWER, _CONTEXT,
-           "transactions that a deadlock rolled back, and that were begun again",
-           event="were begun again after a deadlock (40P01; MySQL and MariaDB: 1213)",
-           counted_in=TRANSACTIONS),
+           "transactions that a deadlock rolled back, and that were begun again", counted_in=TRANSACTIONS),
     Metric("retried_duplicate_key", "transactions", _LOWER, _CONTEXT,
            "transactions that a duplicate key rolled back, and that were begun again",
-           event="were begun again after a duplicate key (23505; MySQL and MariaDB: 1062)",
            counted_in=TRANSACTIONS),
     Metric("failed_serialisation", "transactions", _LOWER, _CONTEXT,
            "transactions that a serialisation failure ended, and that were not begun again",
-           engines=_POSTGRES, event="failed with a serialisation failure (40001)", counted_in=TRANSACTIONS),
+           engines=_POSTGRES, counted_in=TRANSACTIONS),
     Metric("failed_deadlock", "transactions", _LOWER, _CONTEXT,
            "transactions that a deadlock ended, and that were not begun again", engines=_POSTGRES,
-           event="failed with a deadlock (40P01)", counted_in=TRANSACTIONS),
+           counted_in=TRANSACTIONS),
     Metric(DEADLOCKS, "transactions", _LOWER, _CONTEXT,
            "transactions that the server rolled back because of a deadlock, those of the warm-up included",
-           event="ended in a deadlock, by the server's count", counted_in=TRANSACTIONS),
+           counted_in=TRANSACTIONS),
     Metric(REFUSED, "transactions", _NEITHER, _CONTEXT,
-           "transactions that the application itself ended without committing",
-           event="were ended by the application without committing", counted_in=TRANSACTIONS),
+           "transactions that the application itself ended without committing", counted_in=TRANSACTIONS),
     Metric("late_seconds", "s", _LOWER, _CONTEXT,
            "at a rate, the most that a transaction began later than it was due"),
     Metric(OVERLOADED, "ratio", _LOWER, _CONTEXT, "at a rate, 1 if the server did not keep up, else 0",
            limit=1.0),
     Metric("background_share", "ratio", _HIGHER, _CONTEXT,
            "transactions beside the measured ones, carried out of those due: the least of all kinds",
-           limit=1.0, followed=True, label="background, done of due"),
+           limit=1.0, followed=True),
     Metric("most_apart", "transactions", _LOWER, _CONTEXT,
            "the most transactions by which one kind was ahead of another that keeps pace with it"),
     Metric(START, "s", _LOWER, _CONTEXT,
            "start of the server from the loaded data, until it accepts connections", followed=True,
-           threshold_percent=25, negligible=0.05, label="start"),
+           threshold_percent=25, negligible=0.05),
     Metric(FIRST_ANSWER, "s", _LOWER, _CONTEXT,
-           "from then until the first query is answered, on a connection of its own", followed=True,
-           label="first answer"),
+           "from then until the first query is answered, on a connection of its own", followed=True),
     Metric(CONNECT, "ms", _LOWER, _CONTEXT,
            "connecting, one statement and disconnecting, before the load: the median", followed=True,
-           threshold_percent=10, negligible=0.1, label="connect"),
+           threshold_percent=10, negligible=0.1),
     Metric(RECOVERY, "s", _LOWER, _RESET,
            "start of the server after the same transactions and a crash, until it accepts connections",
-           followed=True, threshold_percent=30, negligible=0.1, label="recovery after a crash"),
+           followed=True, threshold_percent=30, negligible=0.1),
     Metric(PROVED_ROWS, "rows", _NEITHER, _CONTEXT,
            "rows that are those of the base after the transactions of a counted pass and a crash"),
     Metric("check_seconds", "s", _LOWER, _CONTEXT,
            "asking the checks of the suite, which is not part of the step"),
 
     Metric(MEAN_LATENCY, "ms", _LOWER, _LATENCY, "mean latency of a transaction", followed=True, judged=True,
-           beside_of=OPERATION_TIME, label="mean latency"),
+           beside_of=OPERATION_TIME),
     Metric("latency_p50_ms", "ms", _LOWER, _LATENCY, "median latency of a transaction"),
     Metric("latency_p95_ms", "ms", _LOWER, _LATENCY, "95th percentile of transaction latency"),
-    Metric(TAIL_LATENCY, "ms", _LOWER, _LATENCY, "99th percentile of transaction latency", followed=True,
-           label="p99 latency", column="p99", gives_way=5, legend="p99 latency"),
+    Metric(TAIL_LATENCY, "ms", _LOWER, _LATENCY, "99th percentile of transaction latency", followed=True),
     Metric("latency_p999_ms", "ms", _LOWER, _LATENCY, "99.9th percentile of transaction latency"),
     Metric(SLOWEST, "ms", _LOWER, _LATENCY, "slowest transaction"),
     Metric(SECOND_LATENCY, "ms", _LOWER, _LATENCY,
@@ -554,80 +525,65 @@ _ROWS: tuple[Metric, ...] = (
     Metric(LAST_THIRD, "queries/s", _HIGHER, _CONTEXT,
            "queries finished per second in the last third of the seconds of the step"),
 
-    # Steps whose variation got worse are also listed below the table.
     Metric(VARIATION, "ratio", _LOWER, _VARIATION, "coefficient of variation of the per-second throughput",
-           followed=True, label="cv", column="cv", gives_way=2,
-           legend="cv, how much QPS varies from second to second"),
+           followed=True),
     Metric("qps_p1_over_median", "ratio", _HIGHER, _VARIATION,
-           "1st percentile of per-second throughput over its median", followed=True, label="p1/median",
-           legend="1st percentile over median of QPS from second to second", limit=1.0),
+           "1st percentile of per-second throughput over its median", followed=True, limit=1.0),
     Metric(DETRENDED, "ratio", _LOWER, _VARIATION,
            "coefficient of variation of the per-second throughput around its trend, without the tenth of the"
-           " seconds that is furthest from it", followed=True, label="cv without trend"),
+           " seconds that is furthest from it", followed=True),
     Metric(WORST_SECOND, "ratio", _HIGHER, _VARIATION, "throughput of the worst second over its trend",
-           followed=True, label="worst second", limit=1.0),
+           followed=True, limit=1.0),
 
     Metric(SERVER_CPU, "µs/query", _LOWER, _COST, "CPU time of all server processes per query", followed=True,
-           judged=True, buys_speed=True, label="server CPU", column="CPU", legend="CPU time of the server",
-           short_name="cpu-per-op", evidence=INSTRUCTIONS),
-    Metric(CLIENT_CPU, "µs/query", _LOWER, _COST, "CPU time of the load generator per query", followed=True,
-           label="client CPU"),
+           judged=True, buys_speed=True, evidence=INSTRUCTIONS),
+    Metric(CLIENT_CPU, "µs/query", _LOWER, _COST, "CPU time of the load generator per query", followed=True),
     Metric("machine_cpu_us_per_op", "µs/query", _LOWER, _COST, "busy CPU time of the whole machine per query",
-           label="machine CPU", column="CPU", imported_for=SERVER_CPU),
-    # Context switches are mostly proportional to CPU time, so that their column is dropped first.
-    Metric("server_cs_per_op", "switches/query", _LOWER, _COST, "context switches of the server per query",
-           followed=True, label="context switches", column="cs", gives_way=1,
-           legend="its context switches (cs)", short_name="cs-per-op"),
+           imported_for=SERVER_CPU),
+    Metric(SERVER_SWITCHES, "switches/query", _LOWER, _COST, "context switches of the server per query",
+           followed=True),
     Metric("client_cs_per_op", "switches/query", _LOWER, _COST,
            "context switches of the load generator per query"),
     Metric("machine_cs_per_op", "switches/query", _LOWER, _COST,
-           "context switches of the whole machine per query", label="machine's context switches", column="cs",
-           imported_for="server_cs_per_op"),
+           "context switches of the whole machine per query", imported_for=SERVER_SWITCHES),
     Metric("server_read_kb_per_op", "KiB/query", _LOWER, _COST,
-           "read from storage by server processes per query", followed=True, negligible=0.05, label="read",
+           "read from storage by server processes per query", followed=True, negligible=0.05,
            at_equal_work=True),
-    Metric("server_written_kb_per_op", "KiB/query", _LOWER, _COST,
-           "sent to storage by server processes per query", followed=True, judged=True, threshold_percent=5,
-           negligible=0.05, label="written", column="wrt", gives_way=3, legend="KiB written (wrt)",
-           short_name="written-per-op", at_equal_work=True),
+    Metric(SERVER_WRITTEN, "KiB/query", _LOWER, _COST, "sent to storage by server processes per query",
+           followed=True, judged=True, threshold_percent=5, negligible=0.05, at_equal_work=True),
     Metric("client_read_kb_per_op", "KiB/query", _LOWER, _COST,
            "read from storage by the load generator per query"),
     Metric("client_written_kb_per_op", "KiB/query", _LOWER, _COST,
            "sent to storage by the load generator per query"),
     Metric("machine_reads_per_op", "reads/query", _LOWER, _COST, "read requests of all disks per query"),
     Metric("machine_read_kb_per_op", "KiB/query", _LOWER, _COST, "read by all disks per query",
-           label="read by all disks", imported_for="server_read_kb_per_op"),
+           imported_for="server_read_kb_per_op"),
     Metric("machine_written_kb_per_op", "KiB/query", _LOWER, _COST, "written by all disks per query",
-           label="written by all disks", column="wrt", imported_for="server_written_kb_per_op"),
-    Metric("wal_bytes_per_op", "bytes/query", _LOWER, _COST,
+           imported_for=SERVER_WRITTEN),
+    Metric(WAL_BYTES, "bytes/query", _LOWER, _COST,
            "write-ahead or redo log written during the step per query", followed=True, judged=True,
-           negligible=WRITTEN_BYTES, label="WAL or redo", column="WAL", gives_way=4,
-           legend="WAL or redo bytes", short_name="wal-per-op", at_equal_work=True),
+           negligible=_WRITTEN_BYTES, at_equal_work=True),
     Metric("binlog_bytes_per_op", "bytes/query", _LOWER, _COST,
-           "binary log written during the step per query", engines=_INNODB, followed=True,
-           label="binary log"),
+           "binary log written during the step per query", engines=_INNODB, followed=True),
     # Of pairs alone: every version of such a session has them, 0 without a companion.
     Metric("companion_cpu_us_per_op", "µs/query", _LOWER, _COST,
-           "CPU time of pooler and consumers per query, which is not the server's", followed=True,
-           label="companion CPU"),
+           "CPU time of pooler and consumers per query, which is not the server's", followed=True),
     Metric(HARDWARE_INSTRUCTIONS, "instructions/query", _LOWER, _COST,
            "instructions in user code of all server processes per query in the rounds, where the machine has"
-           " counters", followed=True, judged=True, buys_speed=True, label="hardware instructions",
-           short_name="hardware-instructions-per-op"),
+           " counters", followed=True, judged=True, buys_speed=True),
     Metric(INSTRUCTIONS, "instructions/query", _LOWER, _COST,
            "instructions of the client's backend or connection thread per query, in user code, counted under"
-           " callgrind for fixed work", followed=True, judged=True, label="exact instructions",
-           noun="instructions", column="instr", legend="exact instructions (instr) under callgrind",
-           short_name="instructions-per-op", threshold_percent=0.5, counted_by=CountedBy.CALLGRIND),
+           " callgrind for fixed work", followed=True, judged=True, threshold_percent=0.5,
+           counted_by=CountedBy.CALLGRIND),
     *starmap(_written, (
-        (WAL_RECORDS, "WAL without images of pages written", _POSTGRES, "WAL records"),
-        (WAL_IMAGES, "images of pages in the WAL written", _POSTGRES, "WAL page images"),
-        (REDO_BYTES, "redo log written", _INNODB, "redo of fixed work"),
-        (BINLOG_BYTES, "binary log written", _INNODB, "binary log of fixed work"),
+        (WAL_RECORDS, "WAL without images of pages written", _POSTGRES),
+        (WAL_IMAGES, "images of pages in the WAL written", _POSTGRES),
+        (REDO_BYTES, "redo log written", _INNODB),
+        (BINLOG_BYTES, "binary log written", _INNODB),
     )),
     Metric(LOG_SYNCS, "syncs/commit", _NEITHER, _CONTEXT,
            "system calls that made the log durable, per commit that wrote, with full durability",
-           followed=True, label="log flushes per commit"),
+           followed=True),
     Metric("pages_flushed_per_op", "pages/query", _LOWER, _COST,
            "InnoDB pages written from the buffer pool per query", engines=_INNODB),
 
@@ -637,73 +593,62 @@ _ROWS: tuple[Metric, ...] = (
            least=-1e12, limit=1e12),
     Metric(SERVER_MEMORY, "bytes", _LOWER, _CONTEXT,
            "private memory of all server processes together in the second half of the work, without pages of"
-           " the buffer pool: the median", followed=True, judged=True, threshold_percent=10, negligible=2**20,
-           label="server memory", short_name="server-memory"),
+           " the buffer pool: the median", followed=True, judged=True, threshold_percent=10,
+           negligible=2**20),
     Metric(BUFFER_POOL, "bytes", _NEITHER, _CONTEXT,
            "memory of the buffer pool that pages have used since the start of the server", engines=_INNODB),
 
     Metric(CONNECTION_KIB, _PER_CONNECTION, _LOWER, _CONNECTIONS,
            "memory of the server per open connection, with page tables, without shared memory", followed=True,
-           judged=True, beside_of=CONNECTION_KIB, label="memory per connection",
-           short_name="connection-memory"),
+           judged=True, beside_of=CONNECTION_KIB),
     Metric(CONNECTION_LOW, _PER_CONNECTION, _NEITHER, _CONNECTIONS, "lower end of that slope's interval",
-           followed=True, beside_of=CONNECTION_KIB, label="low end of the slope"),
+           followed=True, beside_of=CONNECTION_KIB),
     Metric(CONNECTION_HIGH, _PER_CONNECTION, _NEITHER, _CONNECTIONS, "upper end of that slope's interval",
-           followed=True, beside_of=CONNECTION_KIB, label="high end of the slope"),
+           followed=True, beside_of=CONNECTION_KIB),
     Metric(CONNECTION_TABLES, _PER_CONNECTION, _LOWER, _CONNECTIONS, "the page tables in it", followed=True,
-           beside_of=CONNECTION_KIB, label="page tables"),
+           beside_of=CONNECTION_KIB),
     Metric(CONNECTION_RSS, _PER_CONNECTION, _LOWER, _CONNECTIONS, "RSS of the server per open connection",
-           followed=True, beside_of=CONNECTION_KIB, label="RSS", column="RSS", legend="RSS as top shows it"),
+           followed=True, beside_of=CONNECTION_KIB),
     Metric(CONNECTS, "connects/s", _HIGHER, _CONNECTIONS, "connections opened per second, many at once",
-           followed=True, beside_of=CONNECTION_KIB, label="connects", column="conn/s",
-           legend="connects per second (conn/s)"),
+           followed=True, beside_of=CONNECTION_KIB),
     Metric(CONNECTION_STATEMENTS, "statements", _NEITHER, _CONNECTIONS, "prepared by each connection",
-           followed=True, beside_of=CONNECTION_KIB, label="prepared statements"),
+           followed=True, beside_of=CONNECTION_KIB),
 
     # When the load ends, before any server is reset.
     Metric("debt_dead_tuples", "tuples", _LOWER, _RESET, "dead tuples, which vacuum had yet to remove",
-           engines=_POSTGRES, followed=True, label="vacuum debt"),
+           engines=_POSTGRES, followed=True),
     Metric("debt_history", "transactions", _LOWER, _RESET,
-           "length of the history list, which InnoDB had yet to purge", engines=_INNODB, followed=True,
-           label="purge debt"),
+           "length of the history list, which InnoDB had yet to purge", engines=_INNODB, followed=True),
     Metric(BEFORE["table_bytes"], "bytes", _LOWER, _RESET,
-           "tables without their indexes when the reset began", followed=True,
-           label="table bytes before the reset"),
-    Metric(BEFORE["index_bytes"], "bytes", _LOWER, _RESET, "indexes when the reset began", followed=True,
-           label="index bytes before the reset"),
+           "tables without their indexes when the reset began", followed=True),
+    Metric(BEFORE["index_bytes"], "bytes", _LOWER, _RESET, "indexes when the reset began", followed=True),
     Metric(BEFORE[LOG_BYTES], "bytes", _LOWER, _RESET,
-           "files of the write-ahead or redo log when the reset began", followed=True,
-           label="WAL or redo files before the reset"),
+           "files of the write-ahead or redo log when the reset began", followed=True),
     Metric(BEFORE[UNDO_BYTES], "bytes", _LOWER, _RESET,
-           "undo tablespaces and system tablespace when the reset began", engines=_INNODB, followed=True,
-           label="undo bytes before the reset"),
+           "undo tablespaces and system tablespace when the reset began", engines=_INNODB, followed=True),
     Metric("reset_seconds", "s", _LOWER, _RESET, "the whole reset after the step", followed=True, judged=True,
-           threshold_percent=20, negligible=_SECONDS, label="reset seconds", subject="reset"),
+           threshold_percent=20, negligible=_SECONDS),
     Metric("reset_vacuum_seconds", "s", _LOWER, _RESET, "VACUUM (ANALYZE) of all tables after the step",
            engines=_POSTGRES, followed=True, judged=True, threshold_percent=30, negligible=_SECONDS,
-           part_of="reset_seconds", label="vacuum seconds", subject="vacuum"),
+           part_of="reset_seconds"),
     Metric("reset_checkpoint_seconds", "s", _LOWER, _RESET, "CHECKPOINT after the vacuum", engines=_POSTGRES),
     Metric("reset_wal_bytes", "bytes", _LOWER, _RESET, "write-ahead or redo log written by the reset",
-           followed=True, judged=True, threshold_percent=20, negligible=_PAGES,
-           label="WAL or redo of the reset"),
-    Metric(DEAD_TUPLES, "tuples", _NEITHER, _RESET, "dead tuples when the reset began", engines=_POSTGRES,
-           label="dead tuples"),
+           followed=True, judged=True, threshold_percent=20, negligible=_PAGES),
+    Metric(DEAD_TUPLES, "tuples", _NEITHER, _RESET, "dead tuples when the reset began", engines=_POSTGRES),
     Metric(DEAD_TUPLES_LEFT, "tuples", _LOWER, _RESET, "dead tuples that the reset could not remove",
-           engines=_POSTGRES, event="were left by the vacuum", counted_in=DEAD_TUPLES),
+           engines=_POSTGRES, counted_in=DEAD_TUPLES),
     Metric(DEAD_ITEMS, "row versions", _NEITHER, _RESET,
            "row versions that the vacuum met and indexes referred to in vain", engines=_POSTGRES,
-           followed=True, label="dead row versions"),
+           followed=True),
     Metric(DEAD_ITEMS_LEFT, "row versions", _LOWER, _RESET,
            "those of them that the vacuum left, and in the indexes", engines=_POSTGRES,
-           event="were left in the indexes by the vacuum", counted_in=DEAD_ITEMS),
+           counted_in=DEAD_ITEMS),
     Metric(NOT_VISIBLE, "ratio", _LOWER, _RESET,
            "pages that the reset left without the mark of all-visible, which the next vacuum reads again",
-           engines=_POSTGRES, followed=True, judged=True, threshold_percent=20, negligible=_SHARE,
-           label="pages not all-visible", limit=1.0),
+           engines=_POSTGRES, followed=True, judged=True, threshold_percent=20, negligible=_SHARE, limit=1.0),
     Metric(NOT_FROZEN, "ratio", _LOWER, _RESET,
            "pages that the reset left without the mark of all-frozen, which a later vacuum must freeze",
-           engines=_POSTGRES, followed=True, judged=True, threshold_percent=20, negligible=_SHARE,
-           label="pages not all-frozen", limit=1.0),
+           engines=_POSTGRES, followed=True, judged=True, threshold_percent=20, negligible=_SHARE, limit=1.0),
     Metric("reset_purge_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has purged old row versions",
            engines=_INNODB),
     Metric("reset_flush_seconds", "s", _LOWER, _RESET, "waiting until InnoDB has written its dirty pages",
@@ -714,27 +659,24 @@ _ROWS: tuple[Metric, ...] = (
            "length of the history list that purge left", engines=_INNODB),
     Metric(HISTORY_LEFT, "transactions", _LOWER, _RESET,
            "transactions whose old row versions purge did not remove in time; 0 if only as many are left as"
-           " the reset accepts", engines=_INNODB, counted_in=TRANSACTIONS,
-           event="left old row versions that purge did not remove in time"),
-    Metric(DIRTY_PAGES, "pages", _NEITHER, _RESET, "dirty pages when the reset began", engines=_INNODB,
-           label="dirty pages"),
+           " the reset accepts", engines=_INNODB, counted_in=TRANSACTIONS),
+    Metric(DIRTY_PAGES, "pages", _NEITHER, _RESET, "dirty pages when the reset began", engines=_INNODB),
     Metric("reset_dirty_pages_after", "pages", _LOWER, _RESET, "dirty pages that the reset left",
            engines=_INNODB),
     Metric(DIRTY_LEFT, "pages", _LOWER, _RESET,
            "pages that were not written in time; 0 if only as many are left as the reset accepts",
-           engines=_INNODB, event="were left by the flush", counted_in=DIRTY_PAGES),
+           engines=_INNODB, counted_in=DIRTY_PAGES),
     Metric("table_bytes", "bytes", _LOWER, _RESET, "tables without their indexes after the reset",
-           followed=True, judged=True, negligible=_PAGES, label="table bytes"),
+           followed=True, judged=True, negligible=_PAGES),
     Metric("index_bytes", "bytes", _LOWER, _RESET, "indexes after the reset", followed=True, judged=True,
-           negligible=_PAGES, label="index bytes"),
+           negligible=_PAGES),
     Metric(LOG_BYTES, "bytes", _LOWER, _RESET, "files of the write-ahead or redo log after the reset",
-           followed=True, judged=True, negligible=_FILES, label="WAL or redo files"),
+           followed=True, judged=True, negligible=_FILES),
     Metric(UNDO_BYTES, "bytes", _LOWER, _RESET, "undo tablespaces and system tablespace after the reset",
-           engines=_INNODB, followed=True, judged=True, negligible=_FILES, label="undo bytes"),
+           engines=_INNODB, followed=True, judged=True, negligible=_FILES),
 
     Metric("companion_lag_bytes", "bytes", _LOWER, _CONTEXT,
-           "log of the server that its consumers had yet to get when the load ended", followed=True,
-           label="consumer's lag"),
+           "log of the server that its consumers had yet to get when the load ended", followed=True),
 
     Metric("machine_steal_share", "ratio", _LOWER, _CONTEXT,
            "wanted CPU time that the host of a virtual machine withheld", limit=1.0),
@@ -742,11 +684,10 @@ _ROWS: tuple[Metric, ...] = (
            "CPU time of processes that are not ours, in cores"),
 
     Metric(STATEMENT_SECONDS, "s", _LOWER, _CONTEXT,
-           "the one transaction of a timed step, such as building indexes", followed=True,
-           label="seconds of the statement"),
+           "the one transaction of a timed step, such as building indexes", followed=True),
     Metric(OPERATION_TIME, "ms", _LOWER, _CONTEXT,
            "mean time of an operation, as other tools report it instead of a rate", followed=True,
-           judged=True, beside_of=OPERATION_TIME, label="time per operation"),
+           judged=True, beside_of=OPERATION_TIME),
 )
 # fmt: on
 
@@ -796,33 +737,10 @@ def beside_verdict(engines: Collection[Engine] = tuple(Engine), primary: str = P
     shown = [
         metric
         for metric in METRICS.values()
-        if _is_beside(metric) and metric.beside_of == primary and not metric.engines.isdisjoint(engines)
+        if metric.followed
+        and metric.name not in PRIMARIES
+        and metric.beside_of == primary
+        and not metric.engines.isdisjoint(engines)
     ]
     order = list(Role)
     return tuple(metric.name for metric in sorted(shown, key=lambda metric: order.index(metric.role)))
-
-
-def _is_beside(metric: Metric) -> bool:
-    return metric.followed and metric.name not in PRIMARIES
-
-
-def moved_by(name: str, ratio: float) -> str:
-    """Return how a metric moved, to follow its size: `slower`, `more instructions per query`."""
-    metric = METRICS.get(name)
-    if metric is not None and (metric.role is Role.THROUGHPUT or metric.subject):
-        return "slower" if (ratio < 1) is (metric.better is Better.HIGHER) else "faster"
-    noun = metric.noun if metric is not None else ""
-    per_query = " per query" if metric is not None and metric.unit.endswith("/query") else ""
-    few = "fewer" if noun else "less"
-    return f"{few if ratio < 1 else 'more'} {noun or label_of(name)}{per_query}"
-
-
-def subject_of(name: str, steps: str) -> str:
-    """Return what moved by a metric, to precede how: `insert`, `reset of insert and 3 more`."""
-    subject = METRICS[name].subject if name in METRICS else ""
-    return f"{subject} of {steps}" if subject else steps
-
-
-def label_of(name: str) -> str:
-    """Return the label of a metric, or its name if it has no label or is unknown to this version."""
-    return (METRICS[name].label if name in METRICS else "") or name

@@ -20,6 +20,7 @@ from history.comparison.explanation import Variation, imported_stand_ins, unknow
 from history.comparison.options import CompareOptions
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict
+from history.metric_words import WORDS
 from history.numbers import amount
 from history.open import open_store
 from history.rendering.csv_text import render_csv
@@ -34,7 +35,6 @@ from suites.metrics import (
     DEAD_TUPLES,
     DIRTY_PAGES,
     INSTRUCTIONS,
-    METRICS,
     OPERATION_TIME,
     beside_verdict,
 )
@@ -273,7 +273,7 @@ def test_every_metric_has_a_name() -> None:
     shown.add(OPERATION_TIME)  # which is judged itself, in results of other tools
     shown.add("latency_mean_ms")  # of imported sessions, in series
     shown |= {DEAD_TUPLES, DIRTY_PAGES}  # of which events are a part
-    assert {name for name, metric in METRICS.items() if metric.label} == shown
+    assert {name for name, words in WORDS.items() if words.label} == shown
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from build.version import parse_version
 from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
 from history.escaping.characters import JOINER
+from history.metric_words import words_of
 from history.open import open_store
 from history.rendering.csv_text import render_csv
 from history.rendering.json_text import render_json
@@ -30,7 +31,6 @@ from history.rendering.summary import MAX_CHARACTERS, render_summary
 from history.rendering.table import left_out
 from history.timestamps import moment, now
 from runners import cli
-from suites.metrics import METRICS
 from tests.history.handmade import NIGHT, record_steps, session_start
 from tests.history.nightly import BASE, NEW, Calendar, opened, record_nights
 from tests.history.outcomes import record_outcomes
@@ -132,7 +132,7 @@ def test_columns_make_room_for_the_nights(weeks: Path, capsys: pytest.CaptureFix
         (contender,) = compare(store, parse_version(BASE), [parse_version(NEW)], options).contenders
     assert left_out(contender, 200) == ()
     narrow = left_out(contender, 40)
-    assert narrow == tuple(sorted(narrow, key=lambda name: METRICS[name].gives_way))
+    assert narrow == tuple(sorted(narrow, key=lambda name: words_of(name).gives_way))
 
 
 def test_a_table_of_the_screen() -> None:

@@ -25,6 +25,7 @@ HISTORY = (
     "errors",
     "timestamps",
     "counts",
+    "metric_words",
     "stats",
     "numbers",
     "store",

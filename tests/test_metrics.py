@@ -17,13 +17,14 @@ from history.comparison.compare import compare
 from history.comparison.explanation import imported_stand_ins
 from history.comparison.result import Comparison
 from history.comparison.verdict import MetricChange
+from history.metric_words import WORDS, Words, label_of, words_of
 from history.open import open_store
 from history.rendering.json_text import render_json
 from history.rendering.plain_table import Screen
 from history.rendering.terminal import render_terminal
 from history.series.series import find_series
 from history.store.records import SessionStatus
-from runners.bisect.domain.question import metric_named, short_names
+from runners.bisect.domain.question import SHORT_NAMES, metric_named
 from suites.generators.load import PERCENTILES
 from suites.metrics import (
     MEMORY_GROWTH,
@@ -39,8 +40,6 @@ from suites.metrics import (
     beside_verdict,
     followed_metrics,
     judged_metrics,
-    label_of,
-    moved_by,
     of_role,
 )
 from suites.turns.turn import LATENCY
@@ -61,12 +60,11 @@ FSYNCS = Metric(
     "flushes of files per query",
     followed=True,
     judged=True,
-    label="flushes",
-    column="fs",
-    legend="flushes of files (fs)",
-    short_name="fsyncs-per-op",
 )
 """A row of a metric that Tidemark has not."""
+
+CALLED = Words("flushes", column="fs", legend="flushes of files (fs)")
+"""What it is called."""
 
 OF_FIXED_WORK = (
     *("wal_record_bytes_per_transaction", "wal_image_bytes_per_transaction"),
@@ -116,7 +114,7 @@ def test_the_lists_of_the_rows() -> None:
         *("connection_kib", "connection_kib_low", "connection_kib_high", "connection_page_tables_kib"),
         *("connection_rss_kib", "connects_per_second", "connection_statements"),
     )
-    assert short_names() == {
+    assert SHORT_NAMES == {
         "connection-memory": "connection_kib",
         "cpu-per-op": "server_cpu_us_per_op",
         "cs-per-op": "server_cs_per_op",
@@ -141,7 +139,7 @@ def test_rows_are_whole() -> None:
     # Three of these calls are for all limits of stalls, of slow transactions, and for bytes of fixed work.
     several = len(STALL_LIMITS) + len(TAIL_LIMITS) + len(OF_FIXED_WORK)
     assert len(rows) - 3 + several == len(METRICS), "two rows of one name"
-    beside = {name for name, metric in METRICS.items() if metric.followed and name not in PRIMARIES}
+    beside = {name for primary in PRIMARIES_OF_SESSIONS for name in beside_verdict(primary=primary)}
     for name, metric in METRICS.items():
         assert not metric.is_counted or metric.threshold_percent, f"{name}: counted without a threshold"
         assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
@@ -149,18 +147,9 @@ def test_rows_are_whole() -> None:
         assert metric.description
         assert metric.engines
         assert metric.followed or not metric.judged, f"{name}: judged in a series that it has not"
-        assert metric.label or name not in beside, f"{name}: stands beside a verdict without a label"
-        assert bool(metric.column and name in beside) <= bool(metric.legend), (
-            f"{name}: a column without legend"
-        )
-        assert metric.column or not metric.gives_way, f"{name}: there is no column that could give way"
         assert not metric.imported_for or metric.imported_for in beside
         assert not (metric.imported_for and name in beside), f"{name}: stands there for itself and another"
-    ranks = [metric.gives_way for metric in METRICS.values() if metric.gives_way]
-    heads = [metric.column for name, metric in METRICS.items() if metric.column and name in beside]
-    assert len(ranks) == len(set(ranks))
-    assert len(heads) == len(set(heads)), "two columns of one heading"
-    assert not {metric.short_name for metric in METRICS.values()} & METRICS.keys()
+    assert not SHORT_NAMES.keys() & METRICS.keys()
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -180,6 +169,7 @@ def test_the_bounds_of_a_metric(name: str) -> None:
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(METRICS, FSYNCS.name, FSYNCS)
+    monkeypatch.setitem(WORDS, FSYNCS.name, CALLED)
     return tmp_path / "history.db"
 
 
@@ -230,11 +220,11 @@ def test_a_row_alone_has_its_metric_beside_the_verdict(history: Path) -> None:
     assert (whole[FSYNCS.name]["unit"], whole[FSYNCS.name]["change"]) == (FSYNCS.unit, MetricChange.MORE)
 
 
-def test_a_row_says_when_its_column_gives_way(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(METRICS, FSYNCS.name, replace(FSYNCS, gives_way=1))
+def test_words_say_when_a_column_gives_way(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WORDS, FSYNCS.name, replace(CALLED, gives_way=1))
     for name in beside_verdict():
-        if name != FSYNCS.name and METRICS[name].gives_way:
-            monkeypatch.setitem(METRICS, name, replace(METRICS[name], gives_way=METRICS[name].gives_way + 1))
+        if name != FSYNCS.name and words_of(name).gives_way:
+            monkeypatch.setitem(WORDS, name, replace(WORDS[name], gives_way=WORDS[name].gives_way + 1))
     comparison = compared(history)
     width = len(terminal(comparison).splitlines()[2])
     narrow = terminal(comparison, width - 1)
@@ -251,7 +241,7 @@ def test_a_row_says_what_more_is(history: Path, monkeypatch: pytest.MonkeyPatch)
     assert beside_verdict()[-1] == FSYNCS.name, "context stands last"
     assert step.explained_by is None, "no cost was recorded"
     assert "flushes of files (fs). More is better." in " ".join(terminal(comparison).split())
-    monkeypatch.setitem(METRICS, FSYNCS.name, replace(higher, column=""))
+    monkeypatch.setitem(WORDS, FSYNCS.name, replace(CALLED, column=""))
     assert "flushes: flushes of files (fs), more is better." in " ".join(terminal(comparison).split())
 
 
@@ -270,6 +260,7 @@ def test_a_row_of_one_engine_stands_beside_verdicts_of_that_engine_only(
 def test_a_row_that_says_nothing_is_only_recorded(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Metric(FSYNCS.name, FSYNCS.unit, FSYNCS.better, Role.CONTEXT, FSYNCS.description)
     monkeypatch.setitem(METRICS, FSYNCS.name, plain)
+    monkeypatch.delitem(WORDS, FSYNCS.name)
     (contender,) = compared(history).contenders
     assert FSYNCS.name not in [metric.metric for metric in contender.steps[0].metrics]
     with open_store(history) as store, store.database.reading() as connection:
@@ -277,10 +268,6 @@ def test_a_row_that_says_nothing_is_only_recorded(history: Path, monkeypatch: py
     with open_store(history) as store:
         assert all(FSYNCS.name in run.values for run in store.runs(contender.session.id))
     assert label_of(FSYNCS.name) == FSYNCS.name
-
-
-def test_a_metric_that_is_gone_is_called_by_its_name() -> None:
-    assert label_of("bogus_per_op") == "bogus_per_op"
 
 
 def test_every_latency_of_a_load_generator_is_a_metric() -> None:
@@ -297,19 +284,3 @@ def test_what_is_counted_has_a_threshold_of_its_own() -> None:
 def test_evidence_is_counted() -> None:
     for metric in METRICS.values():
         assert not metric.evidence or METRICS[metric.evidence].is_counted
-
-
-@pytest.mark.parametrize(
-    ("name", "ratio", "moved"),
-    [
-        ("qps", 0.9, "slower"),
-        ("qps", 1.1, "faster"),
-        ("instructions_per_op", 1.049, "more instructions per query"),
-        ("instructions_per_op", 0.9, "fewer instructions per query"),
-        ("server_cpu_us_per_op", 0.9, "less server CPU per query"),
-        ("table_bytes", 1.2, "more table bytes"),
-        ("of_a_newer_tidemark", 1.2, "more of_a_newer_tidemark"),
-    ],
-)
-def test_how_a_metric_moved(name: str, ratio: float, moved: str) -> None:
-    assert moved_by(name, ratio) == moved

@@ -9,8 +9,8 @@ from benchmarks.kinds.catalogue import Attempt
 from history.comparison.finding import Bearing
 from history.comparison.query_time import OF_CPU
 from history.comparison.verdict import Verdict
+from history.metric_words import label_of
 from history.numbers import signed_percent
-from suites.metrics import label_of
 
 WORSE = 1
 """The exit code of compare and try for a step that is worse."""

@@ -15,6 +15,7 @@ from history.changes.courses import course_between
 from history.changes.level_shift import Course
 from history.changes.repository import Change, Member
 from history.comparison.profile_diff import FunctionChange, differential
+from history.metric_words import moved_by, subject_of
 from history.numbers import size_text
 from history.series.environment_changes import changes_between
 from history.series.series import Night, Point, base_beside, base_branches, nights_of, read_series
@@ -22,7 +23,7 @@ from history.store.bisects import Bisect, of_change
 from history.store.profiles import counted_profiles_of, profiles_of
 from history.store.records import Session
 from history.store.session_reads import session_of
-from suites.metrics import METRICS, Role, moved_by, subject_of
+from suites.metrics import METRICS, Role
 
 MAX_FUNCTIONS = 5
 """The functions in a report at most."""

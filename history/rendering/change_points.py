@@ -6,11 +6,12 @@ from typing import Any
 
 from history.changes.hindsight import AlternatingLevels, GradualChange, LevelChange, SearchedSeries
 from history.counts import counted
+from history.metric_words import label_of
 from history.numbers import amount, change_text, rounded
 from history.rendering.changes import confidence_text
 from history.series.series import SHOWN_DIGITS
 from history.stats.change_points import FALSE_SHARE, SHORTEST
-from suites.metrics import METRICS, label_of
+from suites.metrics import METRICS
 
 BY_CHANCE = f"By chance, up to {100 * FALSE_SHARE:.0f} % of series a year show a change that is none."
 

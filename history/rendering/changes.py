@@ -14,10 +14,10 @@ from history.changes.report import ChangeReport
 from history.changes.repository import Member
 from history.changes.stored_rules import Muting, Owner
 from history.counts import counted
+from history.metric_words import label_of
 from history.numbers import change_text, rounded
 from history.series.series import SHOWN_DIGITS
 from history.store.records import ChangeStatus
-from suites.metrics import label_of
 
 SHOWN_SERIES = 4
 """The series of a change that the text lists; JSON has all."""

@@ -21,13 +21,14 @@ from history.comparison.rounds.steadiness import SOURCE as STEADINESS
 from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
 from history.counts import counted
+from history.metric_words import label_of
 from history.numbers import amount, bounds, percent, signed_percent
 from history.rendering.origin import Locate, origin_lines, settings_lines
 from history.rendering.profiles import gained_lines
 from history.series.variants import definition_notes
 from history.store.records import RESTARTS, RunStatus
 from suites.keys.levels import level_of
-from suites.metrics import DETRENDED, METRICS, RESET_COSTS, RESET_LEFT, VARIATION, Role, label_of, of_role
+from suites.metrics import DETRENDED, METRICS, RESET_COSTS, RESET_LEFT, VARIATION, Role, of_role
 
 NAMED_STEPS = 3
 """The steps that are named; more are counted."""

@@ -14,6 +14,7 @@ from history.comparison.kinds import KindComparison
 from history.comparison.result import Comparison, ContenderComparison, StepComparison
 from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone, Verdict, verdict_of
 from history.counts import counted
+from history.metric_words import words_of
 from history.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metrics import METRICS, SECOND_LATENCY, TAIL_LATENCY, Better, Metric, Role, beside_verdict
@@ -140,9 +141,9 @@ LEGEND = "Ratios are new over base: + more, - less, for certain; ? a change that
 def legend(contender: ContenderComparison) -> list[str]:
     """Return the explanation of the columns of the table of verdicts, and which metrics have none."""
     beside = beside_verdict(contender.engines, contender.session.primary)
-    named = [METRICS[name] for name in beside if head_of(name)]
-    columns = [row for row in named if row.name not in contender.unrecorded | contender.unmoved]
-    same = ", ".join(row.column for row in named if row.name in contender.unmoved)
+    named = [name for name in beside if words_of(name).column]
+    columns = [METRICS[name] for name in named if name not in contender.unrecorded | contender.unmoved]
+    same = ", ".join(words_of(name).column for name in named if name in contender.unmoved)
     return [LEGEND, *_explained(columns), *([f"The same in every step: {same}."] if same else [])]
 
 
@@ -150,8 +151,9 @@ def _explained(columns: Sequence[Metric]) -> Iterator[str]:
     """Yield a sentence on the costs of a query, and one on the other columns."""
     for better, words in DIRECTIONS:
         metrics = [metric for metric in columns if metric.better is better]
-        costs = ", ".join(metric.legend for metric in metrics if metric.role is Role.COST)
-        others = "; ".join(metric.legend for metric in metrics if metric.role is not Role.COST)
+        legends = [(words_of(metric.name).legend, metric.role is Role.COST) for metric in metrics]
+        costs = ", ".join(legend for legend, is_cost in legends if is_cost)
+        others = "; ".join(legend for legend, is_cost in legends if not is_cost)
         sentences = [*([f"Per query: {costs}."] if costs else []), *([f"{others}."] if others else [])]
         yield from sentences[:-1]
         yield from (f"{last} {words[0].upper()}{words[1:]}." for last in sentences[-1:])
@@ -159,7 +161,7 @@ def _explained(columns: Sequence[Metric]) -> Iterator[str]:
 
 def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> list[str]:
     """Return the heads of the table of verdicts; `left_out` are metrics without a column."""
-    beside = [head_of(ratio.metric) for ratio in _shown(contender, contender.steps[0], left_out)]
+    beside = [words_of(ratio.metric).column for ratio in _shown(contender, contender.steps[0], left_out)]
     sees = ["sees"] if contender.has_visible else []
     nights = ["nights"] if contender.has_trends else []
     return ["step", "base", "new", "rel", "interval", *sees, *beside, *nights, "verdict"]
@@ -172,15 +174,14 @@ def left_out(contender: ContenderComparison, width: int) -> tuple[str, ...]:
     """
     widths = _widths(contender)
     moved = {judged.metric for step in contender.steps for judged in step.beside if _has_moved(judged)}
-    shown = [METRICS[ratio.metric] for ratio in _shown(contender, contender.steps[0])]
-    giving_way = [metric for metric in shown if metric.gives_way]
-    giving_way.sort(key=lambda metric: (metric.name in moved, metric.gives_way))
-    candidates = [metric.name for metric in giving_way]
+    shown = [ratio.metric for ratio in _shown(contender, contender.steps[0])]
+    candidates = [metric for metric in shown if words_of(metric).gives_way]
+    candidates.sort(key=lambda metric: (metric in moved, words_of(metric).gives_way))
     needed = sum(widths.values()) + len(widths) - 1
     for count, metric in enumerate(candidates):
         if needed <= width:
             return tuple(candidates[:count])
-        needed -= widths[head_of(metric)] + 1
+        needed -= widths[words_of(metric).column] + 1
     return tuple(candidates)
 
 
@@ -196,11 +197,6 @@ def _widths(contender: ContenderComparison) -> dict[str, int]:
         own = [len(cell.text) + (0 if marks else len(cell.mark)) for cell in cells]
         widths[head] = max(len(head), *own) + marks
     return widths
-
-
-def head_of(metric: str) -> str:
-    """Return the head of a metric's column."""
-    return METRICS[metric].column
 
 
 def curve_rows(contender: ContenderComparison, curve: Curve) -> Iterator[Row]:
@@ -298,7 +294,7 @@ def _shown(
 ) -> list[Judged]:
     """Return the metrics with a column beside the judged one."""
     hidden = {*left_out, *contender.unrecorded, *contender.unmoved}
-    return [ratio for ratio in step.beside if head_of(ratio.metric) and ratio.metric not in hidden]
+    return [ratio for ratio in step.beside if words_of(ratio.metric).column and ratio.metric not in hidden]
 
 
 def _verdict(contender: ContenderComparison, step: StepComparison) -> Cell:

@@ -7,6 +7,7 @@ from history.comparison.beside.open_connections import connection_costs
 from history.comparison.findings.plans import changed_plans
 from history.comparison.result import Comparison, ContenderComparison
 from history.comparison.verdict import Tone
+from history.metric_words import words_of
 from history.rendering.next_step.closing import located
 from history.rendering.notes import basis, told
 from history.rendering.plain_table import BOLD, PlacedField, Screen
@@ -22,7 +23,6 @@ from history.rendering.table import (
     Row,
     connection_row,
     curve_rows,
-    head_of,
     heads,
     kind_rows,
     kinds_legends,
@@ -65,7 +65,7 @@ def render_terminal(
         legends += costs_legend(contender) if costs else []
         legends += [*kinds_legends(contender, kinds), *plans_legends(contender, plans)]
         if without:
-            names = ", ".join(map(head_of, without))
+            names = ", ".join(words_of(metric).column for metric in without)
             legends.append(f"Columns that do not fit: {names}; --costs has all metrics.")
         notes = basis(comparison, contender, legends, located)
         for paragraph in filter(None, (told(contender, costs=costs), notes)):

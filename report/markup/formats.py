@@ -4,9 +4,10 @@ import re
 from datetime import datetime
 
 from history.counts import counted
+from history.metric_words import label_of
 from history.numbers import VERY_WIDE, is_very_wide
 from history.stats.estimators import Interval
-from suites.metrics import METRICS, label_of
+from suites.metrics import METRICS
 
 DASH = "–"
 """What stands for a missing number."""

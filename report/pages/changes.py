@@ -11,6 +11,7 @@ from history.changes.level_shift import Direction
 from history.changes.report import ChangeReport
 from history.changes.repository import Change, Member
 from history.counts import counted
+from history.metric_words import label_of, moved_by
 from history.numbers import size_text
 from history.series.series import Night, SeriesKey
 from history.store.records import ChangeStatus
@@ -23,7 +24,7 @@ from report.markup.parts import filtered_by, filters, note, section, stat, table
 from report.values.catalog import Catalog
 from report.values.change_details import ChangeDetails, MemberSeries
 from report.values.clearance import Clearance
-from suites.metrics import METRICS, Better, label_of, moved_by
+from suites.metrics import METRICS, Better
 
 CHANGE_FILTERS = ("status", "kind", "branch", "suite", "box", "metric")
 CHANGE_HEADS = ("change", "by", "step", "branch", "between the nights", "suite", "boxes", "status")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import htpy as h
 
+from history.metric_words import words_of
 from report import addresses
 from report.charts import svg
 from report.charts.looks import Look, meaning
@@ -106,7 +107,7 @@ def _marks() -> Iterator[h.Node]:
 def _metrics() -> h.Node:
     """Return what every metric is."""
     rows = (
-        row(metric_name(name), cell(metric.column), cell(metric.unit), cell(metric.description))
+        row(metric_name(name), cell(words_of(name).column), cell(metric.unit), cell(metric.description))
         for name, metric in METRICS.items()
     )
     return table(("metric", "column", "unit", "what it is"), rows, caption="All metrics")

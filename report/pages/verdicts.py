@@ -9,6 +9,7 @@ from history.comparison.beside.domain import domain_of
 from history.comparison.findings.plans import changed_plans
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
+from history.metric_words import words_of
 from history.rendering.notes import findings_lines, unknown_lines
 from history.rendering.table import word_of
 from report.charts.fingerprint import CostMark, fingerprint
@@ -220,11 +221,11 @@ def _columns(contender: ContenderComparison) -> tuple[str, ...]:
         return ()
     beside = [ratio.metric for ratio in contender.steps[0].beside]
     recorded = {ratio.metric for step in contender.steps for ratio in step.beside if ratio.pairs}
-    return tuple(name for name in beside if METRICS[name].column and name in recorded)
+    return tuple(name for name in beside if words_of(name).column and name in recorded)
 
 
 def _head(metric: str) -> str:
-    return METRICS[metric].column or metric_name(metric)
+    return words_of(metric).column or metric_name(metric)
 
 
 def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator[Markup]:

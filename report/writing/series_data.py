@@ -16,6 +16,7 @@ from sqlalchemy import Connection, func, select
 
 from history.changes.report import ChangeReport
 from history.escaping.characters import visible
+from history.metric_words import label_of
 from history.series.series import IDS_PER_QUERY, in_environment
 from history.store.database import plain_rows
 from history.store.records import Environment
@@ -23,7 +24,7 @@ from history.store.schema import dropped_rounds, gaps, points, series
 from report import addresses
 from report.values.catalog import Catalog, NightEntry, PlaceNights, SessionKind
 from report.values.night_intervals import NightIntervals
-from suites.metrics import METRICS, label_of
+from suites.metrics import METRICS
 
 ALPHABET = "".join(chr(code) for code in range(33, 127) if chr(code) not in '"<\\')
 """The digits of a value; none of them needs an escape in JSON, and none ends a script."""

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 
 from history.comparison.beside.domain import domain_of
 from history.comparison.finding import Finding, has_left_more
-from history.comparison.findings.rare_events import NOUNS
 from history.comparison.findings.sources import EVENTS, FAILURES
 from history.comparison.findings.unknown_metrics import may_be_worse, unknown_metrics
 from history.comparison.result import Comparison, StepComparison
 from history.comparison.verdict import MetricChange, Verdict
 from history.counts import counted
 from history.escaping.markdown import Markdown, joined, md, row
+from history.metric_words import words_of
 from history.numbers import DASH, VERY_WIDE, is_very_wide, percents
 from history.rendering.notes import explained_lines, findings_lines
 from history.stats.estimators import Interval
@@ -163,7 +163,7 @@ class TryAnswer:
         events: dict[str, dict[str, None]] = {}
         for found in worse:
             if found.source == EVENTS:
-                events.setdefault(NOUNS[found.metric], {})[found.step] = None
+                events.setdefault(words_of(found.metric).events, {})[found.step] = None
         others = [found for found in worse if found.source not in (EVENTS, FAILURES)]
         by_place: dict[str, list[str]] = {}
         for found in others[:_MAX_NAMED]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from suites.accounting.counters import CounterReadings, TreeCounter, counted_between
 from suites.accounting.usage import MachineUsage, TreeUsage, Usage
-from suites.metrics import CLIENT_CPU, HARDWARE_INSTRUCTIONS, SERVER_CPU
+from suites.metrics import CLIENT_CPU, HARDWARE_INSTRUCTIONS, SERVER_CPU, SERVER_SWITCHES, SERVER_WRITTEN
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ def _reads(used: Usage) -> float:
 COSTS: Mapping[str, Mapping[str, Callable[[Usage], float]]] = {
     "server": {
         SERVER_CPU: _cpu_us,
-        "server_cs_per_op": _switches,
+        SERVER_SWITCHES: _switches,
         "server_read_kb_per_op": _read_kb,
-        "server_written_kb_per_op": _written_kb,
+        SERVER_WRITTEN: _written_kb,
     },
     "client": {
         CLIENT_CPU: _cpu_us,

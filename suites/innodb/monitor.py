@@ -8,7 +8,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from suites.control_groups.declared import MemoryUse
-from suites.metrics import BUFFER_POOL
+from suites.metrics import BUFFER_POOL, WAL_BYTES
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def counter_reader(connection: "Connection[pymysql.cursors.Cursor]") -> Callable
         # The memory of a page that becomes free stays that of the process.
         most_used = max(most_used, said.used_pages)
         return {
-            "wal_bytes_per_op": float(said.log_sequence_number),
+            WAL_BYTES: float(said.log_sequence_number),
             BUFFER_POOL: float(most_used * page_bytes),
         }
 

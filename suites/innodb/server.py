@@ -42,7 +42,7 @@ from suites.innodb.monitor import counter_reader, deadlocks, monitor, pool_use
 from suites.keys.durability import Durability
 from suites.layers.certificate import install_certificate
 from suites.layers.choice import NONE, Layers
-from suites.metrics import DEADLOCKS, FIRST_ANSWER, START
+from suites.metrics import DEADLOCKS, FIRST_ANSWER, START, WAL_BYTES
 from suites.processes import (
     as_server_user,
     delete_in,
@@ -480,7 +480,7 @@ class InnodbServer(Server):
         with self.request("reading the counters"), self.connect() as connection:
             return {
                 DEADLOCKS: deadlocks(connection),
-                "wal_bytes_per_op": float(monitor(connection).log_sequence_number),
+                WAL_BYTES: float(monitor(connection).log_sequence_number),
                 "pages_flushed_per_op": reset.status(connection, "Innodb_buffer_pool_pages_flushed"),
                 "binlog_bytes_per_op": float(sum(log_volume.binlog_sizes(self.data).values())),
             }

@@ -20,7 +20,7 @@ from suites.capabilities import CapabilityError, knows_initdb_option
 from suites.keys.durability import Durability
 from suites.layers.certificate import certificate_beside, install_certificate, loopback_address
 from suites.layers.choice import NONE, Layers, Transport
-from suites.metrics import DEADLOCKS, FIRST_ANSWER, START
+from suites.metrics import DEADLOCKS, FIRST_ANSWER, START, WAL_BYTES
 from suites.postgres import log_volume, reset, shared_memory
 from suites.postgres.configuration import (
     ADMIN,
@@ -352,7 +352,7 @@ class PostgresServer(Server):
 
             def read() -> Mapping[str, float]:
                 with self._request("reading the WAL position"):
-                    return {"wal_bytes_per_op": float(reset.wal_position(connection))}
+                    return {WAL_BYTES: float(reset.wal_position(connection))}
 
             yield read
 
@@ -360,7 +360,7 @@ class PostgresServer(Server):
         """Return the bytes of WAL inserted, and the deadlocks of all databases."""
         with self.connect() as connection, self._request("reading the counters"):
             return {
-                "wal_bytes_per_op": float(reset.wal_position(connection)),
+                WAL_BYTES: float(reset.wal_position(connection)),
                 DEADLOCKS: deadlocks(connection),
             }
 

@@ -12,6 +12,7 @@ from history.changes.boxes.notes import NoiseChange
 from history.changes.report import ChangeReport, report_changes
 from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
+from history.metric_words import words_of
 from history.open import open_reader
 from history.series.series import Night
 from history.store.records import Environment
@@ -23,7 +24,7 @@ from report.pages.machine import machine_page
 from report.values.catalog import read_catalog
 from report.values.machine_page import read_machine
 from runners.cli import main
-from suites.metrics import METRICS, PRIMARY
+from suites.metrics import PRIMARY
 from tests.report.parsed import parsed
 from tests.report.rich import BASE, BRANCH, FACTOR, NIGHTS, REGRESSION, SLOWED, commit, settings_of
 
@@ -165,7 +166,7 @@ def test_group_means_are_those_of_the_comparison(site: Path, rich: Path) -> None
     ]
     shown = {(row[0], *filter(None, row[1:])) for row in rows}
     for mean in found.group_means():
-        columns = [name for name in mean.ratios if METRICS[name].column and mean.ratios[name] is not None]
+        columns = [name for name in mean.ratios if words_of(name).column and mean.ratios[name] is not None]
         ratios = [mean.ratios[PRIMARY], *(mean.ratios[name] for name in columns if name != PRIMARY)]
         assert (f"{mean.group}: geometric mean of 2 steps", *(f"{ratio:.2f}" for ratio in ratios)) in shown
 

@@ -32,12 +32,12 @@ from history.changes.boxes.step_groups import (
     step_groups,
 )
 from history.changes.level_shift import Course, Shift
+from history.metric_words import label_of
 from history.series.environment_changes import markers
 from history.series.matrix import SeriesMatrix
 from history.series.series import Night
 from history.stats.shared_steps import BEYOND, MARKED_BEYOND, is_as_others
 from history.store.records import Environment
-from suites.metrics import label_of
 
 Array = NDArray[np.float64]
 

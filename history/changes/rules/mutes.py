@@ -14,10 +14,10 @@ from history.changes import repository
 from history.changes.level_shift import Direction
 from history.changes.repository import Change, Member
 from history.changes.stored_rules import Muting, end_muting, set_muting
+from history.metric_words import label_of
 from history.store.records import ChangeStatus
 from history.store.schema import mutes as table
 from history.timestamps import from_text, to_text
-from suites.metrics import label_of
 
 IDLE_DAYS = 90
 """After how many days without a change that it mutes a person is told of a mute."""

@@ -6,8 +6,9 @@ from history.comparison.finding import Bearing, Finding
 from history.comparison.findings.moved_metrics import is_faster
 from history.comparison.pairs import StepPairs
 from history.comparison.result import ContenderComparison
+from history.metric_words import label_of
 from history.numbers import percents
-from suites.metrics import BEFORE, METRICS, TRANSACTIONS, Role, label_of, of_role
+from suites.metrics import BEFORE, METRICS, TRANSACTIONS, Role, of_role
 
 SOURCE = "left behind"
 

@@ -9,9 +9,10 @@ from history.comparison.intervals import Intervals
 from history.comparison.pairs import StepPairs
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Judged, MetricChange, Verdict, verdict_of
+from history.metric_words import label_of
 from history.numbers import change_text, percents
 from history.stats.estimators import Interval
-from suites.metrics import INSTRUCTIONS, Better, Role, label_of
+from suites.metrics import INSTRUCTIONS, Better, Role
 
 SOURCE = "metrics"
 

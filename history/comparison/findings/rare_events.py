@@ -1,30 +1,25 @@
 """Errors, retries and stalls: events that may not occur at all, judged by their counts in all rounds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from history.comparison.pairs import StepPairs
+from history.metric_words import label_of, words_of
 from history.numbers import amount
 from history.stats.event_counts import Events, chance_by_scatter, chance_of_more, chance_of_poisson
 from suites.metrics import (
     CAUSES_OF_ERRORS,
-    DEAD_ITEMS_LEFT,
-    DEAD_TUPLES_LEFT,
     DEADLOCKS,
-    DIRTY_LEFT,
     ERRORS,
     EVENTS,
     FAILED,
-    HISTORY_LEFT,
     METRICS,
-    REFUSED,
     SECONDS,
     SLOWEST,
     SLOWEST_SECOND,
     STALL_LIMITS,
     TAIL_LIMITS,
     TRANSACTIONS,
-    label_of,
 )
 
 FALSE_FINDINGS = 0.0025
@@ -46,18 +41,6 @@ MAX_STALLED_SHARE = 0.5
 
 IN_GROUPS = frozenset((ERRORS, DEADLOCKS, *CAUSES_OF_ERRORS))
 """Of which a pause or a conflict may bring one for each client. Applications draw refusals one by one."""
-
-NOUNS: Mapping[str, str] = {
-    **dict.fromkeys((ERRORS, *CAUSES_OF_ERRORS), "errors"),
-    **dict.fromkeys((*STALL_LIMITS, *TAIL_LIMITS), "slow transactions"),
-    DEADLOCKS: "deadlock victims",
-    REFUSED: "refusals",
-    DEAD_ITEMS_LEFT: "dead rows left in indexes",
-    DEAD_TUPLES_LEFT: "dead rows left",
-    HISTORY_LEFT: "row versions left by purge",
-    DIRTY_LEFT: "dirty pages left",
-}
-"""Metric -> what its events are, in a word or two."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +76,11 @@ class RareEvents:
 
     def text(self, round_name: str) -> str:
         """Return what occurred on both sides, in one line, where pairs are called by `round_name`."""
-        metric = METRICS[self.metric]
         base, new = ((round(side.total), round(side.exposure)) for side in (self.base, self.contender))
-        done = label_of(metric.counted_in)
-        text = f"{new[0]:,} of {new[1]:,} {done} {metric.event}, base {base[0]:,} of {base[1]:,}"
+        done = label_of(METRICS[self.metric].counted_in)
+        text = (
+            f"{new[0]:,} of {new[1]:,} {done} {words_of(self.metric).event}, base {base[0]:,} of {base[1]:,}"
+        )
         if self.slowest is not None:
             base_slowest, slowest = (side.text(round_name) for side in self.slowest)
             text += f"; the slowest took {slowest}, base {base_slowest}"

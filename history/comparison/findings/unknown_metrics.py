@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from history.comparison.result import StepComparison
 from history.comparison.verdict import Judged
+from history.metric_words import label_of
 from history.numbers import percent_bounds
 from history.stats.estimators import Interval
-from suites.metrics import METRICS, Better, label_of
+from suites.metrics import METRICS, Better
 
 COLUMNS = 100
 """The columns of the line that names them."""

@@ -13,11 +13,12 @@ from history.comparison.finding import Bearing, Finding
 from history.comparison.intervals import Intervals
 from history.comparison.pairs import Pair, StepPairs
 from history.comparison.rounds.onset import Seconds
+from history.metric_words import label_of
 from history.numbers import percents
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, median
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, sequential_interval
-from suites.metrics import DETRENDED, METRICS, SECONDS, WORST_SECOND, Better, label_of
+from suites.metrics import DETRENDED, METRICS, SECONDS, WORST_SECOND, Better
 from suites.turns.detrended import around_trend, trend
 
 SOURCE = "variation"

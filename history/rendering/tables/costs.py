@@ -7,9 +7,10 @@ from history.comparison.findings.rare_events import few_errors
 from history.comparison.findings.starts import SOURCE as STARTS
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import MetricChange, Tone
+from history.metric_words import label_of, words_of
 from history.numbers import amount, bounds
-from history.rendering.table import DIRECTIONS, Cell, Row, decimal, decimals, head_of, tone
-from suites.metrics import METRICS, Better, beside_verdict, label_of
+from history.rendering.table import DIRECTIONS, Cell, Row, decimal, decimals, tone
+from suites.metrics import METRICS, Better, beside_verdict
 
 COSTS_HEADS = ("step", "metric", "unit", "base", "contender", "ratio", "interval", "change")
 
@@ -27,17 +28,17 @@ def _and_bursts(contender: ContenderComparison) -> str:
 def costs_legend(contender: ContenderComparison) -> list[str]:
     """Return the explanation of the table of costs, for metrics without a column in the first table."""
     shown = beside_verdict(contender.engines, contender.session.primary)
-    metrics = [METRICS[name] for name in shown if not head_of(name)]
-    words = {**dict(DIRECTIONS), Better.NEITHER: ""}
+    explained = [(words_of(name), METRICS[name].better) for name in shown if not words_of(name).column]
+    directions = {**dict(DIRECTIONS), Better.NEITHER: ""}
     rounds = f"{contender.session.round_name}s" if contender.nights is None else "nights"
     return [
         f"Second table: means of the paired {rounds}, geometric where no value is zero and there is a ratio.",
         f"Ratios leave out {rounds} far from all others{_and_bursts(contender)}, which the means have.",
         *([TOGETHER] if _pooled(contender) else []),
         *(
-            f"{metric.label}: {metric.legend}{', ' if words[metric.better] else ''}{words[metric.better]}."
-            for metric in metrics
-            if metric.legend
+            f"{words.label}: {words.legend}{', ' if directions[better] else ''}{directions[better]}."
+            for words, better in explained
+            if words.legend
         ),
         *_few_errors(contender),
     ]

@@ -23,6 +23,7 @@ from history.escaping.markdown import (
     mention,
     row,
 )
+from history.metric_words import label_of, moved_by, subject_of
 from history.numbers import size_text
 from history.rendering.changes import counted_rounds, interval, occasion, series_name
 from history.rendering.commands import WITHOUT_COMMIT, change_again, change_search
@@ -33,7 +34,6 @@ from report import addresses
 from runners.bisect.report.render import result
 from runners.bisect.report.state import BisectState
 from runners.bisect.run.event_log import answered
-from suites.metrics import label_of, moved_by, subject_of
 
 MAX_ROWS = 30
 """Series in the table of an issue; the history has all of them."""

@@ -13,7 +13,20 @@ from suites.control_groups.declared import DECLARED, Declared, memory_text, pars
 from suites.definition import Suite, load_suite
 from suites.keys.profile import Mode
 from suites.keys.step import Step
-from suites.metrics import METRICS, Better, CountedBy, Metric
+from suites.metrics import (
+    CONNECTION_KIB,
+    HARDWARE_INSTRUCTIONS,
+    INSTRUCTIONS,
+    METRICS,
+    SERVER_CPU,
+    SERVER_MEMORY,
+    SERVER_SWITCHES,
+    SERVER_WRITTEN,
+    WAL_BYTES,
+    Better,
+    CountedBy,
+    Metric,
+)
 
 BUILD_COST_ROUNDS = 2.5
 """The cost of compiling one more commit, in rounds; the search prefers commits that are compiled already."""
@@ -35,9 +48,17 @@ SHORT = 12
 """The hex digits of a commit that tables show."""
 
 
-def short_names() -> Mapping[str, str]:
-    """Return short name -> metric, in alphabetical order."""
-    return dict(sorted((metric.short_name, name) for name, metric in METRICS.items() if metric.short_name))
+SHORT_NAMES: Mapping[str, str] = {
+    "connection-memory": CONNECTION_KIB,
+    "cpu-per-op": SERVER_CPU,
+    "cs-per-op": SERVER_SWITCHES,
+    "hardware-instructions-per-op": HARDWARE_INSTRUCTIONS,
+    "instructions-per-op": INSTRUCTIONS,
+    "server-memory": SERVER_MEMORY,
+    "wal-per-op": WAL_BYTES,
+    "written-per-op": SERVER_WRITTEN,
+}
+"""Short name that `bisect --metric` accepts -> metric, in alphabetical order."""
 
 
 class QuestionError(TidemarkError):
@@ -281,9 +302,9 @@ class CandidateRange:
 
 def metric_named(text: str) -> Metric:
     """Return the metric of a name, with hyphens or underscores, or of an alias. Raises QuestionError."""
-    name = short_names().get(text, text.replace("-", "_"))
+    name = SHORT_NAMES.get(text, text.replace("-", "_"))
     if name not in METRICS:
-        known = ", ".join([*short_names(), *METRICS])
+        known = ", ".join([*SHORT_NAMES, *METRICS])
         raise QuestionError(
             f"there is no metric '{text}'", where="--metric", hint=f"the metrics are: {known}"
         )

@@ -9,6 +9,7 @@ from history.comparison.intervals import Intervals
 from history.comparison.options import CompareOptions, threshold_of
 from history.comparison.pairs import WORK_METRICS, pair_steps
 from history.comparison.verdict import Judged, MetricChange, judge_beside
+from history.metric_words import label_of
 from history.numbers import amount, bounds
 from history.rendering.table import decimal, decimals
 from history.stats.estimators import MINIMUM_REPETITIONS
@@ -16,7 +17,7 @@ from history.store.reader import Reader
 from history.store.records import Run
 from runners.bisect.domain.ancestry import ancestry_of
 from runners.bisect.run.event_log import Log, named_changes
-from suites.metrics import METRICS, Role, beside_verdict, label_of
+from suites.metrics import METRICS, Role, beside_verdict
 
 BEFORE, AFTER = "before", "after"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from history.counts import plural_of
+from history.metric_words import WORDS
 from report.markup.formats import mean_name, metric_name, signed
 from report.markup.parts import shade_of
 from suites.metrics import METRICS, Better
@@ -97,7 +98,7 @@ def test_all_pages_have_one_format(site: Path) -> None:
 
 def test_abbreviations_in_tables_are_explained_where_they_stand(site: Path) -> None:
     """What heads columns has a title; of a table with all metrics a link below leads to what they are."""
-    short = {metric.column for metric in METRICS.values() if metric.column} | {"qps", "tps", "sees"}
+    short = {words.column for words in WORDS.values() if words.column} | {"qps", "tps", "sees"}
     bare = set()
     for page in pages_of(site):
         text = page.read_text(encoding="utf-8")

@@ -10,10 +10,11 @@ import pytest
 
 from build.version import parse_version
 from history.comparison.compare import compare, exit_code
-from history.comparison.findings.rare_events import NOUNS, rare_events
+from history.comparison.findings.rare_events import rare_events
 from history.comparison.options import CompareOptions
 from history.comparison.pairs import pair_steps
 from history.comparison.result import Comparison
+from history.metric_words import WORDS
 from history.open import open_store
 from history.rendering.json_text import render_json
 from history.rendering.notes import notes
@@ -82,7 +83,7 @@ def test_a_try_answers_that_there_are_more_errors(tmp_path: Path) -> None:
 
 
 def test_a_try_says_of_each_event_what_there_are_more_of(tmp_path: Path) -> None:
-    assert NOUNS.keys() == {*EVENTS}
+    assert {name for name, words in WORDS.items() if words.event and words.events} == {*EVENTS}
     none = {"errors": [0, 0, 0], "reset_dead_items": [2000, 2040, 2010], "reset_dead_items_left": [0, 0, 0]}
     some = {**none, "errors": [120, 102, 144], "reset_dead_items_left": [2000, 2040, 2010]}
     found = compared(tmp_path, {"transfer": (none, some), "insert": ({"errors": [0, 0, 0]}, some)})

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.comparison.findings.unknown_metrics import COLUMNS, Unknown, may_be_worse, unknown_metrics
+from history.metric_words import label_of
 from history.rendering.notes import unknown_lines
 from history.stats.estimators import Interval
 from report.pages.verdicts import findings as page_findings
@@ -58,7 +59,7 @@ def test_the_line_is_one(names: list[str], steps: list[str], width: float) -> No
     ]
     line = may_be_worse(metrics)
     assert len(line) <= COLUMNS
-    named = [name for name in names if (METRICS[name].label or name) in line]
+    named = [name for name in names if label_of(name) in line]
     assert len(named) == len(names) or line.endswith(" more")
 
 
