@@ -694,6 +694,9 @@ _ROWS: tuple[Metric, ...] = (
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ROWS}
 """Every metric that a step can record, by name. A step records those of its engine and generator."""
 
+RETIRED: Mapping[str, str] = {"latency_geometric_mean_ms": "ms"}
+"""The units of metrics that only older histories have, by name."""
+
 
 # --- what follows from the rows
 

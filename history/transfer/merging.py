@@ -26,7 +26,7 @@ from history.transfer.plausibility import impossible
 from history.transfer.portable_schema import PORTABLE, PROGRESS, Portable, Row
 from history.transfer.rehearsal import Rehearsal, rehearsal
 from history.transfer.row_source import Item, RowSource, TransferError
-from suites.metrics import METRICS
+from suites.metrics import METRICS, RETIRED
 
 CHUNK = 1000
 """Rows that are inserted at once."""
@@ -252,7 +252,7 @@ class _Taking:
         """Raises TransferError for a metric or unit that is unknown."""
         if item.table.name == "metrics":
             name, unit = item.row["name"], item.row["unit"]
-            known = METRICS[name].unit if name in METRICS else self._units.get(name)
+            known = METRICS[name].unit if name in METRICS else (RETIRED.get(name) or self._units.get(name))
             if known is None and not self._adopt_metrics:
                 raise self._error(item, f"unknown metric: {name} ({unit})", _NEWER)
             if known not in (None, unit):

@@ -7,7 +7,7 @@ import pytest
 from build.build import Build
 from suites.checking.queries import data_extent
 from tests.suites import innodb_servers
-from tests.suites.servers import MIB, ask, running
+from tests.suites.servers import MIB, ask, running, wait_for
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 
@@ -44,6 +44,7 @@ def test_an_index_of_mysql_is_as_deep_as_its_keys_are_wide(server_folder: Path, 
             cursor.execute("CREATE TABLE tidemark.flat (id int PRIMARY KEY)")
             cursor.execute("INSERT INTO tidemark.flat VALUES (1)")
         server.reset()
+        wait_for(lambda: data_extent(server.address).index_levels)  # the file is as of the last flush
         flat = data_extent(server.address)
         assert flat.index_levels == 1
         with server.connect() as connection, connection.cursor() as cursor:
