@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from pwd import struct_passwd
+from typing import TYPE_CHECKING
 
 from build import host, workplace
 from build.build import Build
@@ -24,7 +25,6 @@ from build.home import Home
 from build.installs.content import PrefixError
 from build.installs.install import recorded_install
 from build.lock import held
-from build.manifest import Manifest, manifest_of
 from build.programs import environment
 from build.programs.work import CompileCommands, CompileError
 from build.progress import Progress
@@ -33,6 +33,9 @@ from build.recipes.recipe import Stage
 from build.sources import source
 from build.unpack import apply_patches, masquerade, unpack
 from build.version import Version, release_numbers
+
+if TYPE_CHECKING:
+    from build.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -316,7 +319,9 @@ def _log(spec: BuildSpec, home: Home) -> Path:
 
 def _manifest(
     spec: BuildSpec, options: CompileOptions, work: CompileCommands, seconds: float, others: float, tree: Path
-) -> Manifest:
+) -> "Manifest":
+    from build.manifest import manifest_of  # slow to load, and a mistake is told before
+
     return manifest_of(
         {
             "format": FORMAT,

@@ -1,15 +1,13 @@
 """The manifest of a build, `build.json`: what it was made of, and how."""
 
-import re
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from build.version import KEY, RELEASE
+
 MAX_COMMANDS = 10**6
 """The most compiler runs of a build: MySQL takes some thousands."""
-
-RELEASE, KEY = re.compile(r"[0-9][0-9A-Za-z.]*"), re.compile(r"[0-9a-f]{64}")
-"""What names the folder of a build."""
 
 Size = Annotated[int, Field(ge=0)]
 

@@ -47,6 +47,9 @@ _INSTALL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*=[0-9a-f]{12}")
 INSTALL_DIGITS = 12
 """The hex digits of that digest."""
 
+RELEASE, KEY = re.compile(r"[0-9][0-9A-Za-z.]*"), re.compile(r"[0-9a-f]{64}")
+"""What names the folder of a build."""
+
 
 @dataclass(frozen=True, order=True)
 class Version:

@@ -7,13 +7,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from build.build import Build
 from build.cache import store
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
-from build.manifest import Manifest
+
+if TYPE_CHECKING:
+    from build.manifest import Manifest
 
 GIGABYTE = 10**9
 
@@ -149,7 +152,7 @@ def _disk_bytes(folder: Path) -> int:
     return total
 
 
-def _described(version: object, manifest: Manifest) -> str:
+def _described(version: object, manifest: "Manifest") -> str:
     """Return a version with what it was compiled with besides its source."""
     patches = len(manifest.patches)
     what = [f"{patches} {'patch' if patches == 1 else 'patches'}"] if patches else []

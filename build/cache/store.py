@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from build import host
 from build.build import Build
@@ -19,11 +19,13 @@ from build.engines import git_ref
 from build.errors import TidemarkError
 from build.files import flush_file_system, json_value, make_folder
 from build.home import Home
-from build.manifest import KEY, RELEASE, Manifest, manifest_of
 from build.programs import environment
 from build.recipes.engines import RECIPES
 from build.sources.git import is_commit_name
-from build.version import Engine, Version, parse_version
+from build.version import KEY, RELEASE, Engine, Version, parse_version
+
+if TYPE_CHECKING:
+    from build.manifest import Manifest
 
 MANIFEST = "build.json"
 IMPORTED = "imported.json"
@@ -207,7 +209,7 @@ def publish(tree: Path, home: Home, extra: Mapping[str, Any] | None = None) -> B
     return replace(staged, prefix=target)
 
 
-def write_manifest(tree: Path, manifest: Manifest) -> None:
+def write_manifest(tree: Path, manifest: "Manifest") -> None:
     """Write `build.json` into a tree that has not been published yet."""
     path = tree / MANIFEST
     path.write_text(json.dumps(manifest.to_json(), indent=2, sort_keys=True) + "\n")
@@ -283,6 +285,8 @@ def read_folder(prefix: Path) -> Build | None:
 
     Raises StoreError for a manifest that is none.
     """
+    from build.manifest import manifest_of  # slow to load, and a mistake is told before
+
     path = prefix / MANIFEST
     try:
         manifest = manifest_of(json_value(path.read_text(encoding="utf-8")))
