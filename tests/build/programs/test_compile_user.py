@@ -53,7 +53,7 @@ def packed(
 
 
 def of_compiles(words: Collection[str]) -> list[psutil.Process]:
-    """The living processes of the user that compiles with one of these words; another test may compile, too."""
+    """The living processes of the user that compiles with one of these words; other tests compile, too."""
     user = pwd.getpwnam(accounts.COMPILE_USER).pw_uid
     return [
         process
