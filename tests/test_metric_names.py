@@ -92,7 +92,7 @@ ORDINARY_WORDS = {"errors", "seconds", "transactions"}
 SPELLED = {
     ("history/store/schema.py", "qps"): "a column of the table samples",
     ("history/store/session_writes.py", "qps"): "the same column",
-    ("history/transfer/plausibility.py", "qps"): "the same column",
+    ("history/transfer/merging.py", "qps"): "the same column",
     ("history/transfer/format_detection.py", "qps"): "a part of the file names of mytools",
     ("runners/bisect/arguments.py", "latency_p99_ms"): "an example in a help text",
     ("runners/history/arguments.py", "latency_p99_ms"): "likewise",

@@ -10,11 +10,25 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, TableClause, delete, func, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Float,
+    LargeBinary,
+    TableClause,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from history.errors import RecordError
 from history.store.records import SessionStatus
 from history.store.schema import (
+    StoredText,
     activities,
     builds,
     calibrations,
@@ -34,8 +48,34 @@ from history.store.schema import (
     sessions,
     wait_profiles,
 )
-from history.store.server.bulk import insert_rows
 from history.store.session_writes import intern
+
+_ARRAYS: Mapping[type, str] = {
+    BigInteger: "bigint[]",
+    Float: "double precision[]",
+    LargeBinary: "bytea[]",
+    StoredText: "text[]",
+}
+"""By the type of a column, that of an array of its values in Postgres."""
+
+
+def insert_rows(connection: Connection, table: TableClause, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert rows, which have the same columns, and return their number.
+
+    On Postgres each column is one array: a statement for each row would take ten times as long, most of it
+    in this process.
+    """
+    if not rows:
+        return 0
+    if connection.dialect.name != "postgresql":
+        connection.execute(insert(table), [dict(row) for row in rows])
+        return len(rows)
+    names = list(rows[0])
+    arrays = ", ".join(f"CAST(:{name} AS {_ARRAYS[type(table.c[name].type)]})" for name in names)
+    statement = text(f"INSERT INTO {table.name} ({', '.join(names)}) SELECT * FROM unnest({arrays})")
+    connection.execute(statement, {name: [row[name] for row in rows] for name in names})
+    return len(rows)
+
 
 OF_RUNS = (measurements, kinds, samples, activities, profiles, counted_profiles, wait_profiles)
 """The tables whose rows belong to a run."""

@@ -6,27 +6,277 @@ transaction of its own, short enough for a night that runs meanwhile. Killed in 
 sessions, and the same merge again completes it.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import hashlib
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import count, groupby, islice
 from typing import Any
 
 from sqlalchemy import Connection, TableClause, delete, insert, select
 
+from build.errors import TidemarkError
+from history.changes.confirmation import Confirms
 from history.derive import derive, derive_missing
-from history.errors import HistoryError
+from history.errors import DamagedTextError, HistoryError, stored_object
+from history.series.night import branches, configuration_name
+from history.store.migrate import load
 from history.store.records import SessionStatus
 from history.store.schema import confirmations, gaps, metrics, nights, points, runs
 from history.store.writer import Store
-from history.transfer.agreement import require_agreement, require_same, session_of
 from history.transfer.database_source import rows_of_session
-from history.transfer.id_map import Names
-from history.transfer.plausibility import impossible
-from history.transfer.portable_schema import PORTABLE, PROGRESS, Portable, Row
-from history.transfer.rehearsal import Rehearsal, rehearsal
-from history.transfer.row_source import Item, RowSource, TransferError
-from suites.metrics import METRICS, RETIRED
+from history.transfer.portable_schema import (
+    PLACE,
+    PORTABLE,
+    PROGRESS,
+    FieldKind,
+    Key,
+    Portable,
+    Reference,
+    Row,
+)
+from history.transfer.row_source import INTEGER_LIMIT, Item, RowSource, TransferError
+from suites.metrics import METRICS, PRIMARY, RETIRED
+
+
+class Names:
+    """What the rows of a database are called. Runs are known of one session at a time."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._ids: dict[str, dict[Key, int]] = {name: {} for name in PORTABLE}
+        self._promises = count(-1, -1)
+
+    def find(self, table: str, key: Key) -> int | None:
+        """The id of a row; None when there is none."""
+        ids = self._ids[table]
+        if key not in ids and table != "runs":
+            found = self._look_up(PORTABLE[table], key)
+            if found is not None:
+                ids[key] = found
+        return ids.get(key)
+
+    def promise(self, table: Portable, row: Row) -> None:
+        """A row that will be there when it is referred to: until then it has an id below zero of its own."""
+        if "id" in table.table.c and table.name != "dropped_rounds":
+            self._ids[table.name].setdefault(table.key_of(row), next(self._promises))
+
+    def of_reference(self, reference: Reference, row: Row) -> int | None:
+        """What a row's fields point to. Raises LookupError that says what is not there."""
+        key = tuple(row[name] for name in reference.fields)
+        if reference.optional and None in key:
+            return None
+        found = self.find(reference.target, key)
+        if found is None:
+            raise LookupError(f"{reference.target} has no {' '.join(map(str, key))}")
+        return found
+
+    def enter_session(self, uid: str) -> int | None:
+        """The id of a session, whose runs are known from now on; None when it is not there."""
+        self._ids["runs"] = {}
+        session_id = self.find("sessions", (uid,))
+        if session_id is not None and session_id >= 0:
+            query = select(runs.c.version, runs.c.step, runs.c.repetition, runs.c.id)
+            for *key, run_id in self._connection.execute(query.where(runs.c.session_id == session_id)):
+                self._ids["runs"][(uid, *key)] = run_id
+        return session_id
+
+    def _look_up(self, table: Portable, key: Sequence[object]) -> int | None:
+        columns = table.table.c
+        where = (columns[name] == value for name, value in zip(table.key, key, strict=True))
+        return self._connection.execute(select(columns.id).where(*where)).scalar()
+
+
+class Rehearsal:
+    """An empty history of its own, whose rules are those of the migrations.
+
+    It is a temporary database of SQLite, which lies in memory as long as it is small. References are not
+    followed: ids are those of the history, or promised ones below zero, one for each row that is to come.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        for migration in load("sqlite"):
+            for statement in migration.statements:
+                connection.execute(statement)
+
+    @contextmanager
+    def group(self, uid: str) -> Iterator[None]:
+        """Try out rows that belong together; those of a session, with its `uid`, are forgotten after it."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK" if uid else "COMMIT")
+
+    def try_out(self, table: Portable, row: Row, local: Row) -> None:
+        """Insert a row, whose columns in the history are `local`. Raises ValueError when that is refused."""
+        # A dropped round is named by its place within the session alone.
+        values = local | ({"id": row[PLACE]} if PLACE in row else {})
+        statement = (
+            f"INSERT INTO {table.name} ({', '.join(values)}) VALUES ({', '.join(map(':{}'.format, values))})"
+        )
+        try:
+            self._connection.execute(statement, values)
+        except sqlite3.IntegrityError as error:
+            rule, _, which = str(error).partition(" constraint failed: ")
+            if rule == "UNIQUE":
+                key = " ".join(map(str, table.key_of(row)))
+                raise ValueError(f"a row of {table.name} is there twice: {key}") from error
+            raise ValueError(f"a row of {table.name} breaks a rule of the history: {which}") from error
+
+
+@contextmanager
+def rehearsal() -> Iterator[Rehearsal]:
+    """A rehearsal, whose database is gone afterwards."""
+    # An empty name is a temporary file, which SQLite begins to write when its cache is full.
+    with closing(sqlite3.connect("", isolation_level=None)) as connection:
+        yield Rehearsal(connection)
+
+
+_VALUES: Mapping[str, tuple[str, ...]] = {
+    "measurements": ("value",),
+    "points": ("value",),
+    "confirmations": ("level_before",),
+    "change_series": ("level_before", "level_after"),
+}
+"""The fields of a table that hold values of the metric which the row names."""
+
+_ANY = ("seed",)
+"""Whole numbers that may be negative."""
+
+
+def impossible(item: Item) -> str:
+    """What is wrong with a row, by the first value in it that cannot be; empty when nothing is."""
+    return next(_wrong(item), "")
+
+
+def _wrong(item: Item) -> Iterator[str]:
+    row, table = item.row, item.table
+    for name in _VALUES.get(table.name, ()):
+        yield from _refused(row["metric"], row[name])
+    if table.name == "samples":
+        yield from _refused(PRIMARY, row["qps"])
+    if table.name == "dropped_rounds":
+        yield from _wrong_rates(row)
+    if table.name == "sessions":
+        yield from _wrong_options(row)
+    for column in table.fields.values():
+        value = row[column.name]
+        if column.kind is FieldKind.INTEGER and value is not None and value < 0 and column.name not in _ANY:
+            yield f"{table.name}: {column.name} cannot be {value}"
+
+
+def _refused(metric: str, value: float) -> Iterator[str]:
+    """Of a metric that the code does not have any more, nothing is known."""
+    if metric in METRICS and not METRICS[metric].is_plausible(value):
+        yield METRICS[metric].refusal(value)
+
+
+def _wrong_rates(row: Row) -> Iterator[str]:
+    """What is wrong with the throughput by version of a dropped round."""
+    for version, qps in stored_object(row["measured"]).items():
+        if type(qps) not in (int, float) or (type(qps) is int and abs(qps) >= INTEGER_LIMIT):
+            yield f"dropped_rounds: measured is no rate for {version}"
+        else:
+            yield from _refused(PRIMARY, qps)
+
+
+def _wrong_options(row: Row) -> Iterator[str]:
+    """What is wrong with the options of a session: its night could not be derived from them."""
+    options = stored_object(row["options"])
+    try:
+        configuration_name(row)
+        Confirms.of(options)
+        named = options.get("branches", {})
+        branches(options.get("versions", ()), named)
+        texts = [*named.values(), *options.get("not_built", {}).values()]
+    except (ValueError, TypeError, AttributeError, KeyError, TidemarkError) as error:
+        reason = error.reason if isinstance(error, DamagedTextError) else str(error)
+        yield f"the options of session {row['uid']} are not those of a session: {reason}"
+        return
+    if not all(isinstance(text, str) for text in texts):
+        yield f"the options of session {row['uid']} are not those of a session: a branch or reason is no text"
+
+
+def require_agreement(sources: Sequence[RowSource]) -> None:
+    """Raises TransferError when two sources hold a row of one session that differs.
+
+    Sessions that are the same everywhere, as in an export that is named twice, are compared by one digest for
+    all of their rows; single rows are held only of those that are not. A session of which a source has a copy
+    made while it ran is left out by the merge, and so is not compared.
+    """
+    if len(sources) < 2:
+        return
+    differing = _differing(sources)
+    if not differing:
+        return
+    known: dict[tuple[str, Key], tuple[Row, str]] = {}
+    for source in sources:
+        for item in source.items():
+            if session_of(item) in differing and item.table.immutable:
+                place = f"{source.where}, {source.place(item)}"
+                name = (item.table.name, item.table.key_of(item.row))
+                before, where = known.setdefault(name, (item.row, place))
+                require_same(item.table, item.row, before, place, where)
+
+
+def session_of(item: Item) -> str:
+    """The uid of the session that a row belongs to, or is; empty when it belongs to none."""
+    if item.table.name == "sessions":
+        return str(item.row["uid"])
+    return str(item.row["session"]) if item.table.of_session else ""
+
+
+def require_same(table: Portable, row: Row, other: Row, place: str, where: str) -> None:
+    """Raises TransferError when two rows of one key differ, other than in how far a session came."""
+    names = [
+        name
+        for name in row
+        if row[name] != other[name] and not (table.name == "sessions" and name in PROGRESS)
+    ]
+    if names:
+        key = " ".join(map(str, table.key_of(row)))
+        said = "; ".join(f"{name} is {_short(row[name])}, not {_short(other[name])}" for name in names)
+        raise TransferError(
+            f"{table.name} {key} is there already and differs: {said}",
+            where=f"{place}, against {where}",
+            hint="two sessions never share a name: one of the two was changed; nothing of it was taken",
+        )
+
+
+def _differing(sources: Sequence[RowSource]) -> set[str]:
+    """The sessions of which two sources hold different rows, apart from copies of a session that ran."""
+    digests: defaultdict[str, set[int]] = defaultdict(set)
+    progress: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
+    for source in sources:
+        of_source: defaultdict[str, int] = defaultdict(int)
+        for uid, item in _immutable(source):
+            of_source[uid] ^= _digest(item)
+            if item.table.name == "sessions":
+                progress[uid].add(tuple(item.row[name] for name in PROGRESS))
+        for uid, digest in of_source.items():
+            digests[uid].add(digest)
+    return {uid for uid, found in digests.items() if len(found) > 1 and len(progress[uid]) == 1}
+
+
+def _immutable(source: RowSource) -> Iterator[tuple[str, Item]]:
+    for item in source.items():
+        if item.table.immutable and (uid := session_of(item)):
+            yield uid, item
+
+
+def _digest(item: Item) -> int:
+    """Of one row, so that those of several can be combined in any order."""
+    text = repr((item.table.name, sorted(item.row.items())))
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="backslashreplace"), digest_size=16).digest())
+
+
+def _short(value: object) -> str:
+    return repr(value)[:40]
+
 
 CHUNK = 1000
 """Rows that are inserted at once."""

@@ -12,8 +12,7 @@ from build.version import parse_version
 from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
 from history.comparison.result import ContenderComparison
-from history.rendering.next_step.closing import closing, with_budget
-from history.rendering.next_step.remaining import rounds_needed
+from history.rendering.next_step.closing import closing, rounds_needed, with_budget
 from history.store.records import SessionStatus
 from history.store.writer import Store
 from runners.cli import parser

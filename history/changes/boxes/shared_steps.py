@@ -20,8 +20,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from history.changes.boxes.shared_drift import drifts_with_box
-from history.changes.boxes.shared_noise import is_noise_of_box
+from history.changes.boxes.shared_drift import WINDOW, drifts_with_box
 from history.changes.boxes.step_groups import (
     MIN_BRANCHES,
     MIN_SERIES,
@@ -40,6 +39,34 @@ from history.stats.shared_steps import BEYOND, MARKED_BEYOND, is_as_others
 from history.store.records import Environment
 
 Array = NDArray[np.float64]
+
+REQUIRED_ERRORS = 4.5
+"""Standard errors by which levels have to differ, nights weighted by noise; the watch asks for as much."""
+
+
+def is_noise_of_box(group: StepGroup, shift: Shift) -> bool:
+    """Return whether a shift of a series in `group` is less than the noise of its box in the nights since.
+
+    A shift that persists is more, after some nights.
+    """
+    row = group.row(shift.series_id)
+    if row is None or shift.course is not Course.STEP:
+        return False
+    noise = group.steps.noise
+    first, last, raised = (day_of(night) for night in (shift.last_before, shift.first_after, shift.raised))
+    if not (noise[(group.days > first) & (group.days <= raised)] > 1).any():
+        return False
+    levels, shares = [], []
+    for begin, end in ((first - WINDOW, first), (last - 1, last - 1 + WINDOW)):
+        nights = (group.days > begin) & (group.days <= end) & np.isfinite(group.steps.cleaned[row])
+        if not nights.any():
+            return False
+        weights = noise[nights] ** -2
+        levels.append(float(np.average(group.steps.cleaned[row, nights], weights=weights)))
+        shares.append(1 / float(weights.sum()))
+    error = np.sqrt(group.steps.variance[row] * sum(shares))
+    return bool(abs(levels[1] - levels[0]) < REQUIRED_ERRORS * error)
+
 
 MOVED = 1.5
 """Standard errors by which the median series of a branch has to move."""

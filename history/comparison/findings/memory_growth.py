@@ -1,11 +1,41 @@
 """Memory that a server takes and keeps with every query, where its base does not: a leak."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from history.comparison.pairs import StepPairs
-from history.stats.moderated import moderated
+from history.stats.distributions import student_quantile
 from suites.metrics import BUFFER_POOL, EQUAL_WORK, MEMORY_GROWTH
+
+PRIOR_ROUNDS = 10
+"""The rounds whose weight the expected scatter has, in degrees of freedom."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def moderated(values: Sequence[float], expected: float, error: float) -> Estimate:
+    """Return the mean of rounds, and an interval that misses it with a probability of `error` in all.
+
+    `expected` is the standard deviation of a round that is known beforehand. Raises ValueError without
+    values.
+    """
+    if not values:
+        raise ValueError("no rounds")
+    mean = sum(values) / len(values)
+    squares = sum((value - mean) ** 2 for value in values)
+    freedom = PRIOR_ROUNDS + len(values) - 1
+    deviation = math.sqrt((PRIOR_ROUNDS * expected**2 + squares) / freedom)
+    margin = student_quantile(freedom, 1 - error / 2) * deviation / math.sqrt(len(values))
+    return Estimate(mean, mean - margin, mean + margin)
+
 
 FALSE_FINDINGS = 0.00025
 """How often a contender that equals its base may have a finding in any step, in either direction: 0.1 % in a

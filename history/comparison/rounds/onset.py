@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from history.comparison.finding import Bearing, Finding
 from history.comparison.intervals import Intervals
@@ -10,9 +11,30 @@ from history.comparison.pairs import Pair, StepPairs
 from history.numbers import percents
 from history.stats.estimators import Interval, geometric_mean, mean
 from history.stats.noise_model import Noise
-from history.stats.onset import onset_second
 from history.stats.repeated_intervals import sequential_interval
 from suites.metrics import FIRST_THIRD, LAST_THIRD, SECONDS, VARIATION
+
+
+def onset_second(logs: Sequence[float]) -> int | None:
+    """Return the second, from 2, in which the log ratios of a round's seconds, in order, take their later
+    level.
+
+    None for fewer than four seconds, for seconds that are all alike, and where they rise or fall all the
+    time.
+    """
+    n = len(logs)
+    if n < 4:
+        return None
+    middle = mean(logs)
+    sums = list(accumulate(log - middle for log in logs))
+    # The squares that a step explains, for each number of seconds before it.
+    explained = [sums[before - 1] ** 2 * n / (before * (n - before)) for before in range(1, n)]
+    most = max(explained)
+    half = (n - 1) / 2
+    slope = math.fsum([(place - half) * log for place, log in enumerate(logs)])
+    by_line = slope**2 / (n * (n * n - 1) / 12)
+    return None if most <= by_line else explained.index(most) + 2
+
 
 SOURCE = "onset"
 

@@ -14,8 +14,25 @@ from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Gap, Verdict
 from history.counts import counted
 from history.rendering.commands import DECIDED, quoted, run_again, said
-from history.rendering.next_step.remaining import rounds_needed
+from history.stats.estimators import MINIMUM_REPETITIONS
 from history.store.sqlite.read_only import is_compressed
+
+
+def rounds_needed(step: StepComparison) -> int:
+    """Return after how many rounds in all the interval of an open step is narrow enough for a verdict.
+
+    Half its width shrinks with the root of the rounds: to the distance of the estimate from 1 for a change,
+    or from the threshold for none.
+    """
+    interval, judged = step.judged.interval, step.judged
+    if interval is None or interval.low <= 0:
+        return max(MINIMUM_REPETITIONS, judged.pairs + 1)
+    size, edge = abs(math.log(interval.estimate)), math.log1p(judged.threshold)
+    half = max(math.log(interval.high / interval.estimate), math.log(interval.estimate / interval.low))
+    wanted = size if size >= edge else edge - size
+    rounds = math.inf if wanted <= 0 else math.ceil(interval.n * (half / wanted) ** 2)
+    return max(judged.pairs + 1, int(min(rounds, 1_000_000)))
+
 
 HOME = "TIDEMARK_HOME"
 

@@ -16,8 +16,7 @@ from history.transfer.foreign.mytools import (
     read_qps,
 )
 from history.transfer.foreign.otava import OTAVA
-from history.transfer.foreign.pgbench import PGBENCH
-from history.transfer.foreign.pgbench_logs import PGBENCH_INTERVALS, PGBENCH_LOG
+from history.transfer.foreign.pgbench import PGBENCH, PGBENCH_INTERVALS, PGBENCH_LOG
 from history.transfer.foreign.results import Recogniser, ToolFormat
 from history.transfer.foreign.sysbench import SYSBENCH
 from history.transfer.foreign.values import NAMED, Given, Location, Read, refuse

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from history.stats.courses.dating import StepLevels, dated
+from history.changes.courses import StepLevels, dated
 
 NIGHTS, STEP, SIGMA = 90, 60, 0.015
 

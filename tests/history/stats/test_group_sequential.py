@@ -5,16 +5,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from history.stats.group_sequential import (
+from history.stats.repeated_intervals import (
+    SHAPE,
     USUAL_CONSTANTS,
     USUAL_ERROR,
     USUAL_LOOKS,
     USUAL_SHAPE,
+    Design,
     crossing_probability,
     power_boundary,
     searched_constant,
 )
-from history.stats.repeated_intervals import SHAPE, Design
 
 FIVE = (1, 2, 3, 4, 5)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from history.stats.moderated import PRIOR_ROUNDS, moderated
+from history.comparison.findings.memory_growth import PRIOR_ROUNDS, moderated
 
 
 @pytest.mark.parametrize("rounds", [2, 3, 20])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.stats.onset import onset_second
+from history.comparison.rounds.onset import onset_second
 
 
 @pytest.mark.parametrize("before", [3, 19, 50])

@@ -27,8 +27,8 @@ from history.transfer.foreign.results import numbered
 from history.transfer.foreign.sessions import ImportedRows
 from history.transfer.foreign.values import Given, Read
 from history.transfer.format_detection import format_of
+from history.transfer.merging import impossible
 from history.transfer.ndjson import NdjsonFile, write_ndjson
-from history.transfer.plausibility import impossible
 from history.transfer.row_source import TransferError
 from suites.metrics import PRIMARY
 from tests.robustness.fuzzing.campaign import FuzzTarget, Number, Parse

@@ -11,7 +11,7 @@ from build.version import parse_version
 from history.comparison.compare import compare
 from history.open import open_store
 from history.rendering.json_text import render_json
-from history.rendering.origin import origin_lines
+from history.rendering.notes import origin_lines
 from suites.turns.warmth import Warmth, warmth_of
 from tests.history.handmade import record_steps, session_start
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from history.stats.change_points import watch_many
-from history.stats.change_points.baseline import Baseline
-from history.stats.change_points.drift import TREND_LAG, Trend
+from history.stats.change_points.baseline import TREND_LAG, Baseline, Trend
 
 SIGMA = 0.02
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from history.stats.change_points import find_changes_many
-from history.stats.change_points.smooth_drift import DEGREES, Model, gram_of, steps_beyond_drift
+from history.stats.change_points.segmentation import DEGREES, Model, gram_of, steps_beyond_drift
 
 NIGHTS = 120
 seeds = st.integers(0, 2**32 - 1)
