@@ -125,6 +125,8 @@ class Suite(SuiteKeys):
 
     def _check_names(self) -> None:
         """Raise ValueError unless the steps and profiles that others name exist."""
+        for name in self.without.keys() & self.profiles.keys():
+            raise ValueError(f"without.{name}: the suite has this profile")
         closed = [step.name for step in self.steps if not step.is_open]
         for step in self.steps:
             if step.rate_of is not None and (step.rate is None or step.rate_of not in closed):
@@ -218,8 +220,10 @@ _OF_DATA = (
     *("generator", "script", "load", "setup", "initialize", "seed", "bytes_per_row", "beside", "scale"),
     *("finish", "server"),
 )
-"""The keys of a suite that decide on the loaded data, and those of a profile:"""
+"""The keys of a suite that decide on the loaded data."""
+
 _SIZES = ("data_to_memory", "rows", "scale", "tables")
+"""The keys of a profile that do."""
 
 _OF_STEPS = (
     *("mode", "seconds", "slice_seconds", "warm_seconds", "block_seconds", "warm_limit_seconds"),
@@ -287,7 +291,7 @@ def _profiles(text: Mapping[str, Any]) -> object:
     for which it states how many units they may have. What is no table is left for the validation.
     """
     stated, without = text.get("profiles", {}), text.get("without", {})
-    if not (isinstance(stated, dict) and all(isinstance(own, dict) for own in stated.values())):
+    if not (isinstance(stated, dict) and all(isinstance(own, dict) for own in [without, *stated.values()])):
         return stated
     common = toml_value(PROFILES.read_text(encoding="utf-8"))
     longer = common.pop("longer_slices")

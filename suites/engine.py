@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from build.build import Build
-from suites.keys.durability import Durability
-from suites.layers.choice import Layers
 from suites.server import Address, Server
-from suites.sizing import MEMORY_BESIDE_BUFFERS, Sizes
+from suites.sizing import MEMORY_BESIDE_BUFFERS
 
 PATIENCE_SECONDS = 2 * 3600
 """The longest that one query of Tidemark's own may take."""
@@ -150,6 +148,9 @@ class SetupClient:
 class DatabaseEngine(ABC):
     """One engine: how its servers are made, what clients it has, and the SQL that only it understands."""
 
+    server: ClassVar[Callable[..., Server]]
+    """Creates a server of a build in a folder, as suites.engines.make_server describes it."""
+
     socket: str
     """The name of the server's socket in its folder."""
 
@@ -166,35 +167,6 @@ class DatabaseEngine(ABC):
     """The statements that open a transaction from whose snapshot on no old row version is removed."""
 
     # --- servers
-
-    @abstractmethod
-    def make(
-        self,
-        build: Build,
-        sizes: Sizes,
-        durability: Durability,
-        folder: Path,
-        settings: Mapping[str, str],
-        layers: Layers,
-        initdb: Mapping[str, str],
-    ) -> Server:
-        """Return a server of a build in a folder; nothing is created yet. Raises CapabilityError."""
-
-    @abstractmethod
-    def render(
-        self,
-        build: Build,
-        sizes: Sizes,
-        durability: Durability,
-        folder: Path,
-        settings: Mapping[str, str],
-        layers: Layers,
-    ) -> str:
-        """Return the text of the configuration of a server in a folder. Raises CapabilityError."""
-
-    @abstractmethod
-    def check(self, build: Build, text: str) -> None:
-        """Ask the server whether it accepts such a text. Raises SettingError."""
 
     @abstractmethod
     def writes_directly(self, settings: Mapping[str, str]) -> bool:

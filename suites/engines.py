@@ -43,7 +43,8 @@ def make_server(
     """
     engine = engine_of(build.version.engine)
     own = own_sizes(build.version.engine, sizes, settings)
-    return engine.make(build, own, durability, folder, settings, layers, initdb or {})
+    options = (initdb,) if initdb else ()  # require_initdb has refused those of an engine without an initdb
+    return engine.server(build, own, durability, folder, settings, layers, *options)
 
 
 def own_sizes(engine: Engine, sizes: Sizes, settings: Mapping[str, str]) -> Sizes:
@@ -64,10 +65,7 @@ def require_settings(
     Raises SettingError, which names what it does not know or refuses.
     """
     if settings or layers != NONE:
-        engine = engine_of(build.version.engine)
-        own = own_sizes(build.version.engine, sizes, settings)
-        text = engine.render(build, own, durability, Path("/nonexistent"), settings, layers)
-        engine.check(build, text)
+        make_server(build, sizes, durability, Path("/nonexistent"), settings, layers).require_accepted()
 
 
 def require_short_sockets(folder: Path) -> None:

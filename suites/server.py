@@ -399,6 +399,13 @@ class Server(ABC):
         return {name: _named(value, places) for name, value in settings.items()}
 
     @abstractmethod
+    def require_accepted(self) -> None:
+        """Ask the program whether it accepts the configuration, without a data directory.
+
+        Raises SettingError with the settings and values that it refuses.
+        """
+
+    @abstractmethod
     def create(self, data: Path | None = None) -> None:
         """Create the data directory, as a copy of `data` if that is given. Raises ServerError."""
 

@@ -105,4 +105,9 @@ sbtest.WRITES = {
    insert_same = {"INSERT INTO sbtest%d (id, k, c, pad) VALUES (?, ?, ?, ?)", {"int", "int", 120, 60}},
 }
 
+sbtest.READS_AND_WRITES = {}
+for _, some in ipairs({sbtest.READS, sbtest.WRITES}) do
+   for name, statement in pairs(some) do sbtest.READS_AND_WRITES[name] = statement end
+end
+
 return sbtest

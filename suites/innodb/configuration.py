@@ -179,7 +179,7 @@ def _layer_settings(build: Build, layers: Layers, folder: Path) -> list[str]:
     return lines
 
 
-def require_accepted(build: Build, text: str, words: Sequence[str]) -> None:
+def check(build: Build, text: str, words: Sequence[str]) -> None:
     """Ask the server, by the `words` of its command line, whether it accepts `text`, a whole option file.
 
     It needs no data directory. Raises SettingError with the settings and values that the server refuses.

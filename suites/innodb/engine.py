@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import pymysql
 from pymysql.cursors import SSCursor
 
-from build.build import Build
 from build.files import open_checked
 from build.programs.accounts import server_account
 from suites.engine import (
@@ -30,11 +29,8 @@ from suites.engine import (
 from suites.innodb import configuration
 from suites.innodb.connecting import connect
 from suites.innodb.server import InnodbServer
-from suites.keys.durability import Durability
-from suites.layers.choice import Layers
 from suites.processes import ProcessError, run
-from suites.server import SETUP_SECONDS, Address, Server, SetupError
-from suites.sizing import Sizes
+from suites.server import SETUP_SECONDS, Address, SetupError
 
 SESSION_SECONDS = 60
 """How long a server that works for other streams may take to accept a connection."""
@@ -160,8 +156,8 @@ CONNECT_SECONDS, ANSWER_SECONDS = 10, 60
 """The longest that a server may take to let a client in, and to answer it."""
 
 PAGE_LEVEL = 64
-"""The same in InnoDB's root page, in 2 bytes, the high one first: PAGE_LEVEL of page0types.h in the page
-header, which begins at byte 38."""
+"""The byte of an index's root page at which its level begins, in 2 bytes, the high one first: PAGE_LEVEL of
+page0types.h in the page header, which begins at byte 38. A root that is a leaf has level 0."""
 
 PAGE_TYPE, INDEX_PAGE = 24, (17855).to_bytes(2, "big")
 """Where InnoDB's type of a page is, and that of an index (FIL_PAGE_INDEX)."""
@@ -194,36 +190,6 @@ class InnodbEngine(DatabaseEngine):
         "START TRANSACTION WITH CONSISTENT SNAPSHOT",
     )
 
-    def make(
-        self,
-        build: Build,
-        sizes: Sizes,
-        durability: Durability,
-        folder: Path,
-        settings: Mapping[str, str],
-        layers: Layers,
-        initdb: Mapping[str, str],
-    ) -> Server:
-        """Return a server of a build in a folder; it has no options of initdb."""
-        del initdb
-        return self.server(build, sizes, durability, folder, settings, layers)
-
-    def render(
-        self,
-        build: Build,
-        sizes: Sizes,
-        durability: Durability,
-        folder: Path,
-        settings: Mapping[str, str],
-        layers: Layers,
-    ) -> str:
-        """Return the text of the option file."""
-        return self.server.render(build, sizes, durability, folder, settings, layers)
-
-    def check(self, build: Build, text: str) -> None:
-        """Ask the server whether it accepts it."""
-        self.server.check(build, text)
-
     def writes_directly(self, settings: Mapping[str, str]) -> bool:
         """Return whether innodb_flush_method is one of the direct ones."""
         return configuration.writes_directly(settings)
@@ -235,9 +201,10 @@ class InnodbEngine(DatabaseEngine):
     def connector(self, address: Address) -> Connect:
         """Return a connect through the Unix socket, whatever transport clients use."""
 
+        limits = {"connect_timeout": CONNECT_SECONDS, "read_timeout": ANSWER_SECONDS}
+
         def once() -> None:
             try:
-                limits = {"connect_timeout": CONNECT_SECONDS, "read_timeout": ANSWER_SECONDS}
                 with (
                     connect(address, autocommit=False, **limits) as connection,
                     connection.cursor() as cursor,

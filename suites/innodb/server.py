@@ -27,7 +27,7 @@ from pymysql.connections import Connection
 
 from suites.accounting.activity import FLUSH, FULL_LOG, LOG_WAIT, PURGE
 from suites.control_groups.declared import MemoryUse
-from suites.innodb import log_volume, reset
+from suites.innodb import configuration, log_volume, reset
 from suites.innodb.configuration import (
     ACCOUNTS_FILE,
     ADMIN,
@@ -35,7 +35,6 @@ from suites.innodb.configuration import (
     account_statements,
     address_of,
     fill_in,
-    require_accepted,
     writes_directly,
 )
 from suites.innodb.monitor import counter_reader, deadlocks, monitor, pool_use
@@ -305,16 +304,11 @@ class InnodbServer(Server):
         """
         return fill_in(cls.TEMPLATE, build, sizes, durability, folder / cls.SOCKET, settings, layers)
 
-    @classmethod
-    def check(cls, build: Build, text: str) -> None:
-        """Ask the server whether it accepts `text`, a whole option file, without a data directory.
-
-        Raises SettingError with the settings and values that the server refuses. A version that cannot be
-        asked refuses to start instead.
-        """
-        words = cls.check_options(build)
+    def require_accepted(self) -> None:
+        """Ask the server whether it accepts its option file; one that cannot be asked refuses to start."""
+        words = self.check_options(self.build)
         if words:
-            require_accepted(build, text, words)
+            configuration.check(self.build, self._configuration, words)
 
     @staticmethod
     def check_options(build: Build) -> tuple[str, ...]:

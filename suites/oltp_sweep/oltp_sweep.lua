@@ -18,11 +18,7 @@ local IDS = {uniform = sbtest.uniform_id, special = special_id}
 local function start(connection)
    draw_id = IDS[sysbench.opt.distribution]
    if not draw_id then error("unknown distribution: " .. sysbench.opt.distribution) end
-   local texts = {}
-   for _, some in ipairs({sbtest.READS, sbtest.WRITES}) do
-      for name, description in pairs(some) do texts[name] = description end
-   end
-   statements = sbtest.prepared(connection, texts)
+   statements = sbtest.prepared(connection, sbtest.READS_AND_WRITES)
 end
 
 local function transaction()

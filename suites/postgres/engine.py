@@ -9,7 +9,6 @@ import psycopg
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
-from build.build import Build
 from suites.engine import (
     DIGEST_DIGITS,
     PATIENCE_SECONDS,
@@ -25,14 +24,11 @@ from suites.engine import (
     deepest,
     digest_of,
 )
-from suites.keys.durability import Durability
-from suites.layers.choice import Layers
 from suites.postgres import configuration, loaded_data, setup_file, shared_memory
 from suites.postgres.client_options import client_database, client_place, client_words
 from suites.postgres.connecting import connect, told_of
 from suites.postgres.server import SOCKET, PostgresServer
-from suites.server import Address, Server
-from suites.sizing import Sizes
+from suites.server import Address
 
 CHUNK_BYTES = 1 << 20
 """How much of a table is sent at once."""
@@ -117,6 +113,7 @@ def _options(address: Address) -> dict[str, object]:
 class Postgres(DatabaseEngine):
     """Postgres."""
 
+    server = PostgresServer
     socket = SOCKET
     driver = SysbenchDriver("pgsql", _options)
     setup = SetupClient(
@@ -131,35 +128,6 @@ class Postgres(DatabaseEngine):
     table_names = "SELECT relname FROM pg_stat_user_tables"
     # The snapshot is that of the first query.
     held_transaction = ("BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1")
-
-    def make(
-        self,
-        build: Build,
-        sizes: Sizes,
-        durability: Durability,
-        folder: Path,
-        settings: Mapping[str, str],
-        layers: Layers,
-        initdb: Mapping[str, str],
-    ) -> Server:
-        """Return a server of a build in a folder."""
-        return PostgresServer(build, sizes, durability, folder, settings, layers, initdb)
-
-    def render(
-        self,
-        build: Build,
-        sizes: Sizes,
-        durability: Durability,
-        folder: Path,
-        settings: Mapping[str, str],
-        layers: Layers,
-    ) -> str:
-        """Return the text of postgresql.conf."""
-        return configuration.render(build, sizes, durability, folder, settings, layers)
-
-    def check(self, build: Build, text: str) -> None:
-        """Ask the server whether it accepts it."""
-        configuration.check(build, text)
 
     def writes_directly(self, settings: Mapping[str, str]) -> bool:
         """Return whether debug_io_direct has data in it."""

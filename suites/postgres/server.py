@@ -27,6 +27,7 @@ from suites.postgres.configuration import (
     NAME,
     PASSWORD_METHOD,
     PORT,
+    check,
     host_authentication,
     port_of,
     render,
@@ -247,6 +248,10 @@ class PostgresServer(Server):
         self._initdb_words = initdb_words(build, initdb or {})
         self._configuration = render(build, sizes, durability, folder, self.chosen, layers)
         self._has_clients = False
+
+    def require_accepted(self) -> None:
+        """Ask `postgres -C` whether it accepts postgresql.conf."""
+        check(self.build, self._configuration)
 
     def create(self, data: Path | None = None) -> None:
         """Run initdb with the options that were chosen; write the configuration and the authentication.

@@ -18,24 +18,14 @@ local statements, zipf, walks
 
 local uniform_id, any_table = sbtest.uniform_id, sbtest.any_table
 
--- name -> {text, types of the parameters: "int", or the length of a string}
+-- Statements are {text, types of the parameters: "int", or the length of a string}; most are those of sbtest.lua.
 local inlist_marks = string.rep("?, ", INLIST - 1) .. "?"
 local inlist_types = {120}
 for _ = 1, INLIST do inlist_types[#inlist_types + 1] = "int" end
 
-local STATEMENTS = {
-   update_inlist = {"UPDATE sbtest%d SET c = ? WHERE id IN (" .. inlist_marks .. ")", inlist_types},
-   insert_next = {"INSERT INTO sbtest%d (k, c, pad) VALUES (?, ?, ?)", {"int", 120, 60}},
-}
-local WRITES, READS_AND_WRITES = {}, {}
-for name, statement in pairs(sbtest.WRITES) do
-   STATEMENTS[name] = statement
-   WRITES[#WRITES + 1], READS_AND_WRITES[#READS_AND_WRITES + 1] = name, name
-end
-for name, statement in pairs(sbtest.READS) do
-   STATEMENTS[name] = statement
-   READS_AND_WRITES[#READS_AND_WRITES + 1] = name
-end
+local UPDATE_INLIST = {"UPDATE sbtest%d SET c = ? WHERE id IN (" .. inlist_marks .. ")", inlist_types}
+local INSERT_NEXT = {"INSERT INTO sbtest%d (k, c, pad) VALUES (?, ?, ?)", {"int", 120, 60}}
+local UPDATE_INDEX, UPDATE_NONINDEX = sbtest.WRITES.update_index, sbtest.WRITES.update_nonindex
 
 -- Executes the statement `name` on table t. A string argument is a format of sysbench.rand.string.
 local function execute(name, t, ...) statements[name][t]:execute(...) end
@@ -68,28 +58,32 @@ local function read_write()
    statements.commit:execute()
 end
 
--- name of the workload -> {names of its statements, function that runs one transaction}
+-- name of the workload -> {its statements by name, function that runs one transaction}
 local TESTS = {
-   ["update-inlist"] = {{"update_inlist"}, function()
+   ["update-inlist"] = {{update_inlist = UPDATE_INLIST}, function()
       local ids = {}
       for i = 1, INLIST do ids[i] = uniform_id() end
       execute("update_inlist", any_table(), sbtest.C, unpack(ids))
    end},
-   ["update-index"] = {{"update_index"}, function() execute("update_index", any_table(), uniform_id()) end},
-   ["update-nonindex"] = {{"update_nonindex"}, function()
+   ["update-index"] = {{update_index = UPDATE_INDEX}, function()
+      execute("update_index", any_table(), uniform_id())
+   end},
+   ["update-nonindex"] = {{update_nonindex = UPDATE_NONINDEX}, function()
       execute("update_nonindex", any_table(), sbtest.C, uniform_id())
    end},
-   ["update-one"] = {{"update_nonindex"}, function() execute("update_nonindex", any_table(), sbtest.C, 1) end},
-   ["update-zipf"] = {{"update_nonindex"}, function()
+   ["update-one"] = {{update_nonindex = UPDATE_NONINDEX}, function()
+      execute("update_nonindex", any_table(), sbtest.C, 1)
+   end},
+   ["update-zipf"] = {{update_nonindex = UPDATE_NONINDEX}, function()
       execute("update_nonindex", any_table(), sbtest.C, zipf())
    end},
-   ["write-only"] = {WRITES, write_only},
-   ["read-write"] = {READS_AND_WRITES, read_write},
-   ["delete"] = {{"delete"}, function()
+   ["write-only"] = {sbtest.WRITES, write_only},
+   ["read-write"] = {sbtest.READS_AND_WRITES, read_write},
+   ["delete"] = {{delete = sbtest.WRITES.delete}, function()
       local t = any_table()
       execute("delete", t, walks[t]())
    end},
-   ["insert"] = {{"insert_next"}, function()
+   ["insert"] = {{insert_next = INSERT_NEXT}, function()
       execute("insert_next", any_table(), uniform_id(), sbtest.C, sbtest.PAD)
    end},
 }
@@ -100,9 +94,7 @@ local function start(connection)
    zipf = tidemark.zipfian(sysbench.opt.table_size, sysbench.opt.zipf_exponent)
    walks = {}
    for t = 1, sysbench.opt.tables do walks[t] = tidemark.walk(sysbench.opt.table_size) end
-   local texts = {}
-   for _, name in ipairs(test[1]) do texts[name] = STATEMENTS[name] end
-   statements = sbtest.prepared(connection, texts)
+   statements = sbtest.prepared(connection, test[1])
 end
 
 tidemark.script {

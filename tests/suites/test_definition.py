@@ -244,6 +244,8 @@ MISTAKES = [
     ("repetitions = 1", 'repetitions = 1\nmode = "fast"', "profiles.smoke.mode: Input should be 'rounds' or"),
     ("repetitions = 1", "repetitions = 1.5", "profiles.smoke.repetitions: Input should be a valid integer"),
     ("buffer_to_memory = 0.1", "buffer_to_memory = 0.9", "profiles.smoke.buffer_to_memory: Input should be"),
+    ("seed = 7", "without = 3", "without: Input should be a valid dictionary"),
+    ("seed = 7", "without.smoke = 'no'", "without.smoke: the suite has this profile"),
     ("[10, 20]", "[20, 10]", "profiles.smoke: rows = [least, most]: least is larger than most"),
     ("[10, 20]", "[0, 20]", "profiles.smoke.rows.0: Input should be greater than 0"),
     ("[10, 20]", "[10]", "profiles.smoke.rows.1: Field required"),
