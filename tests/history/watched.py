@@ -33,6 +33,7 @@ class Nights:
         self.random = random.Random(11)
         self.count = 0
         self.machine: Machine = MACHINE
+        self.work = session_start("any").suite_digest
 
     def more(
         self, count: int, factor: float = 1.0, fails: bool = False, delete: float = 1.0, base: str = BASE
@@ -46,7 +47,9 @@ class Nights:
                 }
                 for step in STEPS
             }
-            start = replace(session_start(f"night-{self.count}"), machine=self.machine)
+            start = replace(
+                session_start(f"night-{self.count}"), machine=self.machine, suite_digest=self.work
+            )
             record_steps(self.store, start, rates)
             self.count += 1
 

@@ -1,5 +1,6 @@
 """The nightly judge: found, told once, closed when gone, reopened when back, silent when acknowledged."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from sqlalchemy import delete
 from history.changes import detector
 from history.changes.acknowledgements import acknowledge
 from history.changes.level_shift import Direction
+from history.changes.report import report_changes
 from history.store.records import ChangeStatus
 from history.store.schema import change_series
 from tests.history.both_stores import target as target
@@ -158,6 +160,27 @@ def test_a_marker_explains_no_shift_that_the_others_beside_it_do_not_show(nights
     nights.more(6, 0.9)
     (change,) = nights.judge().new
     assert {member.key.step for member in change.members} == {"insert"}
+
+
+@pytest.mark.parametrize("changed", ["insert", "delete"])
+def test_a_step_that_does_something_else_explains_a_shift_of_its_own_alone(
+    nights: Nights, changed: str
+) -> None:
+    steps = {"insert": "1", "delete": "1"}
+    nights.work = json.dumps({"data": "1", "steps": steps})
+    nights.more(QUIET)
+    nights.work = json.dumps({"data": "1", "steps": {**steps, changed: "2"}})
+    nights.more(6, 0.9)
+    report = nights.judge()
+    if changed == "insert":
+        assert not report.new
+        assert [change.reason for change in report.explained] == ["what insert does changed"]
+    else:
+        (change,) = report.new
+        assert {member.key.step for member in change.members} == {"insert"}
+        with nights.store.database.reading() as connection:
+            (told,) = report_changes(connection, [change])
+        assert told.environment == ()
 
 
 def test_a_base_release_whose_own_values_did_not_move_explains_nothing(nights: Nights) -> None:

@@ -1,8 +1,11 @@
 """Loading on real servers: kept copies of loaded data, and what happens when loading fails."""
 
 import contextlib
+import json
 import os
+import re
 import shutil
+import sqlite3
 import subprocess
 import threading
 import time
@@ -123,6 +126,29 @@ def test_a_second_session_begins_with_the_kept_data_unless_they_were_cut_off(
     (again,) = DataCopies(home.copies).all()
     assert again.damage is None
     assert again.bytes == copy.bytes
+
+
+def test_kept_data_are_loaded_anew_for_other_data_alone(
+    home: Home,
+    keeping: Path,
+    postgres_18: Build,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A session records what it does: another text of a query is another step on the same data."""
+    measure(home, keeping, monkeypatch, capsys)
+    toml, query = keeping / "suite.toml", keeping / "q6.sql"
+    toml.write_text(toml.read_text().replace('title = "', 'title = "Once more: '))
+    query.write_text(query.read_text() + "-- as before\n")
+    assert "from the kept copy" in measure(home, keeping, monkeypatch, capsys)
+    toml.write_text(re.sub(r"(?m)^seed = \d+$", "seed = 7", toml.read_text()))
+    assert "kept copy" not in measure(home, keeping, monkeypatch, capsys)
+    with sqlite3.connect(home.history) as connection:
+        recorded = connection.execute("SELECT suite_digest FROM sessions ORDER BY id").fetchall()
+    first, second, third = (json.loads(text) for (text,) in recorded)
+    assert first["data"] == second["data"] != third["data"]
+    assert first["steps"].keys() == {"q6"}
+    assert first["steps"]["q6"] != second["steps"]["q6"]
 
 
 def test_without_tpchgen_nothing_is_started(
