@@ -6,15 +6,16 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO
+from urllib.parse import unquote, urlsplit
 
 from build.errors import TidemarkError
 from build.files import make_folder
 from build.progress import Progress, ProgressTask
-from build.sources import certificates
+from build.sources.connections import no_answer, verified_by
 
 TIMEOUT_SECONDS = 10.0
 """Time limit for connecting, and for each read."""
@@ -89,17 +90,15 @@ def download(url: str, to: Path, expected: str | None, progress: Progress) -> st
 
 def _receive(url: str, file: IO[bytes], name: str, progress: Progress) -> str:
     digest = hashlib.sha256()
-    with _told_apart(), _opened(url) as (response, length), _shown(name, length, progress) as task:
+    with _opened(url) as (read, length), _shown(name, length, progress) as task:
         done, deadline = 0, time.monotonic() + WHOLE_SECONDS
-        while chunk := response.read(_CHUNK_BYTES):
+        while chunk := read(_CHUNK_BYTES):
             file.write(chunk)
             digest.update(chunk)
             done += len(chunk)
             task.update(done / _MEGABYTE)
             if time.monotonic() > deadline:
                 raise DownloadError(f"not complete after {WHOLE_SECONDS:g} s: {done} bytes received")
-    if length is not None and done != length:
-        raise DownloadError(f"the connection was closed after {done} of {length:.0f} bytes")
     return digest.hexdigest()
 
 
@@ -108,61 +107,57 @@ def read_page(url: str) -> str:
 
     Raises DownloadError, and AbsentFileError if the server answered that it has no such page.
     """
-    with _told_apart(), _opened(url) as (response, _):
-        found = response.read(MAX_PAGE_BYTES)
-    return found.decode("utf-8", "replace")
+    found = bytearray()
+    with _opened(url) as (read, _):
+        while len(found) < MAX_PAGE_BYTES and (chunk := read(_CHUNK_BYTES)):
+            found += chunk
+    return found[:MAX_PAGE_BYTES].decode("utf-8", "replace")
 
 
-@contextmanager
-def _told_apart() -> Iterator[None]:
-    """Turn what goes wrong with a URL into a DownloadError, or an AbsentFileError."""
-    import http.client
-
-    try:
-        yield
-    except http.client.InvalidURL as error:
-        # It quotes what it takes for a port, which may be a password.
-        raise DownloadError("the address has a port that is no number, or a user name") from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        is_absent = getattr(error, "code", None) in _ABSENT
-        kind = AbsentFileError if is_absent else DownloadError
-        raise kind(_reason(error), hint=certificates.hint_for(error)) from error
-
-
-def _shown(name: str, length: float | None, progress: Progress) -> AbstractContextManager[ProgressTask]:
+def _shown(name: str, length: int | None, progress: Progress) -> AbstractContextManager[ProgressTask]:
     return progress.task(f"download {name}", None if length is None else length / _MEGABYTE, "MB")
 
 
 @contextmanager
-def _opened(url: str) -> Iterator[tuple[IO[bytes], float | None]]:
-    # Importing urllib takes 30 ms, which builds from the cache do not need.
-    import urllib.error
-    import urllib.request
+def _opened(url: str) -> Iterator[tuple[Callable[[int], bytes], int | None]]:
+    """Yield a function that reads at most so many bytes of what a URL has, as they are sent, and their number.
 
-    class StaysSecure(urllib.request.HTTPRedirectHandler):
-        def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
-            if req.full_url.startswith("https://") and not newurl.startswith("https://"):
-                raise urllib.error.URLError("it leads from HTTPS to an address that is not: not followed")
-            return super().redirect_request(req, fp, code, msg, headers, newurl)
+    Raises DownloadError, AbsentFileError and CertificateError.
+    """
+    # Importing these takes a tenth of a second, which builds from the cache do not need.
+    from http.client import HTTPException
 
-    if not url.startswith(("http://", "https://", "file:/")):
-        raise DownloadError(f"'{url.partition(':')[0]}' URLs are not supported")
-    request = urllib.request.Request(url, headers={"User-Agent": "tidemark"})
-    https = [urllib.request.HTTPSHandler(context=certificates.context())] if url.startswith("https:") else []
-    opener = urllib.request.build_opener(StaysSecure, *https)
-    with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
-        length = response.headers.get("Content-Length")
-        yield response, float(length) if length else None
+    import requests
+    from urllib3.exceptions import HTTPError
 
-
-def _reason(error: Exception) -> str:
-    """Return the message of an error: `HTTP Error 404: Not Found`, `Name or service not known`."""
-    if distrust := certificates.refused_certificate(error):
-        return f"its certificate is not trusted: {distrust}"
-    # The text of a URLError is wrapped as <urlopen error …>, unlike its reason. The text of an HTTPError says
-    # more than its reason, because it includes the status code.
-    reason = None if hasattr(error, "code") else getattr(error, "reason", None)
-    return str(reason or error)
+    scheme = url.partition(":")[0]
+    try:
+        if url.startswith("file:/"):  # an archive of packages on this machine
+            with Path(unquote(urlsplit(url).path)).open("rb") as opened:
+                yield opened.read, os.fstat(opened.fileno()).st_size
+            return
+        if not url.startswith(("http://", "https://")):
+            raise DownloadError(f"'{scheme}' URLs are not supported")
+        session = requests.Session()
+        if scheme == "https":
+            del session.adapters["http://"]  # so that none is followed
+        # What is compressed is the file itself, and not how it is sent.
+        headers = {"User-Agent": "tidemark", "Accept-Encoding": "identity"}
+        with session.get(
+            url, headers=headers, timeout=TIMEOUT_SECONDS, stream=True, verify=verified_by()
+        ) as response:
+            if not response.ok:
+                kind = AbsentFileError if response.status_code in _ABSENT else DownloadError
+                raise kind(f"HTTP Error {response.status_code}: {response.reason}")
+            length = response.headers.get("Content-Length")
+            yield response.raw.read1, int(length) if length else None
+    except requests.exceptions.InvalidSchema as error:
+        raise DownloadError(
+            f"it leads from {scheme.upper()} to an address that is not: not followed"
+        ) from error
+    except (requests.RequestException, HTTPError, HTTPException, OSError, ValueError) as error:
+        why, hint = no_answer(error, TIMEOUT_SECONDS)
+        raise DownloadError(why, hint=hint) from error
 
 
 def apt_addresses() -> list[str]:

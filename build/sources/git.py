@@ -27,7 +27,7 @@ from build.programs.environment import NO_GIT_SETTINGS
 from build.programs.shell import shell_line
 from build.programs.work import end_group
 from build.progress import Progress, Silent
-from build.sources import certificates
+from build.sources import connections
 from build.version import Engine, split_steps
 
 FETCH_SECONDS = 2 * 3600.0
@@ -85,7 +85,7 @@ def _environment() -> dict[str, str]:
     quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "GIT_SSH_COMMAND": ssh, "LC_ALL": "C"}
     # Holds for addresses that a configuration of git or a server's redirect puts in place of ours, too.
     allowed = {"GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS)}
-    return {**kept, **quiet, **allowed, **certificates.git_environment()}
+    return {**kept, **quiet, **allowed, **connections.git_environment()}
 
 
 def run(
@@ -125,7 +125,7 @@ def run(
         errors = "\n".join(line for line in told.splitlines() if not _REF.match(line))
         hint = _UNREACHABLE if name in ("fetch", "ls-remote") else ""
         if "certificate" in errors:
-            hint = certificates.HINT
+            hint = connections.HINT
         if "transport '" in errors and "not allowed" in errors:
             hint = f"git reads through {', '.join(TRANSPORTS)} only: check the address, and those that your "
             hint += "configuration of git or the server puts in its place"

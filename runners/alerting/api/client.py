@@ -15,8 +15,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 from urllib3.exceptions import HTTPError
 
-from build.sources.certificates import CertificateError, authorities
-from runners.alerting.api.connection import connection_problem
+from build.sources.connections import CertificateError, no_answer, verified_by
 from runners.alerting.api.dialect import (
     NEXT_NIGHT,
     ApiAnswer,
@@ -133,7 +132,7 @@ class TrackerApi:
                 json=body,
                 headers={"Accept": self.dialect.accept, "User-Agent": "tidemark"},
                 timeout=self._timeout_seconds,
-                verify=str(authorities() or "") or True,  # else it trusts what the library brings along
+                verify=verified_by(),
                 allow_redirects=False,
                 stream=True,
             ) as response:
@@ -151,8 +150,10 @@ class TrackerApi:
             OSError,
             ValueError,
         ) as error:
-            why, hint = connection_problem(error, self._timeout_seconds)
-            raise TrackerBusyError(f"the tracker did not answer: {why}", where=where, hint=hint) from None
+            why, hint = no_answer(error, self._timeout_seconds)
+            raise TrackerBusyError(
+                f"the tracker did not answer: {why}", where=where, hint=hint or NEXT_NIGHT
+            ) from None
         finally:
             if method != "GET":
                 self._last_write = time.monotonic()

@@ -1,8 +1,9 @@
-"""The authorities whose certificates are trusted: the same for downloads, git and the issue tracker."""
+"""Connections of downloads, git and the issue tracker: what they trust, and why one got no answer."""
 
 import os
+import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from build.errors import TidemarkError
@@ -49,23 +50,9 @@ def authorities() -> Path | None:
     return Path(folder) if folder else None
 
 
-def context() -> ssl.SSLContext:
-    """Return a context in which urllib trusts `authorities()`. Raises CertificateError, also for no PEM."""
-    path = named_authorities()
-    if path is None:
-        return ssl.create_default_context()
-    try:
-        return (
-            ssl.create_default_context(capath=path)
-            if path.is_dir()
-            else ssl.create_default_context(cafile=path)
-        )
-    except OSError as error:  # of which ssl.SSLError is one
-        raise CertificateError(
-            f"the certificates cannot be read: {error.strerror or error}",
-            where=str(path),
-            hint="the file must hold certificates in PEM format",
-        ) from error
+def verified_by() -> str | bool:
+    """Return the `verify` of requests with which it trusts `authorities()`. Raises CertificateError."""
+    return str(authorities() or "") or True  # else what the library brings along
 
 
 def git_environment() -> Mapping[str, str]:
@@ -77,9 +64,44 @@ def git_environment() -> Mapping[str, str]:
     return {own[path.is_dir()]: str(path)}
 
 
-def hint_for(error: BaseException) -> str:
-    """Return what to do about an error of a connection; empty when its certificate is not the reason."""
-    return HINT if refused_certificate(error) else ""
+def no_answer(error: BaseException, timeout_seconds: float) -> tuple[str, str]:
+    """Return why a request with requests had no answer, and what to do; '' where only trying again may help.
+
+    Texts of the library are not taken over: they may hold the address with its query, or a header that is not
+    valid, which is the token's.
+    """
+    if distrust := refused_certificate(error):
+        return f"its certificate is not trusted: {distrust}", HINT
+    if isinstance(error, CertificateError):
+        return f"{error.what}: {error.where}", error.hint
+    chain = tuple(_chain(error))
+    if any(isinstance(cause, ssl.SSLError) and cause.library in ("X509", "PEM") for cause in chain):
+        return "the certificates cannot be read", f"{authorities()} must hold certificates in PEM format"
+    if any(isinstance(cause, TimeoutError) or type(cause).__name__.endswith("Timeout") for cause in chain):
+        return f"nothing came within {timeout_seconds:g} s", ""
+    reasons = map(_reason, chain)
+    return next((reason for reason in reasons if reason), type(error).__name__), ""
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the system says of a connection, such as `Connection refused`; empty for other errors."""
+    import http.client  # slow to load
+
+    if isinstance(error, socket.gaierror):
+        return f"the name of its host cannot be resolved: {error.strerror}"
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "the connection was closed without an answer"
+    if isinstance(error, http.client.IncompleteRead) and isinstance(error.partial, int):  # that of urllib3
+        return f"the connection was closed after {error.partial} of {error.partial + error.expected} bytes"
+    return error.strerror or "" if isinstance(error, OSError) else ""
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those from which it came, the first one first."""
+    earlier = error.__cause__ or error.__context__
+    if earlier is not None:
+        yield from _chain(earlier)
+    yield error
 
 
 def refused_certificate(error: BaseException) -> str:

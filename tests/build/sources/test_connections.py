@@ -9,14 +9,14 @@ import pytest
 from build.errors import TidemarkError
 from build.home import Home
 from build.progress import Silent
-from build.sources import certificates, git
+from build.sources import connections, git
 from build.sources.download import download
 from build.version import Engine
 from runners.alerting.trackers.github import GitHubTracker
 from tests.build.sources.https import SelfSigned, self_signed
 from tests.plain_repository import PlainRepository
 
-VARIABLES = (*certificates.VARIABLES, "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "CARGO_HTTP_CAINFO")
+VARIABLES = (*connections.VARIABLES, "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "CARGO_HTTP_CAINFO")
 
 UNTRUSTED = r"self-signed certificate|certificate verification failed"
 
@@ -72,7 +72,7 @@ def test_a_certificate_that_nobody_signed_is_named_with_what_to_do(
     assert "SSL_CERT_FILE" in caught.value.hint
 
 
-@pytest.mark.parametrize("variable", certificates.VARIABLES)
+@pytest.mark.parametrize("variable", connections.VARIABLES)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_whatever_variable_names_it_every_client_trusts_it(
     client: Client, variable: str, server: SelfSigned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -108,4 +108,4 @@ def test_a_file_without_certificates_is_the_error(
 
 def test_without_variables_the_systems_certificates_are_used() -> None:
     system = ssl.get_default_verify_paths()
-    assert str(certificates.authorities()) in (system.cafile, system.capath, "None")
+    assert str(connections.authorities()) in (system.cafile, system.capath, "None")
