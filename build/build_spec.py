@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from build import host
+from build.extension import Extension
 from build.recipes import relinking
 from build.recipes.choices import PLAIN, BuildChoices
 from build.recipes.engines import RECIPES
@@ -50,6 +51,14 @@ class BuildRequest:
 
     relinks: bool = False
     """Whether the build keeps what its server is linked from, which an imported one does not."""
+
+    extensions: tuple[Extension, ...] = ()
+    """What is compiled for it and installed into it; the server is then a whole build."""
+
+    @property
+    def server(self) -> "BuildRequest":
+        """The build that is asked for without its extensions."""
+        return replace(self, extensions=(), slim=None)
 
     @property
     def is_plain(self) -> bool:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("build", "suites", "history", "runners", "benchmarks")
 
 MAY_NAME_AN_ENGINE = {
-    "build/extensions/extension.py": "PGXS compiles extensions of Postgres",
+    "build/extension.py": "PGXS compiles extensions of Postgres",
     "runners/bisect/arguments.py": "the default of --engine",
     "runners/own_workload/kinds.py": "pgbench is a program of Postgres",
     "runners/trying/command.py": "the default of --engine",

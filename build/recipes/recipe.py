@@ -12,6 +12,9 @@ from build.version import Engine, release_numbers
 CONFIGURE = "configure"
 """The name of the stage that configures the source; the words of a variant are added to its command."""
 
+JOBS = "{jobs}"
+"""What stands for the number of parallel processes in a command."""
+
 
 class RecipeError(TidemarkError):
     """There is no recipe for a version, or its source tree names no release."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from build.extensions.extension import EXTENSION_DIGITS, described_extension
+from build.extension import EXTENSION_DIGITS, described_extension
 from build.version import Version
 
 VARIANTS = "variants"

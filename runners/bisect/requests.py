@@ -4,7 +4,7 @@ import argparse
 import math
 from dataclasses import dataclass, replace
 
-from build.extensions.extension import parse_extension, require_extensible
+from build.extension import parse_extension, require_extensible
 from build.version import Engine, Version, parse_revision, parse_version
 from runners.bisect.domain.question import (
     Question,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
-from build.extensions.extension import ExtensionError
-from build.extensions.make import ExtensionCompileError, with_extensions
+from build.extending import ExtensionCompileError
+from build.extension import ExtensionError
 from build.home import Home
 from build.installs.content import FOLDERS
 from build.installs.install import prefix_of
@@ -176,9 +176,7 @@ def _same(request: Request, builds: Sequence[Build]) -> Iterator[tuple[Version, 
 
 def provide_one(request: Request, version: Version, home: Home, progress: Progress) -> Build:
     """Return the build of one version, compiled as its variant says. Raises TidemarkError."""
-    build = provide(request.build_of(version), home, progress)
-    extensions = definition_of(version, request.variants).extensions
-    return replace(with_extensions(build, extensions, home, progress), version=version)
+    return replace(provide(request.build_of(version), home, progress), version=version)
 
 
 def copies_of(request: Request, home: Home, progress: Progress) -> DataCopies | None:

@@ -245,6 +245,7 @@ class Request:
             compiled_for_layers(replace(definition, layers={}), version.engine, of_any).choices,
             self.git.get(version.engine),
             relinks=bool(self.layouts),
+            extensions=definition.extensions,
         )
 
     @property

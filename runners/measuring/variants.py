@@ -8,7 +8,7 @@ from typing import Any
 
 from build import host
 from build.errors import TidemarkError
-from build.extensions.extension import (
+from build.extension import (
     Extension,
     ExtensionError,
     parse_extension,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from build.addresses import without_secrets
 from build.errors import TidemarkError
-from build.extensions.extension import EXTENSION_DIGITS, parse_extension
+from build.extension import EXTENSION_DIGITS, parse_extension
 from build.home import ROOT
 from build.recipes.choices import PLAIN, ChoiceError
 from build.version import Version

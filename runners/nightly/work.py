@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from build.engines import ENGINES
 from build.errors import TidemarkError
-from build.extensions.extension import EXTENSIBLE, commit_of
+from build.extension import EXTENSIBLE, commit_of
 from build.home import Home
 from build.installs.install import recorded_install
 from build.sources.git import mirror

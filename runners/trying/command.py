@@ -5,7 +5,7 @@ from pathlib import Path
 
 from build.addresses import redacted
 from build.errors import TidemarkError
-from build.extensions.extension import EXTENSIBLE
+from build.extension import EXTENSIBLE
 from build.home import Home, locate_for_writing
 from build.programs.shell import shell_line
 from build.progress import Progress

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from build.extensions.extension import parse_extension, require_extensible
+from build.extension import parse_extension, require_extensible
 from build.home import Home
 from build.progress import Progress
 from build.sources.commits import merge_base

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import psycopg
 from psycopg import sql
 
-from build.extensions.extension import ExtensionError
+from build.extension import ExtensionError
 from suites.postgres.connecting import connect
 from suites.postgres.setup_file import with_all_rights
 from suites.server import Address

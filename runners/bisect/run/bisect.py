@@ -10,7 +10,7 @@ from functools import partial
 
 from build.build import Build
 from build.errors import TidemarkError
-from build.extensions.extension import Extension
+from build.extension import Extension
 from build.home import Home
 from build.progress import Progress, Silent
 from build.version import Version, parse_version

@@ -10,8 +10,8 @@ from build.build_spec import BuildRequest
 from build.cache.failures import compiler_errors, is_of_machine
 from build.cache.store import all_builds, require_clean
 from build.errors import TidemarkError
-from build.extensions.extension import Extension
-from build.extensions.make import ExtensionCompileError, with_extensions
+from build.extending import ExtensionCompileError
+from build.extension import Extension
 from build.home import Home
 from build.make import provide
 from build.programs.work import FIRST_ERROR, CompileError
@@ -64,12 +64,14 @@ def provider(
     """
 
     def provided(version: Version, git: str | None) -> Build:
-        whole = BuildRequest(version.plain, variant.patches, variant.choices, git, relinks=relinks)
         extensions = variant.extensions
         if searched is not None:
             extensions = (*extensions, replace(searched, ref=version.variant))
+        whole = BuildRequest(
+            version.plain, variant.patches, variant.choices, git, relinks=relinks, extensions=extensions
+        )
         if extensions:
-            return with_extensions(provide(whole, home, progress), extensions, home, progress)
+            return provide(whole, home, progress)
         try:
             return provide(replace(whole, slim=programs), home, progress)
         except CompileError as error:

@@ -66,7 +66,7 @@ def recorded_of(
     """Return what this machine has recorded of what `request` needs; with `slim` a slim build will do."""
     compiles = []
     for version in request.versions:
-        asked = replace(request.build_of(version), slim=slim)
+        asked = replace(request.build_of(version).server, slim=slim)  # extensions compile in seconds
         try:
             build = find(asked, home)
         except TidemarkError:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.build_spec import Patch
+from build.compile import apply_patches
 from build.engines import ENGINES
 from build.home import Home
 from build.programs import environment
@@ -17,7 +18,6 @@ from build.sources import git
 from build.sources.git import GitError, clone_at
 from build.sources.repository import clone_around, engine_of, known_address
 from build.sources.source import obtain
-from build.unpack import apply_patches
 from build.version import Engine, parse_version
 from runners import own_version
 from runners.cli import main

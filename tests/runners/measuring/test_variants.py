@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.extensions.extension import ExtensionError
+from build.extension import ExtensionError
 from build.host import HostError
 from build.recipes.choices import BuildChoices, ChoiceError
 from build.version import Engine, parse_version

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from build.errors import TidemarkError
-from build.extensions.extension import Extension, commit_of
+from build.extension import Extension, commit_of
 from build.home import Home
 from runners.measuring.variants import definition_of
 from runners.trying.extension_sides import extension_sides

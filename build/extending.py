@@ -9,22 +9,21 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from pwd import struct_passwd
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from build import host, workplace
 from build.build import Build
 from build.cache import damage, store
 from build.cache.failures import compiler_errors
 from build.cache.takeover import taken_over
-from build.extensions.extension import (
+from build.compile import EXTRACT, WITHOUT_CCACHE, own_variables, run_stages, scratch_folders, waiting
+from build.extension import (
     EXTENSION_DIGITS,
     Extension,
     ExtensionError,
@@ -35,12 +34,14 @@ from build.extensions.extension import (
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
-from build.manifest import Manifest, manifest_of
-from build.programs import accounts, environment
+from build.programs import environment
 from build.programs.work import CompileCommands, CompileError
 from build.progress import Progress
+from build.recipes.recipe import JOBS, Stage
 from build.sources import git
-from build.unpack import EXTRACT
+
+if TYPE_CHECKING:
+    from build.manifest import Manifest
 
 EXTENSION_FORMAT = 1
 """Incremented if builds with extensions change in a way that server and commits do not show."""
@@ -48,120 +49,123 @@ EXTENSION_FORMAT = 1
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 """The files that make reads, in its order."""
 
-WORDS = ("USE_PGXS=1", "with_llvm=no", r"rpathdir=$$ORIGIN/../lib")
-"""What make is told: to use PGXS where a Makefile leaves a choice, to write no bitcode, since a server
-compiles none of it, and where modules find libraries of the server."""
-
 BASELINES = {"x86_64": "-march=x86-64", "aarch64": "-march=armv8-a"}
 """The processors for which compilers compile by default. What is compiled for this machine's own cannot be
 counted, since valgrind knows no AVX-512, and is not what packages have."""
 
-_IS_NATIVE = r"-march=native\b"
-"""An expression of Python and of sed."""
+NATIVE = "-march=native"
+"""What many Makefiles say in place of a baseline."""
+
+_MAKE = ("make", "PG_CONFIG={pg_config}")
+# Uses PGXS where a Makefile leaves a choice, writes no bitcode, since a server compiles none of it, and says
+# where modules find libraries of the server.
+_WORDS = ("USE_PGXS=1", "with_llvm=no", r"rpathdir=$$ORIGIN/../lib")
+
+STAGES = (
+    Stage("prepare", ("sed", "--in-place", rf"s/{NATIVE}\b/{{baseline}}/g", "{makefile}")),
+    Stage("compile", (*_MAKE, *_WORDS, "-j{jobs}")),
+    Stage("install", (*_MAKE, *_WORDS, "install", "DESTDIR={staging}")),
+)
+"""How every extension is compiled."""
 
 _USES_PGXS = re.compile(r"\bPGXS\b|pg_config", re.IGNORECASE)
 
-_NOT_COPIED = (store.MANIFEST, store.IMPORTED)
+_PGXS = "lib/**/pgxs/src/makefiles/pgxs.mk"
+"""Where an installed server has it."""
 
-_PG_CONFIG_SECONDS = 30.0
+_NOT_COPIED = (store.MANIFEST, store.IMPORTED)
 
 
 class ExtensionCompileError(CompileError):
     """An extension does not compile with a version of the server."""
 
 
-@dataclass(frozen=True)
-class _Installation:
-    """Where one extension is compiled and installed."""
-
-    server: Build
-    scratch: Path
-    """A folder for the source, and for the root of what is installed."""
-
-    log: Path
-    lock: int
-    account: struct_passwd | None
-    """The user who compiles; None for the current one."""
-
-
-def with_extensions(build: Build, extensions: Sequence[Extension], home: Home, progress: Progress) -> Build:
-    """Return the build of the same server with `extensions`, from the cache or compiled into it.
+def extended(server: Build, extensions: Sequence[Extension], home: Home, progress: Progress) -> Build:
+    """Return the build of a server with `extensions`, from the cache or compiled into it.
 
     Its manifest has an entry `extensions` with what `Extension.to_json` records of each, and as `creates` the
-    name that CREATE EXTENSION takes. Without extensions the build itself is returned.
+    name that CREATE EXTENSION takes.
 
     Raises ExtensionError for another engine, a build without PGXS, and a repository that has no Makefile or
     control file; ExtensionCompileError with the first error of the compiler; GitError without the commit.
     """
-    if not extensions:
-        return build
-    require_extensible(build.version, extensions)
+    require_extensible(server.version, extensions)
     extensions = tuple(pinned(extension, home, progress) for extension in extensions)
-    key = _key(build, extensions)
+    key = _key(server, extensions)
     names = ", ".join(f"{extension.name} {extension.commit[:EXTENSION_DIGITS]}" for extension in extensions)
     with held(
         store.lock_path(home, key), lambda: progress.note(f"{names}: another process compiles it")
     ) as lock:
-        found = store.find(home, key, build.version)
+        found = store.find(home, key, server.version)
         if found is None:
-            found = _make(build, extensions, key, home, progress, lock)
+            found = _compiled(server, extensions, key, home, progress, lock)
         else:
-            progress.note(f"{build.version} with {names}: from the build cache: {found.prefix.name}")
+            progress.note(f"{server.version} with {names}: from the build cache: {found.prefix.name}")
     return found
 
 
-def _key(build: Build, extensions: Sequence[Extension]) -> str:
+def find_extended(server: Build, extensions: Sequence[Extension], home: Home) -> Build | None:
+    """Return the build of a server with `extensions` if it needs neither network nor compiling, else None."""
+    require_extensible(server.version, extensions)
+    known = [extension.mirror(home).find(extension.commit or extension.ref) for extension in extensions]
+    commits = [commit.commit for commit in known if commit is not None]
+    if len(commits) < len(extensions):
+        return None
+    at = [replace(extension, commit=commit) for extension, commit in zip(extensions, commits, strict=True)]
+    return store.find(home, _key(server, at), server.version)
+
+
+def _key(server: Build, extensions: Sequence[Extension]) -> str:
     content = {
         "format": EXTENSION_FORMAT,
-        "server": build.key,
+        "server": server.key,
         "extensions": [[extension.name, extension.commit] for extension in extensions],
-        "words": [WORDS, BASELINES],
+        "stages": [[asdict(stage) for stage in STAGES], BASELINES],
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _make(
-    build: Build, extensions: Sequence[Extension], key: str, home: Home, progress: Progress, lock: int
+def _compiled(
+    server: Build, extensions: Sequence[Extension], key: str, home: Home, progress: Progress, lock: int
 ) -> Build:
-    def on_wait() -> None:
-        progress.note(f"{build.version}: another compile of root's is going on; waiting for it")
-
     started = time.monotonic()
-    scratch, tree = home.scratch / f"extension-{key[:12]}", store.staging(home, key)
-    for folder in (scratch, tree):
-        shutil.rmtree(folder, ignore_errors=True)  # A killed process may have left them.
-    try:
-        _copy(build, tree)
+    with scratch_folders(f"extension-{key[:12]}", key, home) as (scratch, tree):
+        _copy(server, tree)
         made: list[dict[str, Any]] = []
         for extension in extensions:
-            name = f"{extension.name}-{extension.commit[:EXTENSION_DIGITS]}-{build.release}-{key[:12]}"
-            log, compiled = _log(home, name, extension, build), scratch / extension.name
+            folder = scratch / extension.name
             with (
-                progress.task(f"compile {extension} for {build.version}"),
-                workplace.compiling(home.path, on_wait) as account,
+                progress.task(f"compile {extension} for {server.version}"),
+                workplace.compiling(home.path, waiting(server.version, progress)) as account,
             ):
-                workplace.make_workplace(compiled, account, "source", "root", "tmp")
-                place = _Installation(build, compiled, log, lock, account)
-                creates = _install(extension, place, tree, home)
+                workplace.make_workplace(folder, account, "source", "root", "tmp")
+                work = CompileCommands(
+                    label=f"{extension} for {server.version}",
+                    log=_log(home, extension, server, key),
+                    environment=environment.compiling(own_variables(folder) | WITHOUT_CCACHE),
+                    counted=re.compile(rb"\s-c -o\s"),
+                    inherit=(lock,),
+                    account=account,
+                )
+                creates = _install(extension, server, folder, tree, work, home)
             made.append({**extension.to_json(), "creates": creates})
         seconds = time.monotonic() - started
-        store.write_manifest(tree, _manifest(build, key, made, seconds, tree))
+        store.write_manifest(tree, _manifest(server, key, made, seconds, tree))
         result = store.publish(tree, home)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        shutil.rmtree(tree, ignore_errors=True)
     named = ", ".join(map(str, extensions))
-    progress.note(f"{build.version}: compiled {named} in {seconds:.0f} s: {result.prefix.name}")
-    return replace(result, version=build.version)
+    progress.note(f"{server.version}: compiled {named} in {seconds:.0f} s: {result.prefix.name}")
+    return replace(result, version=server.version)
 
 
-def _manifest(build: Build, key: str, made: Sequence[dict[str, Any]], seconds: float, tree: Path) -> Manifest:
+def _manifest(server: Build, key: str, made: Sequence[dict[str, Any]], seconds: float, tree: Path) -> "Manifest":
+    from build.manifest import manifest_of  # slow to load, and a mistake is told before
+
     return manifest_of(
         {
-            **build.manifest.to_json(),
-            "version": str(build.version.plain),
+            **server.manifest.to_json(),
+            "version": str(server.version.plain),
             "key": key,
-            "server": build.key,
+            "server": server.key,
             "extensions": list(made),
             # Not a count of the server's files, from which the length of a later compile is told.
             "compile_commands": 0,
@@ -172,54 +176,50 @@ def _manifest(build: Build, key: str, made: Sequence[dict[str, Any]], seconds: f
     )
 
 
-def _install(extension: Extension, place: _Installation, tree: Path, home: Home) -> str:
+def _install(
+    extension: Extension, server: Build, folder: Path, tree: Path, work: CompileCommands, home: Home
+) -> str:
     """Compile an extension and install it into `tree`; return the name that CREATE EXTENSION takes."""
-    label = f"{extension} for {place.server.version}"
-    work = CompileCommands(
-        label=label,
-        log=place.log,
-        environment=environment.compiling(
-            {
-                "CCACHE_DISABLE": "1",
-                "GIT_CEILING_DIRECTORIES": str(place.scratch),
-                "TMPDIR": str(place.scratch / "tmp"),
-            }
-        ),
-        counted=re.compile(rb"\s-c -o\s"),
-        inherit=(place.lock,),
-        account=place.account,
-    )
-    source, root = place.scratch / "source", place.scratch / "root"
+    source, root, prefix = folder / "source", folder / "root", server.prefix.resolve()
+    if not any(prefix.glob(_PGXS)):
+        raise ExtensionError(
+            f"the build of {server.version} has no PGXS, which compiles extensions", where=str(prefix)
+        )
     with git.archive(commit_of(extension, home)) as stream:
         work.run("unpack", EXTRACT, source, stream.stdout)
-    _prepare(extension, source, place.server, work)
-    make = ["make", f"PG_CONFIG={_pg_config(place.server)}", *WORDS]
+    makefile = _makefile(extension, source, work)
+    baseline = BASELINES.get(host.architecture())
+    chosen = "-march=" in server.manifest.choices.get("CFLAGS", "")  # by --build, for the server
+    if not baseline or chosen:
+        baseline = NATIVE
+    values = {
+        # It prints paths below the folder where it really lies.
+        "{pg_config}": str(prefix / "bin/pg_config"),
+        "{makefile}": makefile,
+        "{baseline}": baseline,
+        "{staging}": str(root),
+        JOBS: str(host.cores()),
+    }
     try:
-        work.run("compile", [*make, f"-j{host.cores()}"], source)
-        work.run("install", [*make, "install", f"DESTDIR={root}"], source)
+        run_stages(STAGES, values, source, work)
     except CompileError as error:
         complaints = compiler_errors(error)
         raise ExtensionCompileError(
-            f"{label} does not compile: {complaints[0]}" if complaints else error.what,
+            f"{work.label} does not compile: {complaints[0]}" if complaints else error.what,
             where=error.where,
-            hint=f"name a ref of {extension.name} that supports {place.server.version.plain}",
+            hint=f"name a ref of {extension.name} that supports {server.version.plain}",
         ) from error
-    prefix = _pg_config(place.server).parent.parent
     installed = root / str(prefix).lstrip("/")
     if not installed.is_dir():
-        raise _no_control(extension, label, [])
-    installed = taken_over(installed, place.scratch, place.scratch / "taken over", work)
-    creates = _control(extension, installed, label)
+        raise _no_control(extension, work.label, [])
+    installed = taken_over(installed, folder, folder / "taken over", work)
+    creates = _control(extension, installed, work.label)
     _merge(installed, tree)
     return creates
 
 
-def _prepare(extension: Extension, source: Path, server: Build, work: CompileCommands) -> None:
-    """Have the Makefile of an unpacked source compile for any processor in place of -march=native.
-
-    Who chose a processor for the server by --build has what the Makefile says. Raises ExtensionError without
-    a Makefile, or for one without PGXS.
-    """
+def _makefile(extension: Extension, source: Path, work: CompileCommands) -> str:
+    """Return the name of the Makefile of an unpacked source. Raises ExtensionError without one of PGXS."""
     makefile = next((source / name for name in MAKEFILES if (source / name).is_file()), None)
     if makefile is None:
         raise ExtensionError(
@@ -227,17 +227,13 @@ def _prepare(extension: Extension, source: Path, server: Build, work: CompileCom
             where=extension.to_json()["repository"],
             hint="only extensions that PGXS compiles are supported, with: make PG_CONFIG=...",
         )
-    text = work.read(makefile).decode(errors="replace")
-    if not _USES_PGXS.search(text):
+    if not _USES_PGXS.search(work.read(makefile).decode(errors="replace")):
         raise ExtensionError(
             f"the Makefile of {extension} does not use PGXS",
             where=extension.to_json()["repository"],
             hint="it has to include what `pg_config --pgxs` prints",
         )
-    chosen = "-march=" in server.manifest.choices.get("CFLAGS", "")
-    baseline = BASELINES.get(host.architecture())
-    if baseline and not chosen and re.search(_IS_NATIVE, text):
-        work.run("prepare", ["sed", "--in-place", f"s/{_IS_NATIVE}/{baseline}/g", makefile.name], source)
+    return makefile.name
 
 
 def _control(extension: Extension, installed: Path, label: str) -> str:
@@ -260,30 +256,6 @@ def _no_control(extension: Extension, label: str, names: Sequence[str]) -> Exten
         f"name one of: {', '.join(names)}" if names else "only what CREATE EXTENSION can create is supported"
     )
     return ExtensionError(f"{label}: it {what}", where=f"--extension {extension.name}", hint=hint)
-
-
-def _pg_config(build: Build) -> Path:
-    """Return the path of pg_config, which prints paths below the folder where it really lies."""
-    program = build.program("pg_config").resolve()
-    try:
-        words = [str(program), "--pgxs"]
-        said = subprocess.run(
-            [*accounts.become(accounts.server_account()), *words],
-            env=environment.compiling(),
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_PG_CONFIG_SECONDS,
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError) as error:
-        raise ExtensionError(
-            f"pg_config of {build.version} does not run: {error}", where=str(program)
-        ) from error
-    if not Path(said).is_file():
-        raise ExtensionError(
-            f"the build of {build.version} has no PGXS, which compiles extensions", where=said
-        )
-    return program
 
 
 def _copy(build: Build, tree: Path) -> None:
@@ -315,8 +287,9 @@ def _merge(installed: Path, tree: Path) -> None:
         shutil.move(path, target)
 
 
-def _log(home: Home, name: str, extension: Extension, build: Build) -> Path:
+def _log(home: Home, extension: Extension, server: Build, key: str) -> Path:
+    name = f"{extension.name}-{extension.commit[:EXTENSION_DIGITS]}-{server.release}-{key[:12]}"
     path = make_folder(home.logs) / f"build-extension-{name}.log"
-    path.write_text(f"{extension}, commit {extension.commit}, for {build.version}, key {build.key}\n")
+    path.write_text(f"{extension}, commit {extension.commit}, for {server.version}, key {server.key}\n")
     path.chmod(0o644)
     return path

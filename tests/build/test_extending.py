@@ -9,8 +9,8 @@ import pytest
 from build.build import Build
 from build.cache.store import find, require_clean
 from build.errors import TidemarkError
-from build.extensions.extension import parse_extension
-from build.extensions.make import BASELINES, ExtensionCompileError, with_extensions
+from build.extension import parse_extension
+from build.extending import BASELINES, ExtensionCompileError, extended
 from build.home import Home
 from build.host import architecture
 from build.programs.accounts import COMPILE_USER
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.server, pytest.mark.compile]
 
 
 def made(build: Build, home: Home, *words: str) -> Build:
-    return with_extensions(build, [parse_extension(word) for word in words], home, Silent())
+    return extended(build, [parse_extension(word) for word in words], home, Silent())
 
 
 def test_each_commit_is_a_build_of_its_own_and_leaves_the_server_as_it_is(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.errors import TidemarkError
-from build.extensions.extension import (
+from build.extension import (
     Extension,
     ExtensionError,
     described_extension,

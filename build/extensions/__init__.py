@@ -1,1 +1,0 @@
-"""Extensions of Postgres: compiled from git by PGXS, and installed into a copy of a build."""
