@@ -136,7 +136,7 @@ def parser() -> argparse.ArgumentParser:
 def _version(text: str) -> Version:
     try:
         if "/" in text and "=" in text:
-            from build.installs.install import (
+            from build.installs import (
                 recorded_version,
             )  # loaded only for the path of an install prefix
 

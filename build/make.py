@@ -11,8 +11,7 @@ from build.compile import CompileOptions, compiled
 from build.engines import git_ref
 from build.extending import extended, find_extended
 from build.home import Home
-from build.installs.content import PrefixError
-from build.installs.install import recorded_install
+from build.installs import PrefixError, recorded_install
 from build.lock import held
 from build.programs.work import CompileError
 from build.progress import Progress

@@ -112,9 +112,6 @@ class Manifest(_Record):
     left_out: list[str] = []
     """The variables of the caller that the compile did not get."""
 
-    without: list[Any] = []
-    """What an install tree that was described by hand does not have."""
-
     seconds: Seconds | None = None
     compile_commands: Annotated[int, Field(ge=0, le=MAX_COMMANDS)] = 0
     """How often the compiler ran."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.home import Home
-from build.installs.install import recorded_version
+from build.installs import recorded_version
 from build.version import Version, parse_revision
 from history.timestamps import moment_of
 from suites.control_groups.declared import DiskSpeed, parse_disk, parse_memory

@@ -1,28 +1,40 @@
 """Export and import of builds as archives, so that several machines measure the same binaries."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from build import host
+from build import host, installs
 from build.build import Build
-from build.cache import libraries, members, store
-from build.cache.manifest import FORMAT, ArchiveError, ArchiveInfo, read
+from build.cache import members, store
+from build.errors import TidemarkError
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
 from build.lock import held
-from build.manifest import HostRecord
-from build.programs import environment
+from build.manifest import HostRecord, Manifest, manifest_of
+from build.programs import accounts, environment
 from build.progress import Progress
 from build.sources.download import sha256_of
 
+FORMAT = 1
+"""Format number of the file that `export` writes beside an archive."""
+
 _SUFFIX = ".tar.zst"
+
+_PROGRAMS = ("bin", "sbin", "libexec")
+"""Where builds have programs."""
+
+
+class ArchiveError(TidemarkError):
+    """A build cannot be exported, or an archive cannot be imported."""
 
 
 def export(builds: Sequence[Build], folder: Path) -> list[Path]:
@@ -36,48 +48,109 @@ def export(builds: Sequence[Build], folder: Path) -> list[Path]:
 
 
 def import_(path: Path, home: Home, progress: Progress) -> Build:
-    """Import an archive that `export` wrote, or an archived install tree that a `.json` file describes.
+    """Import an archive that `export` wrote, or one of an install tree of a server.
 
-    `path` is the archive or the `.json` file beside it; both must be in the same folder.
+    `path` is the archive or, of one that was exported, the `.json` file beside it. An install tree is the
+    release that its server says it is, and needs no description.
 
     Digest, architecture, C library and the name of every member are checked before anything is unpacked, and
     then whether this machine has the libraries that the programs need. The build then appears in the cache by
-    one rename. A build that is already there is left as it is. Raises ArchiveError or MemberError.
+    one rename. A build that is already there is left as it is. Raises ArchiveError, MemberError, or PrefixError
+    for an install tree without a server that runs here.
     """
-    archive, sidecar = _archive_and_sidecar(path)
-    contents = read(sidecar)
-    name, key = contents.name, contents.manifest.key
-    _check_host(contents.manifest.host, sidecar)
-    with held(store.lock_path(home, key), lambda: progress.note(f"{name}: waiting for another process")):
-        existing = store.find(home, key)
+    stem = path.name.removesuffix(_SUFFIX).removesuffix(".json")
+    archive, sidecar = path.with_name(stem + _SUFFIX), path.with_name(f"{stem}.json")
+    if not path.name or not archive.is_file():
+        raise ArchiveError(f"there is no archive '{archive}'", hint="./tidemark build import FILE.tar.zst...")
+    exported = description(sidecar)
+    digest = sha256_of(archive)
+    if exported is None:
+        return _import_tree(archive, digest, home, progress)
+    manifest, expected = exported
+    _check_host(manifest.host, sidecar)
+    name = store.folder_name(manifest.engine, manifest.release, manifest.key)
+    with _locked(manifest.key, name, home, progress):
+        existing = store.find(home, manifest.key)
         if existing is not None:
-            _require_same(existing, archive, contents)
             progress.note(f"{name}: already in the build cache")
             return existing
-        with progress.task(f"import {name}"):
-            digest = _check_archive(archive, contents, home)
-            return _unpack(archive, contents, digest, home)
+        if expected != digest:
+            raise ArchiveError(
+                f"{archive.name} has SHA-256 {digest}, but its .json file says {expected}: refused",
+                hint="the copy is damaged: copy the archive again",
+            )
+        with progress.task(f"import {name}"), _unpacked(archive, manifest.key, home, name) as tree:
+            if _manifest_in(tree) != manifest.to_json():
+                raise ArchiveError(
+                    "the manifest in the archive differs from the one in the .json file beside it",
+                    where=str(archive),
+                    hint="copy both files from the same export",
+                )
+            return _published(tree, archive, digest, home)
 
 
-def _require_same(existing: Build, archive: Path, contents: ArchiveInfo) -> None:
-    """Raise ArchiveError if a build was imported with the same description, but from another archive.
+def _import_tree(archive: Path, digest: str, home: Home, progress: Progress) -> Build:
+    """Import an install tree, which has no manifest yet."""
+    name = archive.name.removesuffix(_SUFFIX)
+    with _locked(digest, name, home, progress):
+        for build in store.all_builds(home):
+            if store.imported_from(build) == digest:
+                progress.note(f"{name}: already in the build cache")
+                return build
+        with progress.task(f"import {name}"), _unpacked(archive, digest, home) as tree:
+            if _manifest_in(tree) is not None:
+                raise ArchiveError(
+                    f"the .json file of {archive.name} is missing, or not the one that was exported with it",
+                    where=str(archive.parent),
+                    hint="copy the archive and its .json file into the same folder",
+                )
+            engine = installs.engine_in(tree)
+            if engine is None:
+                raise ArchiveError(
+                    f"{archive.name} has no server in bin/ of its only folder",
+                    where=str(archive),
+                    hint="pack the folder of one install tree, with the server in its bin/",
+                )
+            about = installs.described_install(tree, engine)
+            source = {"kind": installs.INSTALL, "location": archive.name, "digest": f"sha256:{digest}"}
+            about |= {"version": f"{engine}@{about['release']}", "source": source}
+            existing = store.find(home, about["key"])
+            if existing is not None:
+                progress.note(f"{name}: already in the build cache, as {existing.prefix.name}")
+                return existing
+            store.write_manifest(tree, manifest_of(about))
+            return _published(tree, archive, digest, home)
 
-    What `export` writes has a key over all that the build was made from; a description by hand may leave out
-    what distinguishes two builds.
+
+def description(sidecar: Path) -> tuple[Manifest, str] | None:
+    """Return the manifest and the SHA-256 in the file that `export` wrote beside an archive; None without it.
+
+    Raises ArchiveError if the file is damaged, or of another format.
     """
-    if contents.has_manifest:
-        return
     try:
-        recorded = json_value((existing.prefix / store.IMPORTED).read_bytes())["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if recorded != sha256_of(archive):
+        about: Mapping[str, Any] = json_value(sidecar.read_text(encoding="utf-8"))
+        if "manifest" not in about:
+            return None
+        if about["format"] != FORMAT:
+            raise ArchiveError(
+                f"the file beside the archive has format {about['format']}, but only {FORMAT} is supported",
+                where=str(sidecar),
+                hint="export the build again with this version of Tidemark",
+            )
+        return manifest_of(about["manifest"]), str(about["sha256"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise ArchiveError(
-            f"another archive with the same description was imported as {existing.prefix.name}",
-            where=str(archive),
-            hint="say in the .json file what distinguishes the two, such as an entry of `configure`, or "
-            f"unpack the archive and name its folder: {existing.version.engine}@NAME=/PATH",
-        )
+            "the file beside the archive does not describe a build", where=f"{sidecar}: {reason}"
+        ) from error
+
+
+@contextmanager
+def _locked(key: str, name: str, home: Home, progress: Progress) -> Iterator[None]:
+    with held(store.lock_path(home, key), lambda: progress.note(f"{name}: waiting for another process")):
+        yield
 
 
 def _export(build: Build, folder: Path) -> Path:
@@ -111,21 +184,6 @@ def _pack(prefix: Path, archive: Path) -> None:
         raise ArchiveError(f"{prefix.name} cannot be packed: {said}", where=str(archive), hint=hint)
 
 
-def _archive_and_sidecar(path: Path) -> tuple[Path, Path]:
-    if not path.name:
-        raise ArchiveError(f"'{path}' is not the path of an archive", hint="./tidemark build import FILE...")
-    stem = path.name.removesuffix(_SUFFIX).removesuffix(".json")
-    archive, sidecar = path.with_name(stem + _SUFFIX), path.with_name(f"{stem}.json")
-    for file in (archive, sidecar):
-        if not file.is_file():
-            raise ArchiveError(
-                f"{file.name} is missing",
-                where=str(path.parent),
-                hint="copy the archive and its .json file into the same folder",
-            )
-    return archive, sidecar
-
-
 def _check_host(built_on: HostRecord, sidecar: Path) -> None:
     architecture, glibc = host.architecture(), host.glibc_version()
     if built_on.architecture != architecture:
@@ -147,61 +205,78 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part[:9]) for part in re.findall(r"[0-9]+", text))
 
 
-def _check_archive(archive: Path, contents: ArchiveInfo, home: Home) -> str:
-    """Check digest, members and free disk space; return the archive's hex SHA-256."""
-    digest = sha256_of(archive)
-    if contents.sha256 not in (digest, None):
-        raise ArchiveError(
-            f"{archive.name} has SHA-256 {digest}, but its .json file says {contents.sha256}: refused",
-            hint="the copy is damaged: copy the archive again",
-        )
+@contextmanager
+def _unpacked(archive: Path, key: str, home: Home, top: str = "") -> Iterator[Path]:
+    """Yield the tree that was unpacked from an archive, which is deleted afterwards unless it was published.
+
+    `top` is the only folder in the archive, if that is known. Raises ArchiveError and MemberError.
+    """
     with _opened(archive) as tar:
-        size = members.check(tar, contents.top)
+        top, size = members.check(tar, top)
     free = shutil.disk_usage(make_folder(home.builds)).free
     if size > free:
         raise ArchiveError(
-            f"{contents.name} needs {size / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free",
+            f"{archive.name} needs {size / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free",
             where=str(home.builds),
             hint="free some disk space, or set TIDEMARK_HOME to a folder on a larger disk",
         )
-    return digest
-
-
-def _unpack(archive: Path, contents: ArchiveInfo, digest: str, home: Home) -> Build:
-    staging = store.staging(home, contents.manifest.key)
+    staging = store.staging(home, key)
     shutil.rmtree(staging, ignore_errors=True)
     make_folder(staging).chmod(0o700)  # whatever the umask is, until members have their rights
     try:
         with _opened(archive) as tar:
             members.extract(tar, staging)
         staging.chmod(0o755)  # the user who runs its programs has to get in
-        tree = staging / contents.top
-        if not contents.has_manifest:
-            store.write_manifest(tree, contents.manifest)
-        elif json_value((tree / store.MANIFEST).read_bytes()) != contents.manifest.to_json():
-            raise ArchiveError(
-                "the manifest in the archive differs from the one in the .json file beside it",
-                where=str(archive),
-                hint="copy both files from the same export",
-            )
-        _check_libraries(tree, contents)
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        return store.publish(tree, home, {"archive": archive.name, "sha256": digest, "imported_at": at})
+        _check_libraries(staging / top)
+        yield staging / top
     except (OSError, ValueError) as error:
         raise ArchiveError(f"{archive.name} cannot be unpacked", where=str(error)) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _check_libraries(tree: Path, contents: ArchiveInfo) -> None:
-    lacking = libraries.missing(tree)
-    if lacking:
-        needed_by = next(iter(lacking.values())).relative_to(tree)
-        raise ArchiveError(
-            f"{contents.name} needs {', '.join(sorted(lacking))}, which this machine does not have",
-            where=str(needed_by),
-            hint="install the package that has it, or compile the version on this machine",
-        )
+def _manifest_in(tree: Path) -> Any:
+    """Return the manifest that was packed with a tree, as JSON; None without one."""
+    path = tree / store.MANIFEST
+    return json_value(path.read_bytes()) if path.exists() else None
+
+
+def _published(tree: Path, archive: Path, digest: str, home: Home) -> Build:
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    return store.publish(tree, home, {"archive": archive.name, "sha256": digest, "imported_at": at})
+
+
+def _check_libraries(tree: Path) -> None:
+    """Raise ArchiveError if programs of a tree need shared libraries that this machine lacks.
+
+    A build of another distribution lacks some although its C library is older: between Debian 12 and 13
+    libaio.so.1 became libaio.so.1t64. As root the user of the servers asks, who needs access to the tree.
+    Raises AccountError.
+    """
+    accounts.require_access(accounts.server_account(), tree)
+    for program in (path for name in _PROGRAMS for path in sorted((tree / name).glob("*"))):
+        lacking = _not_found(program) if program.is_file() and os.access(program, os.X_OK) else []
+        if lacking:
+            raise ArchiveError(
+                f"{tree.name} needs {', '.join(sorted(lacking))}, which this machine does not have",
+                where=str(program.relative_to(tree)),
+                hint="install the package that has it, or compile the version on this machine",
+            )
+
+
+def _not_found(program: Path) -> list[str]:
+    # `ldd` asks the loader and runs none of the programs; what is not a program for this loader, such as a
+    # script, lacks nothing. Without the variables that add libraries, which servers do not get either. The loader runs the library
+    # that a program names as its auditor (ld.so(8), DT_AUDIT).
+    asked = subprocess.run(
+        [*accounts.become(accounts.server_account()), "ldd", program],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        env=environment.measured(),
+    )
+    return [line.split(" => ")[0].strip() for line in asked.stdout.splitlines() if line.endswith("not found")]
 
 
 @contextmanager

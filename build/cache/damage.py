@@ -40,7 +40,7 @@ def lost(build: Build, beside: tuple[str, ...]) -> str:
 
 def _needed(build: Build) -> tuple[str, ...]:
     if "stages" not in build.manifest.recipe:
-        return ()  # An install tree that was described by hand: what it has is not that of the recipe.
+        return ()  # An install tree that was made elsewhere: what it has is not that of the recipe.
     module = RECIPES[build.version.engine]
     programs = build.manifest.slim_programs
     try:

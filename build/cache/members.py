@@ -12,15 +12,17 @@ class MemberError(TidemarkError):
     """An archive has a member that could write outside its folder, or that no build contains."""
 
 
-def check(tar: tarfile.TarFile, top: str) -> int:
-    """Check every member, and return their unpacked size in bytes.
+def check(tar: tarfile.TarFile, top: str = "") -> tuple[str, int]:
+    """Check every member; return their only folder at the top, and their unpacked size in bytes.
 
-    Members must be regular files, folders and links below the folder `top`, with distinct names. A link must
-    not leave the tree, and no member's path may pass through a symbolic link, because the target of such a
-    path is known only after unpacking. Raises MemberError for the first member that violates this.
+    It is that of the first member unless `top` names it. Members must be regular files, folders and links
+    below it, with distinct names. A link must not leave the tree, and no member's path may pass through a
+    symbolic link, because the target of such a path is known only after unpacking. Raises MemberError for the
+    first member that violates this.
     """
     entries: dict[str, tarfile.TarInfo] = {}
     for member in tar:
+        top = top or member.name.partition("/")[0]
         name = _plain_name(member, top)
         if name in entries:
             raise _refused(member, "occurs twice")
@@ -32,7 +34,7 @@ def check(tar: tarfile.TarFile, top: str) -> int:
     links = {name for name, member in entries.items() if member.issym()}
     for name, member in entries.items():
         _check_path(member, PurePosixPath(name), top, links)
-    return sum(member.size for member in entries.values())
+    return top, sum(member.size for member in entries.values())
 
 
 def extract(tar: tarfile.TarFile, folder: Path) -> None:

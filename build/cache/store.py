@@ -19,6 +19,7 @@ from build.engines import git_ref
 from build.errors import TidemarkError
 from build.files import flush_file_system, json_value, make_folder
 from build.home import Home
+from build.installs import INSTALL
 from build.programs import environment
 from build.recipes.engines import RECIPES
 from build.sources.git import is_commit_name
@@ -101,7 +102,7 @@ def imported(
     Only the `choices` of a variant do, as BuildChoices.to_json gives them.
 
     If `source_digest` is None, because no source is known, a release is matched by its number and a commit by
-    its name, and a branch matches nothing. `patches` are hex SHA-256, in order. Raises StoreError for a
+    its name, and a branch matches nothing. An install tree is always matched by its number. `patches` are hex SHA-256, in order. Raises StoreError for a
     build that everybody may change.
     """
     for build in reversed(all_builds(home)):
@@ -117,6 +118,14 @@ def imported(
             _require_not_open_to_all(build)
             return replace(build, version=version)
     return None
+
+
+def imported_from(build: Build) -> str:
+    """Return the hex SHA-256 of the archive of which a build was imported; empty for others."""
+    try:
+        return str(json_value((build.prefix / IMPORTED).read_bytes())["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def namesakes(home: Home, build: Build) -> list[Build]:
@@ -140,6 +149,8 @@ def namesakes(home: Home, build: Build) -> list[Build]:
 
 def _same_source(build: Build, version: Version, digest: str | None) -> bool:
     about = build.manifest.source
+    if about.kind == INSTALL:
+        return build.version == version  # whoever has imported it says so
     if digest is not None:
         return about.digest == digest
     if version.is_release:

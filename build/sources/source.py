@@ -9,7 +9,7 @@ from typing import Any
 from build.engines import git_ref
 from build.errors import TidemarkError
 from build.home import Home
-from build.installs.install import owned_by_others, recorded_install
+from build.installs import owned_by_others, recorded_install
 from build.lock import held
 from build.progress import Progress
 from build.sources import download, git

@@ -9,8 +9,7 @@ from build.errors import TidemarkError
 from build.extending import ExtensionCompileError
 from build.extension import ExtensionError
 from build.home import Home
-from build.installs.content import FOLDERS
-from build.installs.install import prefix_of
+from build.installs import FOLDERS, prefix_of
 from build.make import provide
 from build.programs.shell import shell_line
 from build.progress import Progress

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from build.build import Build
 from build.errors import TidemarkError
-from build.installs.content import PrefixError
-from build.installs.install import require_unchanged
+from build.installs import PrefixError, require_unchanged
 from history.stats.layouts import layout_of
 from suites.additions.extensions import create_extensions
 from suites.additions.indexes import create_indexes

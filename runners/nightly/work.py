@@ -12,7 +12,7 @@ from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.extension import EXTENSIBLE, commit_of
 from build.home import Home
-from build.installs.install import recorded_install
+from build.installs import recorded_install
 from build.sources.git import mirror
 from build.sources.repository import git_address
 from build.version import Engine, Version, parse_revision, parse_version

@@ -7,7 +7,7 @@ from pathlib import Path
 from build.engines import ENGINES, git_ref
 from build.errors import TidemarkError
 from build.home import Home
-from build.installs.install import recorded_install
+from build.installs import recorded_install
 from build.progress import Progress
 from build.sources.commits import merge_base
 from build.sources.git import HEAD, mirror

@@ -18,7 +18,7 @@ from build import host
 from build.build import Build
 from build.build_spec import BuildRequest
 from build.cache import archives, store
-from build.cache.manifest import ArchiveError
+from build.cache.archives import ArchiveError
 from build.errors import TidemarkError
 from build.home import Home
 from build.make import find, provide

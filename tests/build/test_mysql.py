@@ -1,8 +1,7 @@
-"""MySQL's recipes, and an install tree of it that was made elsewhere."""
+"""MySQL's recipes, and install trees of it that were made elsewhere."""
 
-import json
+import os
 import subprocess
-import tarfile
 from pathlib import Path
 from types import ModuleType
 
@@ -10,7 +9,7 @@ import pytest
 
 from build.build_spec import BuildRequest
 from build.cache import archives
-from build.cache.manifest import ArchiveError
+from build.errors import TidemarkError
 from build.home import Home
 from build.make import find, provide
 from build.progress import Silent
@@ -73,94 +72,77 @@ def test_the_release_is_read_from_the_source() -> None:
         mysql.release_of("MYSQL_VERSION_MAJOR=9\n")
 
 
-ABOUT = {
-    "engine": "mysql",
-    "version": "9.7.2",
-    "source": {"kind": "apt-pool", "file": "mysql-9.7_9.7.2.orig.tar.gz", "sha256": "e5" * 32},
-    "configure": ["-G", "Ninja"],
-    "targets": ["mysqld"],
-    "compiler": "gcc 12.2.0",
-    "prefix": "mysql-9.7.2",
-    "without": ["X plugin"],
-}
+VERSION = parse_version("mysql@9.7.2")
+SAYS = "mysqld  Ver 9.7.2 for Linux on x86_64 (Source distribution)"
 
-PINNED_SOURCE = {
-    "kind": "apt-pool",
-    "file": "mysql-9.7_9.7.2.orig.tar.gz",
-    "sha256": "e5a676c7cb73738dc6ea33db2093806ebd512b629a139b897fcab68fcd81aaa4",
-}
+
+def packed(folder: Path, says: str = SAYS, program: str = "mysqld", name: str = "mysql.tar.zst") -> Path:
+    """Return an archive of an install tree whose server says what it is."""
+    server = folder / "mysql-9.7.2/bin" / program
+    server.parent.mkdir(parents=True, exist_ok=True)
+    server.write_text(f"#!/bin/sh\necho '{says}'\n")
+    server.chmod(0o755)
+    words = ["tar", "--create", "--zstd", "--file", str(folder / name), "--directory", str(folder)]
+    subprocess.run([*words, "mysql-9.7.2"], check=True)
+    return folder / name
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """An archive of an install tree with its description."""
-    program = tmp_path / "mysql-9.7.2/bin/mysqld"
-    program.parent.mkdir(parents=True)
-    program.write_text("#!/bin/sh\necho it runs\n")
-    program.chmod(0o755)
-    plain = tmp_path / "tree.tar"
-    with tarfile.open(plain, "w") as tar:
-        tar.add(program.parents[1], "mysql-9.7.2")
-    archive = tmp_path / "mysql-9.7.2-linux-x86_64-glibc2.17.tar.zst"
-    subprocess.run(["zstd", "-q", str(plain), "-o", str(archive)], check=True)
-    archive.with_name("mysql-9.7.2-linux-x86_64-glibc2.17.json").write_text(json.dumps(ABOUT))
-    return archive
+def home(server_folder: Path) -> Home:
+    return Home(server_folder / "home")
 
 
-def test_an_install_tree_made_elsewhere_is_taken_in(tree: Path, server_folder: Path) -> None:
-    home, progress = Home(server_folder / "home"), Silent()
+def test_an_install_tree_made_elsewhere_is_the_release_that_its_server_says(
+    tmp_path: Path, home: Home
+) -> None:
+    progress, tree = Silent(), packed(tmp_path)
     build = archives.import_(tree, home, progress)
-    assert subprocess.check_output([build.program("mysqld")], text=True) == "it runs\n"
-    assert (build.release, str(build.version)) == ("9.7.2", "mysql@9.7.2")
-    assert build.manifest.source.digest == "sha256:" + "e5" * 32
-    assert build.manifest.without == ["X plugin"]
-    assert archives.import_(tree, home, progress).key == build.key
-    assert "already in the build cache" in progress.notes[-1]
+    assert SAYS in subprocess.check_output([build.program("mysqld"), "--version"], text=True)
+    assert (build.release, build.version) == ("9.7.2", VERSION)
+    assert build.manifest.source.location == tree.name
+    assert build.manifest.recipe["says"] == SAYS
+    assert archives.import_(tree, home, progress) == build
+    assert progress.notes == ["mysql: already in the build cache"]
+    same = archives.import_(packed(tmp_path, name="again.tar.zst"), home, progress)
+    assert same.prefix == build.prefix
+    found = find(BuildRequest(VERSION), home)
+    assert found is not None, "although the pin of the release is known"
+    assert found.key == build.key
+    assert find(BuildRequest(parse_version("mysql@9.7.1")), home) is None
 
 
-def test_trees_of_one_number_are_told_apart(tree: Path, tmp_path: Path, server_folder: Path) -> None:
-    home, progress = Home(server_folder / "home"), Silent()
-    sidecar = tree.with_name(tree.name.replace(".tar.zst", ".json"))
-    pinned = {**ABOUT, "source": PINNED_SOURCE}
-    sidecar.write_text(json.dumps(pinned))
-    first = archives.import_(tree, home, progress)
-    plain = tmp_path / "tree.tar"
-    with tarfile.open(plain, "w") as tar:
-        (tmp_path / "mysql-9.7.2/bin/mysqld").write_text("#!/bin/sh\necho another\n")
-        tar.add(tmp_path / "mysql-9.7.2", "mysql-9.7.2")
-    subprocess.run(["zstd", "-q", "-f", str(plain), "-o", str(tree)], check=True)
-    with pytest.raises(ArchiveError, match=f"same description was imported as {first.prefix.name}"):
-        archives.import_(tree, home, progress)
-    sidecar.write_text(json.dumps({**pinned, "compiler": "clang 14", "built": "2026-01-01"}))
-    second = archives.import_(tree, home, progress)
+def test_an_install_tree_is_exported_as_any_build(tmp_path: Path, home: Home, server_folder: Path) -> None:
+    build = archives.import_(packed(tmp_path), home, Silent())
+    (exported,) = archives.export([build], tmp_path / "out")
+    there = archives.import_(exported, Home(server_folder / "there"), Silent())
+    assert (there.key, there.manifest) == (build.key, build.manifest)
+
+
+def test_trees_of_one_number_are_told_apart(tmp_path: Path, home: Home) -> None:
+    progress = Silent()
+    first = archives.import_(packed(tmp_path), home, progress)
+    os.utime(tmp_path / "mysql-9.7.2/bin/mysqld", (2e9, 2e9))
+    another = packed(tmp_path, SAYS.replace("Source", "Another"), name="another.tar.zst")
+    second = archives.import_(another, home, progress)
     assert second.key != first.key
-    found = provide(BuildRequest(parse_version("mysql@9.7.2")), home, progress)
+    found = provide(BuildRequest(VERSION), home, progress)
     assert found.key == second.key
     others = f"there are others of this version: mysql@NAME={first.prefix}"
     assert progress.notes[-1].endswith(f"{second.prefix.name}, which was imported; {others}")
 
 
-def test_a_release_with_a_pin_takes_only_the_tree_of_that_source(tree: Path, server_folder: Path) -> None:
-    home = Home(server_folder / "home")
-    archives.import_(tree, home, Silent())
-    assert find(BuildRequest(parse_version("mysql@9.7.2")), home) is None
-    sidecar = tree.with_name(tree.name.replace(".tar.zst", ".json"))
-    sidecar.write_text(json.dumps({**ABOUT, "source": PINNED_SOURCE}))
-    build = archives.import_(tree, home, Silent())
-    found = find(BuildRequest(parse_version("mysql@9.7.2")), home)
-    assert found is not None
-    assert found.key == build.key
-
-
-def test_a_tree_whose_name_says_no_platform_is_refused(tree: Path, tmp_path: Path) -> None:
-    renamed = tree.rename(tree.with_name("mysql.tar.zst"))
-    tree.with_name("mysql-9.7.2-linux-x86_64-glibc2.17.json").rename(renamed.with_name("mysql.json"))
-    with pytest.raises(ArchiveError, match="does not give architecture and C library"):
-        archives.import_(renamed, Home(tmp_path / "home"), Silent())
-
-
-def test_a_tree_for_a_newer_c_library_is_refused(tree: Path, tmp_path: Path) -> None:
-    new = "mysql-9.7.2-linux-x86_64-glibc99.9"
-    tree.with_name("mysql-9.7.2-linux-x86_64-glibc2.17.json").rename(tree.with_name(f"{new}.json"))
-    with pytest.raises(ArchiveError, match=r"needs glibc 99\.9"):
-        archives.import_(tree.rename(tree.with_name(f"{new}.tar.zst")), Home(tmp_path / "home"), Silent())
+@pytest.mark.parametrize(
+    ("says", "program", "reason"),
+    [
+        ("mysqld  Ver 10.11.18-MariaDB for Linux", "mysqld", "says that it is"),
+        (SAYS, "mysql", r"has no server in bin/"),
+        ("' >&2; exit 1; echo '", "mysqld", "cannot be started"),
+    ],
+)
+def test_a_tree_without_a_server_that_says_its_release_is_refused(
+    tmp_path: Path, home: Home, says: str, program: str, reason: str
+) -> None:
+    with pytest.raises(TidemarkError, match=reason) as refused:
+        archives.import_(packed(tmp_path, says, program), home, Silent())
+    assert refused.value.hint
+    assert not list(home.builds.glob("[!.]*"))

@@ -9,7 +9,7 @@ import pytest
 from build.build import Build
 from build.errors import TidemarkError
 from build.home import Home
-from build.installs.content import PrefixError, digest_of, stamp_of
+from build.installs import PrefixError, digest_of, stamp_of
 from build.progress import Silent
 from build.version import Engine, parse_version
 from history.changes.confirmation import ConfirmationRequest, Confirms

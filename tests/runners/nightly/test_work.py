@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from build import installs
 from build.home import Home
-from build.installs import facts
 from build.version import parse_version
 from history.open import open_store
 from history.series.task_states import TaskOutcome
@@ -18,7 +18,7 @@ from history.store.writer import Store
 from runners.measuring.variants import definition_of
 from runners.nightly.plan import Plan
 from runners.nightly.work import NightWork, find_work, request_of
-from tests.build.installs.pretended import pretended_prefix
+from tests.build.pretended import pretended_prefix
 from tests.history.handmade import record_steps, session_start
 from tests.tiny_extension import TinyExtension
 
@@ -99,7 +99,7 @@ def test_everything_is_new_at_first(store: Store, source: Path, tmp_path: Path) 
 def test_an_install_prefix_is_measured_when_its_files_have_changed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(facts, "said_with", lambda *command: "postgres (PostgreSQL) 18.6")
+    monkeypatch.setattr(installs, "said_with", lambda *command: "postgres (PostgreSQL) 18.6")
     base = pretended_prefix(tmp_path / "base", b"base")
     mine = pretended_prefix(tmp_path / "mine", b"first")
     tracked = {"base": f"postgres@old={base}", "installs": [f"mine={mine}"]}

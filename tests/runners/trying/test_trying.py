@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from build import installs
 from build.build import Build
 from build.build_spec import BuildRequest
 from build.errors import TidemarkError
 from build.home import ROOT, Home
-from build.installs import facts
 from build.sources.commits import commit_range
 from build.sources.git import mirror
 from build.version import Engine
@@ -38,7 +38,7 @@ from suites.definition import load_suite
 from suites.keys.step import Step
 from suites.measurement import Measurement
 from suites.metrics import PROVED_ROWS
-from tests.build.installs.pretended import pretended_prefix
+from tests.build.pretended import pretended_prefix
 from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, record_steps, session_start
 from tests.runners.nightly.pretended import STEPS, Lab
@@ -117,7 +117,7 @@ def test_a_patch_is_tried_on_what_it_names(lab: Lab, tmp_path: Path) -> None:
 def test_an_install_prefix_is_tried_against_what_is_named(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(facts, "said_with", lambda *command: "postgres (PostgreSQL) 18.6")
+    monkeypatch.setattr(installs, "said_with", lambda *command: "postgres (PostgreSQL) 18.6")
     old, new, same = (
         f"postgres@{name}={pretended_prefix(tmp_path / name, module)}"
         for name, module in (("old", b"old"), ("new", b"new"), ("same", b"new"))

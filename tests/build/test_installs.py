@@ -10,18 +10,16 @@ import pytest
 
 from build.build_spec import BuildRequest
 from build.home import Home
-from build.installs import facts
-from build.installs.content import PrefixError, digest_of
-from build.installs.install import prefix_of, recorded_install, recorded_version, require_unchanged
+from build import installs
+from build.installs import PrefixError, digest_of
+from build.installs import prefix_of, recorded_install, recorded_version, require_unchanged
 from build.make import find, provide
 from build.programs.accounts import AccountError
 from build.progress import Silent
 from build.recipes.choices import PLAIN
 from build.sources.source import resolved
 from build.version import Engine, parse_revision, parse_version
-from tests.build.installs.pretended import pretended_prefix
-
-SCRIPT = b"#!/bin/sh\n"
+from tests.build.pretended import pretended_prefix
 
 
 @pytest.fixture
@@ -33,7 +31,7 @@ def prefix(tmp_path: Path) -> Path:
 @pytest.fixture
 def says(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     def say(text: str) -> None:
-        monkeypatch.setattr(facts, "said_with", lambda *command: text)
+        monkeypatch.setattr(installs, "said_with", lambda *command: text)
 
     say("postgres (PostgreSQL) 18.6 (Mine 18.6-1)\n")
     return say
@@ -128,20 +126,13 @@ def test_a_folder_that_is_no_prefix_is_refused_with_what_to_name(prefix: Path) -
         return f"{refused.value.what}; {refused.value.hint}"
 
     assert refusal(prefix / "none").startswith(f"there is no folder {prefix}/none")
-    assert refusal(prefix / "bin").endswith(f"it has no bin/postgres; name the folder above it: {prefix}")
+    assert "it has no bin/postgres; name the folder that has bin/postgres in it" in refusal(prefix / "bin")
     assert "is no install prefix of MySQL: it has no bin/mysqld" in refusal(prefix, "mysql")
-    tree = prefix / "tree"
-    (tree / "src" / "backend").mkdir(parents=True)
-    (tree / "src" / "backend" / "postgres").touch()
-    assert refusal(tree).endswith(
-        "it is a build tree: install it into a folder with `make install` or `cmake --install`"
-    )
     server = prefix / "bin" / "postgres"
     header = server.read_bytes()
-    server.write_bytes(header[:18] + struct.pack("<H", 22) + header[20:])
-    assert "bin/postgres is for another architecture: s390x, 64 bits" in refusal(prefix)
-    server.write_bytes(SCRIPT * 4)
-    assert "bin/postgres is no program, but a script" in refusal(prefix)
+    server.write_bytes(header[:18] + struct.pack("<H", 22) + header[20:])  # for s390x
+    assert "bin/postgres cannot be started" in refusal(prefix)
+    assert "must run on this machine" in refusal(prefix)
 
 
 @pytest.mark.parametrize("open_to_all", [".", "..", "bin", "bin/postgres", "lib/plpgsql.so"])
@@ -178,8 +169,8 @@ def test_programs_of_a_prefix_are_asked_without_the_rights_of_root(server_folder
     script = server_folder / "postgres"
     script.write_text("#!/bin/sh\nid -u\n")
     script.chmod(0o755)
-    assert int(facts.said_with(script, "--version")) != 0
+    assert int(installs.said_with(script, "--version")) != 0
     server_folder.chmod(0o700)
     with pytest.raises(AccountError, match="the user tidemark has no access to") as refused:
-        facts.said_with(script, "--version")
+        installs.said_with(script, "--version")
     assert f"chmod o+x {server_folder}" in refused.value.hint
