@@ -23,11 +23,11 @@ from benchmarks.output.intervals import ratio_interval
 from benchmarks.output.parts import chosen_parts
 from benchmarks.real_builds.samples import profile_figures, sample_figures
 from benchmarks.real_builds.slice_lengths import length_figures
-from build.build_spec import BuildRequest
+from build import environment
 from build.home import locate
-from build.make import provide
-from build.programs import environment
 from build.progress import Progress
+from build.provide import provide
+from build.request import BuildRequest
 from build.version import parse_version
 from history.stats.estimators import Interval
 from runners.console import Bars, Lines

@@ -12,20 +12,19 @@ from pathlib import Path
 from pwd import struct_passwd
 from typing import TYPE_CHECKING
 
-from build import host, workplace
-from build.build import Build
-from build.build_spec import FORMAT, BuildSpec, Patch
-from build.cache import damage, objects, store
-from build.cache.answers import SCRIPT, KeptAnswers
+from build import environment, host
+from build.accounts import compiling, make_workplace
+from build.cache import store
+from build.cache.earlier_compiles import SCRIPT, KeptAnswers, prepare_ccache
 from build.cache.takeover import taken_over
+from build.compile_commands import CompileCommands, CompileError
+from build.environment import NO_HOME
 from build.files import make_folder
+from build.finished_build import Build
 from build.home import Home
-from build.programs import environment
-from build.programs.environment import NO_HOME
-from build.programs.work import CompileCommands, CompileError
 from build.progress import Progress
-from build.recipes.choices import PLAIN
-from build.recipes.recipe import JOBS, Stage
+from build.recipes.recipe import JOBS, PLAIN, Stage
+from build.request import FORMAT, BuildSpec, Patch
 from build.sources import git
 from build.sources.git import BASE
 from build.sources.patching import APPLY, PatchError, not_applying
@@ -67,8 +66,8 @@ def compiled(spec: BuildSpec, home: Home, progress: Progress, options: CompileOp
         scratch_folders(f"build-{spec.key[:12]}", spec.key, home, recipe.scratch_bytes) as (scratch, staging),
         progress.task(f"compile {spec.version}", expected, "files") as task,
     ):
-        with workplace.compiling(home.path, waiting(spec.version, progress)) as account:
-            workplace.make_workplace(scratch, account, "source", "installed", "answers", "tmp")
+        with compiling(home.path, waiting(spec.version, progress)) as account:
+            make_workplace(scratch, account, "source", "installed", "answers", "tmp")
             answers = KeptAnswers(home, spec, scratch / "answers" / "cache")
             work = CompileCommands(
                 label=str(spec.version),
@@ -125,8 +124,10 @@ def _taken_over(
     return tree
 
 
-def run_stages(stages: Sequence[Stage], values: Mapping[str, str], folder: Path, work: CompileCommands) -> None:
-    """Run the stages in a source tree; `values` are what their placeholders stand for. Raises CompileError."""
+def run_stages(
+    stages: Sequence[Stage], values: Mapping[str, str], folder: Path, work: CompileCommands
+) -> None:
+    """Run stages in a source tree; `values` are what their placeholders stand for. Raises CompileError."""
     for stage in stages:
         command, *again = _attempts(stage, values)
         work.run(stage.name, command, folder, again=again)
@@ -167,7 +168,7 @@ def _environment(
         settings["CCACHE_DIR"] = os.environ.get("CCACHE_DIR") or str(make_folder(home.ccache))
     else:
         settings["CCACHE_DIR"] = str(home.ccache)
-        objects.prepare(home.ccache, account, writable=not spec.patches)
+        prepare_ccache(home.ccache, account, writable=not spec.patches)
         if spec.patches:
             settings |= {"CCACHE_READONLY": "1", "CCACHE_TEMPDIR": str(scratch / "tmp")}
     return {**base, **settings, "PATH": _masquerade(options.ccache, scratch / "ccache")}
@@ -191,7 +192,7 @@ def _uses_ccache(spec: BuildSpec, options: CompileOptions) -> bool:
 def scratch_folders(name: str, key: str, home: Home, needed_bytes: int = 0) -> Iterator[tuple[Path, Path]]:
     """Yield a scratch folder `name`, which is not made, and the staging folder of a key, which is empty.
 
-    Both are deleted afterwards. The caller holds the lock of the key. Raises HostError if the disk is too full.
+    Both are deleted afterwards. The caller holds the lock of the key. Raises HostError if a disk is too full.
     """
     scratch, staging = home.scratch / name, store.staging(home, key)
     _check_space(home, needed_bytes)
@@ -256,7 +257,7 @@ def _manifest(
                 "glibc": host.glibc_version(),
             },
             "built_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "installed": damage.installed(tree),
+            "installed": store.installed_files(tree),
         }
     )
 

@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import resource
+import shlex
 from collections.abc import Iterable
 
 from build.addresses import redacted
@@ -119,3 +120,8 @@ def _memory_hint() -> str:
     if soft == resource.RLIM_INFINITY:
         return "free some memory, or see the limits of this process (ulimit -a)"
     return f"raise the limit of address space, which is {soft // 1024**2} MiB here (ulimit -v)"
+
+
+def shell_line(*words: object) -> str:
+    """Return the words of a command as one line for a POSIX shell, each quoted if it needs that."""
+    return shlex.join(map(str, words))

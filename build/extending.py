@@ -17,12 +17,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from build import host, workplace
-from build.build import Build
-from build.cache import damage, store
-from build.cache.failures import compiler_errors
+from build import environment, host
+from build.accounts import compiling, make_workplace
+from build.cache import store
+from build.cache.earlier_compiles import compiler_errors
 from build.cache.takeover import taken_over
 from build.compile import EXTRACT, WITHOUT_CCACHE, own_variables, run_stages, scratch_folders, waiting
+from build.compile_commands import CompileCommands, CompileError
 from build.extension import (
     EXTENSION_DIGITS,
     Extension,
@@ -32,10 +33,9 @@ from build.extension import (
     require_extensible,
 )
 from build.files import make_folder
+from build.finished_build import Build
 from build.home import Home
 from build.lock import held
-from build.programs import environment
-from build.programs.work import CompileCommands, CompileError
 from build.progress import Progress
 from build.recipes.recipe import JOBS, Stage
 from build.sources import git
@@ -136,9 +136,9 @@ def _compiled(
             folder = scratch / extension.name
             with (
                 progress.task(f"compile {extension} for {server.version}"),
-                workplace.compiling(home.path, waiting(server.version, progress)) as account,
+                compiling(home.path, waiting(server.version, progress)) as account,
             ):
-                workplace.make_workplace(folder, account, "source", "root", "tmp")
+                make_workplace(folder, account, "source", "root", "tmp")
                 work = CompileCommands(
                     label=f"{extension} for {server.version}",
                     log=_log(home, extension, server, key),
@@ -157,7 +157,9 @@ def _compiled(
     return replace(result, version=server.version)
 
 
-def _manifest(server: Build, key: str, made: Sequence[dict[str, Any]], seconds: float, tree: Path) -> "Manifest":
+def _manifest(
+    server: Build, key: str, made: Sequence[dict[str, Any]], seconds: float, tree: Path
+) -> "Manifest":
     from build.manifest import manifest_of  # slow to load, and a mistake is told before
 
     return manifest_of(
@@ -171,7 +173,7 @@ def _manifest(server: Build, key: str, made: Sequence[dict[str, Any]], seconds: 
             "compile_commands": 0,
             "seconds": {"total": round(seconds, 3)},
             "built_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "installed": damage.installed(tree),
+            "installed": store.installed_files(tree),
         }
     )
 

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from build.programs import environment
+from build import environment
 
 SMALL_FILE = 1024**2
 """The most bytes of a file that is expected to have a few lines."""

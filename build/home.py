@@ -5,10 +5,9 @@ import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
-from build.errors import TidemarkError, readable
+from build.accounts import blocked_folder
+from build.errors import TidemarkError, readable, shell_line
 from build.files import GROUP_WRITES
-from build.programs.accounts import blocked_folder
-from build.programs.shell import shell_line
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
@@ -31,11 +30,6 @@ class Home:
     def sources(self) -> Path:
         """Downloaded tarballs, `pins.json`, and bare git mirrors under `git/`."""
         return self.path / "sources"
-
-    @property
-    def published(self) -> Path:
-        """The releases that nights have found to be published, by engine, as JSON."""
-        return self.path / "releases.json"
 
     @property
     def builds(self) -> Path:
@@ -108,26 +102,6 @@ class Home:
         return self.path / "heartbeat.json"
 
     @property
-    def pause(self) -> Path:
-        """The last pause of the box, as JSON."""
-        return self.path / "pause.json"
-
-    @property
-    def tracker_check(self) -> Path:
-        """Whether alerts would reach the issue tracker, as the last night found, as JSON."""
-        return self.path / "tracker.json"
-
-    @property
-    def history_away(self) -> Path:
-        """Since when the watch has not reached the history, as JSON; only as long as that is so."""
-        return self.path / "history-away.json"
-
-    @property
-    def told_of_github(self) -> Path:
-        """An empty file while the watch has issues about schedules or runners of GitHub."""
-        return self.path / "told-of-github"
-
-    @property
     def backups(self) -> Path:
         """Backups of the history, one per night."""
         return self.path / "backups"
@@ -138,19 +112,9 @@ class Home:
         return self.path / "summaries"
 
     @property
-    def flame_graphs(self) -> Path:
-        """Flame graphs (SVG) drawn by `profile`, one folder per session."""
-        return self.path / "flamegraphs"
-
-    @property
     def site(self) -> Path:
         """The report site, written by `report`."""
         return self.path / "site"
-
-    @property
-    def fitness(self) -> Path:
-        """The settings of the machine before `check --fix` changed them; exists until they are restored."""
-        return self.path / "fitness.json"
 
 
 def locate() -> Home:

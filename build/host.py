@@ -1,18 +1,22 @@
-"""The machine that compiles: its compiler, libraries, C library and cores."""
+"""The machine that compiles: its compiler, libraries, C library and cores, and whether programs work."""
 
 import os
 import re
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from build import environment
+from build.compile_commands import end_group
+from build.control_groups import cpu_quota
 from build.errors import TidemarkError
-from build.programs import environment
-from build.programs.control_groups import cpu_quota
-from build.programs.working import why_not
+
+SECONDS = 30.0
+"""Time limit of a program that is asked for its version."""
 
 _SAMPLES, _SAMPLE_SECONDS = 10, 0.01
 
@@ -134,3 +138,35 @@ def os_name() -> str:
         return platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
     except OSError:
         return "Linux"
+
+
+def why_not(program: str, option: str = "--version", env: Mapping[str, str] | None = None) -> str | None:
+    """Return why a program cannot even tell its version, in one line; None if it can.
+
+    Shims, such as rustup's cargo without a toolchain or nvm's node, stand on the path and work no more. `env`
+    are its variables; None for those of this process.
+    """
+    try:
+        process = subprocess.Popen(
+            [program, option],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd="/",  # a folder may choose a toolchain
+            env=env,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return error.strerror or str(error)
+    try:
+        said, _ = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"it did not answer within {SECONDS:g} s"
+    finally:
+        end_group(process)
+    if process.returncode == 0:
+        return None
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[0][:200] if lines else f"exit status {process.returncode}"

@@ -15,13 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from build import host
-from build.build import Build
+from build import accounts, environment, host
 from build.engines import ENGINES, EngineRegistry
 from build.errors import TidemarkError
 from build.files import json_value, make_folder, write_atomically
+from build.finished_build import Build
 from build.home import ROOT, Home, user_name
-from build.programs import accounts, environment
 from build.version import INSTALL_DIGITS, Engine, Version, parse_revision
 
 FOLDERS = ("bin", "sbin", "libexec", "lib", "lib64", "share")
@@ -40,7 +39,9 @@ MAX_FILES = 20_000
 SECONDS = 60.0
 """The time in which a program has to say its version; a server under a sanitizer takes seconds."""
 
-_RUNS_HERE = "its programs must run on this machine: compile them here, or on one that is like it and no newer"
+_RUNS_HERE = (
+    "its programs must run on this machine: compile them here, or on one that is like it and no newer"
+)
 
 _COMPILER = re.compile(rb"(?:GCC: \([^)\x00]{1,80}\) [0-9.]+|[A-Za-z ]{0,40}clang version [0-9.]+)")
 

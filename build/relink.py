@@ -1,4 +1,9 @@
-"""Layouts: a build whose server is linked again, with its functions in another order, without any compile."""
+"""Layouts: builds whose server is linked again in seconds, with its functions in another order.
+
+Where functions lie in memory decides which of them share cache lines, and which branches share entries of the
+processor's predictors. Two links of the same objects are therefore not equally fast (Mytkowicz et al.,
+Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
+"""
 
 import os
 import shutil
@@ -7,15 +12,40 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from build.build import Build
+from build import accounts, environment
+from build.accounts import make_workplace
 from build.engines import ENGINES
 from build.errors import TidemarkError
 from build.files import make_folder, open_checked
-from build.host import HostError
-from build.programs import accounts, environment
-from build.programs.working import why_not
-from build.recipes.relinking import FOLDER, INPUTS, LINKER, RESPONSE
-from build.workplace import make_workplace
+from build.finished_build import Build
+from build.host import HostError, why_not
+from build.recipes.recipe import BuildChoices, Recipe, RecipeError, ServerLink, Stage
+
+LINKER = "ld.lld"
+"""The linker that can shuffle sections."""
+
+RELINKED = BuildChoices(flags="-ffunction-sections", linker_flags="-fuse-ld=lld")
+"""Every function gets a section of its own, the unit that the linker moves."""
+
+FOLDER = "relink"
+"""The folder below the prefix with all that the server is linked from."""
+
+INPUTS = "inputs"
+"""The folder below FOLDER that the linker's own archive of its inputs is unpacked to."""
+
+RESPONSE = "response.txt"
+"""The file in it with the words of the linker's command line; the paths in it are relative to the folder."""
+
+# The linker writes an archive of what it reads, with paths and options that no longer name the build tree.
+_KEEP = f"""set -e
+output="$1"; into="{{staging}}$2/{FOLDER}"; shift 2
+mkdir -p "$into"
+rm -f "$output"
+LLD_REPRODUCE="$into/{INPUTS}.tar" "$@"
+tar -xf "$into/{INPUTS}.tar" -C "$into"
+rm "$into/{INPUTS}.tar"
+chmod -R go+rX "$into"
+"""
 
 LINK_SECONDS = 15 * 60.0
 """Time limit of one link, which takes a second for Postgres."""
@@ -29,6 +59,25 @@ _OPTIONS = ("-z", "keep-text-section-prefix")
 
 class RelinkError(TidemarkError):
     """A build cannot be linked again."""
+
+
+def relinkable(recipe: Recipe, link: ServerLink | None) -> Recipe:
+    """Return the recipe of a build that keeps what its server is linked from.
+
+    It is configured with RELINKED. A last stage links the server once more, while the linker records what it
+    reads. Raises RecipeError for an engine without a `link`.
+    """
+    if link is None:
+        raise RecipeError(
+            f"linking a server of {ENGINES[recipe.engine].title} once more has not been tried",
+            where="--layouts",
+            hint="omit --layouts",
+        )
+    keep = Stage(
+        "keep what the server is linked from",
+        ("sh", "-c", _KEEP, "keep", link.output, recipe.prefix, *link.command),
+    )
+    return replace(recipe, stages=(*recipe.stages, keep))
 
 
 def require_linker() -> str:

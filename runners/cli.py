@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+from build.environment import kept_from_process
 from build.errors import TidemarkError, machine_refusal
-from build.programs.environment import kept_from_process
 from build.sources.repository import GIT_HELP
 from history.arguments import Parser
 from history.escaping.streams import escaped_output

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from build.environment import CREDENTIALS, of_caller
 from build.home import ROOT
-from build.programs.environment import CREDENTIALS, of_caller
 from runners.exit_codes import TROUBLE
 from suites.processes import tool
 

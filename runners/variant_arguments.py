@@ -2,7 +2,7 @@
 
 import argparse
 
-from build.recipes.choices import KEYS
+from build.recipes.recipe import KEYS
 from build.version import Engine
 from runners.values import disk, memory
 from suites.additions.names import CompanionName

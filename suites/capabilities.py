@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from build.build import Build
 from build.engines import EngineRegistry
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.version import Engine
 from suites.keys.durability import Isolation
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from build.build import Build
+from build.finished_build import Build
 from suites.server import Address, Server
 from suites.sizing import MEMORY_BESIDE_BUFFERS
 

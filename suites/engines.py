@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from build.build import Build
 from build.engines import EngineRegistry
+from build.finished_build import Build
 from build.version import Engine
 from suites.engine import DatabaseEngine, Leftover
 from suites.keys.durability import Durability

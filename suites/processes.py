@@ -15,10 +15,8 @@ from typing import IO
 
 import psutil
 
-from build.errors import TidemarkError
-from build.files import open_checked, remove_folder
-from build.programs import environment
-from build.programs.accounts import (
+from build import environment
+from build.accounts import (
     AccountError,
     become,
     blocked_folder,
@@ -26,7 +24,8 @@ from build.programs.accounts import (
     require_access,
     server_account,
 )
-from build.programs.shell import shell_line
+from build.errors import TidemarkError, shell_line
+from build.files import open_checked, remove_folder
 
 RUN_SECONDS = 600.0
 """Time limit of a program that is run to its end, such as initdb."""
@@ -225,7 +224,7 @@ def start(
     """Start `argv` in a session of its own, so that Ctrl-C reaches only Tidemark, which then stops it.
 
     The program and its children run only on the cores `bound_to`; None does not restrict them. `env` is added
-    to the few variables that measured programs get (build.programs.environment). With an `account` it has
+    to the few variables that measured programs get (build.environment). With an `account` it has
     no rights but those of this user; `cwd` is entered before.
     """
     with _on(bound_to):

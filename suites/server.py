@@ -19,9 +19,9 @@ from typing import ClassVar, Protocol
 
 import psutil
 
-from build.build import Build
 from build.errors import TidemarkError
 from build.files import open_checked, remove_folder
+from build.finished_build import Build
 from build.version import Engine
 from suites.control_groups.declared import DiskUse, LimitError, MemoryUse
 from suites.control_groups.group import (

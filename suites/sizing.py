@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psutil
 
+from build.control_groups import memory_limit
 from build.errors import TidemarkError
 from build.host import usable_cores
-from build.programs.control_groups import memory_limit
 from suites.control_groups.declared import DiskSpeed
 from suites.data_sets import DataSet, data_set
 from suites.definition import Suite

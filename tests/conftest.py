@@ -23,14 +23,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from benchmarks.real_builds.planted_history import PlantedHistory, make_history
-from build.build import Build
-from build.build_spec import BuildRequest
 from build.cache.archives import ArchiveError, import_
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import ROOT, Home, locate
 from build.installs import PrefixError
-from build.make import find, provide
 from build.progress import Silent
+from build.provide import find, provide
+from build.request import BuildRequest
 from build.version import parse_version
 from suites.processes import run
 from tests.new_servers.data_directories import new_folder, shared_folder

@@ -17,8 +17,8 @@ import pytest
 
 from build.errors import TidemarkError
 from build.home import Home, locate
+from build.host import why_not
 from build.lock import held
-from build.programs.working import why_not
 
 GO_FOLDER = Path("/usr/local/go/bin")
 """Where Go's own archive puts it, should it not be on the path."""

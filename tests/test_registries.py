@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from build.engines import ENGINES, EngineRegistry, IncompleteRegistryError
-from build.recipes.engines import RECIPES
+from build.request import RECIPES
 from build.sources.commits import IMMATERIAL
 from build.sources.releases import VERSIONS
 from build.version import Engine, parse_version
@@ -170,7 +170,7 @@ def test_an_engine_without_entries_fails_at_import(tmp_path: Path) -> None:
         f"spec = spec_from_file_location('build.version', {str(tmp_path / 'version.py')!r})\n"
         "sys.modules['build.version'] = module = module_from_spec(spec)\n"
         "spec.loader.exec_module(module)\n"
-        "import runners.cli, build.make\n"
+        "import runners.cli, build.provide\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False

@@ -18,12 +18,12 @@ from benchmarks.output.figures import Figure
 from benchmarks.real_builds.planted_bisect import LARGER, STEP, bisected
 from benchmarks.real_builds.planted_history import BY_INSTRUCTIONS, RELEASE, PlantedHistory, make_history
 from benchmarks.simulation.bisects.guided_bisect import guided_figures
-from build.build_spec import BuildRequest
 from build.cache.store import all_builds
 from build.home import Home, locate
-from build.make import provide
 from build.progress import Progress
-from build.recipes.choices import PLAIN, BuildChoices
+from build.provide import provide
+from build.recipes.recipe import PLAIN, BuildChoices
+from build.request import BuildRequest
 from build.version import Version
 from runners.console import progress
 from runners.measuring.machine_lock import measuring_alone

@@ -12,10 +12,10 @@ from sqlalchemy import select
 
 from benchmarks.output.figures import Figure
 from benchmarks.surroundings.recorded_sessions import record_sessions
-from build.build import Build
-from build.build_spec import BuildRequest
+from build.finished_build import Build
 from build.home import Home
-from build.make import provide
+from build.provide import provide
+from build.request import BuildRequest
 from build.version import Version, parse_version
 from history.open import open_store
 from history.store.reader import Reader

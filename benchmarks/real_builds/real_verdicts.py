@@ -16,11 +16,11 @@ from pathlib import Path
 
 from benchmarks.output.figures import Figure
 from benchmarks.output.intervals import ratio_interval, simultaneous_confidence
-from build.build import Build
-from build.build_spec import BuildRequest
+from build.finished_build import Build
 from build.home import Home
-from build.make import provide
 from build.progress import Progress
+from build.provide import provide
+from build.request import BuildRequest
 from build.version import Version, parse_version
 from history.comparison.compare import compare
 from history.comparison.options import CONFIDENCE, CompareOptions

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from benchmarks.output.figures import Figure
 from benchmarks.real_builds.real_verdicts import BASE, PROFILE, TWIN, Bench, bench_of
-from build.build_spec import BuildRequest
 from build.home import locate
-from build.make import provide
+from build.provide import provide
+from build.request import BuildRequest
 from runners.console import Lines
 
 STEPS = ("update-index", "insert")

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from build.build import Build
+from build.finished_build import Build
 from suites.additions import pooler
 from suites.data_sets import EqualTables
 from suites.keys.durability import Durability

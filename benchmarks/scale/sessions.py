@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import exists, select
 
-from build.build import Build
+from build.finished_build import Build
 from build.manifest import CompilerRecord, Manifest, SourceRecord
 from build.version import parse_version
 from history.open import open_store

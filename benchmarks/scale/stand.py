@@ -11,10 +11,10 @@ from pathlib import Path
 
 from benchmarks.scale.history_server import HistoryServer
 from benchmarks.scale.sessions import RecordedRound, read_log
-from build.build_spec import BuildRequest
 from build.home import ROOT, Home, locate
-from build.make import provide
 from build.progress import Silent
+from build.provide import provide
+from build.request import BuildRequest
 from build.version import parse_version
 from history.errors import HistoryError
 from history.open import open_store

@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from build import host, installs
-from build.build import Build
-from build.cache import members, store
+from build import accounts, environment, host, installs
+from build.cache import store
+from build.cache.takeover import check_members, extract_members
 from build.errors import TidemarkError
 from build.files import json_value, make_folder, write_atomically
+from build.finished_build import Build
 from build.home import Home
 from build.lock import held
 from build.manifest import HostRecord, Manifest, manifest_of
-from build.programs import accounts, environment
 from build.progress import Progress
 from build.sources.download import sha256_of
 
@@ -55,8 +55,8 @@ def import_(path: Path, home: Home, progress: Progress) -> Build:
 
     Digest, architecture, C library and the name of every member are checked before anything is unpacked, and
     then whether this machine has the libraries that the programs need. The build then appears in the cache by
-    one rename. A build that is already there is left as it is. Raises ArchiveError, MemberError, or PrefixError
-    for an install tree without a server that runs here.
+    one rename. A build that is already there is left as it is. Raises ArchiveError, MemberError, or
+    PrefixError for an install tree without a server that runs here.
     """
     stem = path.name.removesuffix(_SUFFIX).removesuffix(".json")
     archive, sidecar = path.with_name(stem + _SUFFIX), path.with_name(f"{stem}.json")
@@ -212,7 +212,7 @@ def _unpacked(archive: Path, key: str, home: Home, top: str = "") -> Iterator[Pa
     `top` is the only folder in the archive, if that is known. Raises ArchiveError and MemberError.
     """
     with _opened(archive) as tar:
-        top, size = members.check(tar, top)
+        top, size = check_members(tar, top)
     free = shutil.disk_usage(make_folder(home.builds)).free
     if size > free:
         raise ArchiveError(
@@ -225,7 +225,7 @@ def _unpacked(archive: Path, key: str, home: Home, top: str = "") -> Iterator[Pa
     make_folder(staging).chmod(0o700)  # whatever the umask is, until members have their rights
     try:
         with _opened(archive) as tar:
-            members.extract(tar, staging)
+            extract_members(tar, staging)
         staging.chmod(0o755)  # the user who runs its programs has to get in
         _check_libraries(staging / top)
         yield staging / top
@@ -266,8 +266,8 @@ def _check_libraries(tree: Path) -> None:
 
 def _not_found(program: Path) -> list[str]:
     # `ldd` asks the loader and runs none of the programs; what is not a program for this loader, such as a
-    # script, lacks nothing. Without the variables that add libraries, which servers do not get either. The loader runs the library
-    # that a program names as its auditor (ld.so(8), DT_AUDIT).
+    # script, lacks nothing. Without the variables that add libraries, which servers do not get either. The
+    # loader runs the library that a program names as its auditor (ld.so(8), DT_AUDIT).
     asked = subprocess.run(
         [*accounts.become(accounts.server_account()), "ldd", program],
         capture_output=True,

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from build.build import Build
 from build.cache import store
 from build.files import make_folder
+from build.finished_build import Build
 from build.home import Home
 from build.lock import held
 

@@ -12,16 +12,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from build import host
-from build.build import Build
-from build.cache import damage
+from build import environment, host
 from build.engines import git_ref
 from build.errors import TidemarkError
 from build.files import flush_file_system, json_value, make_folder
+from build.finished_build import Build
 from build.home import Home
 from build.installs import INSTALL
-from build.programs import environment
-from build.recipes.engines import RECIPES
+from build.request import RECIPES
 from build.sources.git import is_commit_name
 from build.version import KEY, RELEASE, Engine, Version, parse_version
 
@@ -80,8 +78,43 @@ def _of_key(home: Home, key: str) -> Build | None:
 
 
 def loss_of(build: Build) -> str:
-    """Return what a build has lost, in words; an empty text if it is whole."""
-    return damage.lost(build, (MANIFEST, IMPORTED))
+    """Return what a build has lost, in words; an empty text if it has all that was installed.
+
+    A build whose manifest has no count, which older programs wrote, is checked for the files without which
+    its recipe does not count as installed.
+    """
+    missing = [name for name in _needed(build) if not os.path.lexists(build.prefix / name)]
+    if missing:
+        return f"{missing[0]} is missing"
+    recorded = build.manifest.installed
+    found = installed_files(build.prefix)
+    for name in (MANIFEST, IMPORTED):  # written after the count
+        path = build.prefix / name
+        if path.exists():
+            found["files"] -= 1
+            found["bytes"] -= path.stat().st_size
+    for what, count in (("files", recorded.files), ("bytes", recorded.bytes)):
+        if found[what] < count:
+            return f"it has {found[what]} of {count} {what}"
+    return ""
+
+
+def _needed(build: Build) -> tuple[str, ...]:
+    if "stages" not in build.manifest.recipe:
+        return ()  # An install tree that was made elsewhere: what it has is not that of the recipe.
+    module = RECIPES[build.version.engine]
+    programs = build.manifest.slim_programs
+    try:
+        if programs and module.slim_recipe is not None:
+            return module.slim_recipe(build.release, _any_library, programs).installs
+        return module.recipe(build.release, _any_library).installs
+    except TidemarkError:
+        return ()  # Compiled by a program that knew this release.
+
+
+def _any_library(name: str) -> bool:
+    del name
+    return True
 
 
 def all_builds(home: Home) -> list[Build]:
@@ -102,8 +135,8 @@ def imported(
     Only the `choices` of a variant do, as BuildChoices.to_json gives them.
 
     If `source_digest` is None, because no source is known, a release is matched by its number and a commit by
-    its name, and a branch matches nothing. An install tree is always matched by its number. `patches` are hex SHA-256, in order. Raises StoreError for a
-    build that everybody may change.
+    its name, and a branch matches nothing. An install tree is always matched by its number. `patches` are hex
+    SHA-256, in order. Raises StoreError for a build that everybody may change.
     """
     for build in reversed(all_builds(home)):
         if (
@@ -311,3 +344,10 @@ def read_folder(prefix: Path) -> Build | None:
             where=f"{path}: {error}",
             hint=f"remove the folder {prefix}; the version is compiled again when it is next needed",
         ) from error
+
+
+def installed_files(tree: Path) -> dict[str, int]:
+    """Count the regular files and links below an install tree, and the bytes of the regular ones."""
+    entries = [entry.lstat() for entry in tree.rglob("*")]
+    kept = [entry for entry in entries if not stat.S_ISDIR(entry.st_mode)]
+    return {"files": len(kept), "bytes": sum(file.st_size for file in kept if stat.S_ISREG(file.st_mode))}

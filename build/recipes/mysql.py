@@ -2,9 +2,16 @@
 
 from collections.abc import Callable
 
-from build.recipes import cmake
-from build.recipes.recipe import CONFIGURE, Recipe, ServerLink, Stage, VersionRange, range_of
-from build.recipes.version_file import release_in
+from build.recipes.recipe import (
+    CONFIGURE,
+    Recipe,
+    ServerLink,
+    Stage,
+    VersionRange,
+    range_of,
+    release_in,
+    words_of_cmake,
+)
 from build.version import Engine
 
 VERSION_FILE = "MYSQL_VERSION"
@@ -17,9 +24,9 @@ TARGETS = (*PROGRAMS, "mysqlclient", "GenError")
 PREFIX = "/usr/local/tidemark/mysql"
 
 LINK: ServerLink | None = None
+"""Linking the server once more has not been tried."""
 
 TLS_OPTIONS: tuple[str, ...] = ()
-"""Linking the server once more has not been tried."""
 
 # The symbol table suffices for perf to name functions. Debug information would double an hour of compiling.
 CFLAGS = "-O2 -g0 -fno-omit-frame-pointer -DNDEBUG"
@@ -101,7 +108,7 @@ def recipe(release: str, has_library: Callable[[str], bool]) -> Recipe:
 slim_recipe = None
 """The server is nearly all of a build, and compiling it without the clients has not been tried."""
 
-configure_words = cmake.configure_words
+configure_words = words_of_cmake
 
 
 def release_of(text: str) -> str:

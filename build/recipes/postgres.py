@@ -4,8 +4,16 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from build.recipes.choices import BuildChoices
-from build.recipes.recipe import CONFIGURE, Recipe, RecipeError, ServerLink, Stage, VersionRange, range_of
+from build.recipes.recipe import (
+    CONFIGURE,
+    BuildChoices,
+    Recipe,
+    RecipeError,
+    ServerLink,
+    Stage,
+    VersionRange,
+    range_of,
+)
 from build.version import Engine
 
 VERSION_FILE = "configure"

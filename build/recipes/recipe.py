@@ -1,12 +1,12 @@
-"""Recipes: how one release is compiled on one host, determined before anything runs."""
+"""Recipes: how one release is compiled on one host, determined before anything runs, and choices besides."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from build.engines import ENGINES
 from build.errors import TidemarkError
-from build.recipes.choices import BuildChoices
 from build.version import Engine, release_numbers
 
 CONFIGURE = "configure"
@@ -16,8 +16,115 @@ JOBS = "{jobs}"
 """What stands for the number of parallel processes in a command."""
 
 
+MAX_OPTIONS = 20
+"""The most configure options of one variant."""
+
+_FLAGS = re.compile(r"-[A-Za-z0-9_+=.,:/-]+( +-[A-Za-z0-9_+=.,:/-]+)*")
+
+
 class RecipeError(TidemarkError):
     """There is no recipe for a version, or its source tree names no release."""
+
+
+class ChoiceError(TidemarkError):
+    """A choice of how to compile is not one, or is not well-formed."""
+
+
+@dataclass(frozen=True)
+class BuildChoices:
+    """How a build differs from the recipe of its version. Without any choice it is the recipe's build."""
+
+    compiler: str = ""
+    """The command of the C compiler, such as `clang`; empty for `$CC` or gcc."""
+
+    flags: str = ""
+    """Compiler flags after those of the recipe, so that `-O3` replaces its `-O2`."""
+
+    linker_flags: str = ""
+    """Flags of the linker."""
+
+    options: tuple[str, ...] = ()
+    """Options of configure or CMake, after those of the recipe."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the choices as a manifest and a session record them, by key; empty without any."""
+        values: dict[str, Any] = {
+            "CC": self.compiler,
+            "CFLAGS": self.flags,
+            "LDFLAGS": self.linker_flags,
+            "configure": list(self.options),
+        }
+        return {key: value for key, value in values.items() if value}
+
+    def with_(self, other: "BuildChoices") -> "BuildChoices":
+        """Return these choices with those of `other`, which come later and so take precedence."""
+        return BuildChoices(
+            other.compiler or self.compiler,
+            f"{self.flags} {other.flags}".strip(),
+            f"{self.linker_flags} {other.linker_flags}".strip(),
+            (*self.options, *other.options),
+        )
+
+    def with_options(self, options: Sequence[str]) -> "BuildChoices":
+        """Return these choices with options of configure that they do not have yet, before their own."""
+        return replace(self, options=(*(new for new in options if new not in self.options), *self.options))
+
+    def plus(self, key: str, value: str) -> "BuildChoices":
+        """Return these choices with one more; `configure` and flags add to what is there.
+
+        Raises ChoiceError if there is no such key, or if its value is not well-formed.
+        """
+        if key not in KEYS:
+            raise ChoiceError(
+                f"'{key[:40]}' is not a choice of a build", hint=f"it is one of: {', '.join(KEYS)}"
+            )
+        if not KEYS[key].pattern.fullmatch(value):
+            raise ChoiceError(f"'{value[:80]}' cannot be the {key} of a build", hint=KEYS[key].hint)
+        if len(self.options) >= MAX_OPTIONS:
+            raise ChoiceError(f"more than {MAX_OPTIONS} configure options")
+        return self.with_(KEYS[key].read(value))
+
+
+@dataclass(frozen=True)
+class ChoiceKey:
+    """One key of `--build NAME:KEY=VALUE`."""
+
+    pattern: re.Pattern[str]
+    """What its values look like."""
+
+    read: Callable[[str], BuildChoices]
+    """Makes the choice of a value."""
+
+    hint: str
+    """What to write, for error messages."""
+
+
+KEYS = {
+    "CC": ChoiceKey(
+        re.compile(r"[A-Za-z0-9/][A-Za-z0-9/._+-]*"),
+        lambda value: BuildChoices(compiler=value),
+        "name a command, such as clang",
+    ),
+    "CFLAGS": ChoiceKey(
+        _FLAGS,
+        lambda value: BuildChoices(flags=value),
+        "write flags separated by spaces, such as '-O3 -march=native'",
+    ),
+    "LDFLAGS": ChoiceKey(
+        _FLAGS,
+        lambda value: BuildChoices(linker_flags=value),
+        "write flags separated by spaces, such as -Wl,-O1",
+    ),
+    "configure": ChoiceKey(
+        re.compile(r"-{1,2}[A-Za-z][A-Za-z0-9_+=.,:/-]*"),
+        lambda value: BuildChoices(options=(value,)),
+        "write one option, such as --with-llvm or -DWITH_LTO=ON; repeat --build for another",
+    ),
+}
+"""The keys of choices, by what a command line and a plan call them."""
+
+PLAIN = BuildChoices()
+"""No choice: the recipe's own build."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +172,7 @@ class Recipe:
     """The programs in `bin/` of a slim build, which has nothing else to run; empty for a whole build."""
 
     takes_answers: bool = False
-    """Whether its configure takes over the answers of an earlier run: see build/cache/answers.py."""
+    """Whether its configure takes over the answers of an earlier run: see build/cache/earlier_compiles.py."""
 
     @property
     def is_slim(self) -> bool:
@@ -131,6 +238,49 @@ def with_words(recipe: Recipe, words: tuple[str, ...]) -> Recipe:
         for stage in recipe.stages
     )
     return replace(recipe, stages=stages)
+
+
+def words_of_cmake(choices: BuildChoices, flags: str) -> tuple[str, ...]:
+    """Return the words that CMake takes for the choices of a variant; later ones replace earlier ones.
+
+    MySQL and MariaDB are configured alike.
+
+    `flags` are the recipe's own compiler flags, after which those of the variant come. The C++ compiler is
+    the one that belongs to the C compiler: clang++-16 to clang-16.
+    """
+    words: list[str] = []
+    if choices.compiler:
+        words.append(f"-DCMAKE_CXX_COMPILER={_cxx_of(choices.compiler)}")
+    if choices.flags:
+        compiled = f"{flags} {choices.flags}"
+        words += [f"-DCMAKE_{language}_FLAGS_RELWITHDEBINFO={compiled}" for language in ("C", "CXX")]
+    if choices.linker_flags:
+        kinds = ("EXE", "SHARED", "MODULE")
+        words += [f"-DCMAKE_{kind}_LINKER_FLAGS={choices.linker_flags}" for kind in kinds]
+    return (*words, *choices.options)
+
+
+def _cxx_of(compiler: str) -> str:
+    folder, slash, name = compiler.rpartition("/")
+    for c, cxx in (("clang", "clang++"), ("gcc", "g++")):
+        if name.startswith(c):
+            return folder + slash + cxx + name.removeprefix(c)
+    return compiler
+
+
+def release_in(text: str, title: str, file: str) -> str:
+    """Return the release (`9.7.2`) that `text`, the contents of `file`, names.
+
+    MySQL and MariaDB, being of one descent, write it alike. Raises RecipeError, with the `title` of the
+    engine, if it names none.
+    """
+    numbers = []
+    for part in ("MAJOR", "MINOR", "PATCH"):
+        match = re.search(rf"^MYSQL_VERSION_{part}=(\d+)\s*$", text, re.MULTILINE)
+        if match is None:
+            raise RecipeError(f"the source names no {title} release: {part} is missing", where=file)
+        numbers.append(match[1])
+    return ".".join(numbers)
 
 
 class RecipeModule(Protocol):

@@ -120,7 +120,7 @@ def _shown(name: str, length: int | None, progress: Progress) -> AbstractContext
 
 @contextmanager
 def _opened(url: str) -> Iterator[tuple[Callable[[int], bytes], int | None]]:
-    """Yield a function that reads at most so many bytes of what a URL has, as they are sent, and their number.
+    """Yield a function that reads at most so many bytes of what a URL has, and how many it has, if known.
 
     Raises DownloadError, AbsentFileError and CertificateError.
     """

@@ -16,16 +16,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from build import environment
 from build.addresses import redacted, without_secrets
+from build.compile_commands import end_group
 from build.engines import ENGINES
-from build.errors import TidemarkError, did_you_mean
+from build.environment import NO_GIT_SETTINGS
+from build.errors import TidemarkError, did_you_mean, shell_line
 from build.files import make_folder
 from build.home import Home
 from build.lock import held
-from build.programs import environment
-from build.programs.environment import NO_GIT_SETTINGS
-from build.programs.shell import shell_line
-from build.programs.work import end_group
 from build.progress import Progress, Silent
 from build.sources import connections
 from build.version import Engine, split_steps

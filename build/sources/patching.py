@@ -5,8 +5,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from build.environment import NO_GIT_SETTINGS
 from build.errors import TidemarkError
-from build.programs.environment import NO_GIT_SETTINGS
 from build.sources.git import Commit, GitError, Mirror, run
 
 APPLY = ("apply", "-p1", "--whitespace=nowarn")

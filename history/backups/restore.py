@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Select, select
 
-from build.programs.shell import shell_line
+from build.errors import shell_line
 from history.backups.backup import checked_copy
 from history.errors import HistoryError, database_error
 from history.open import is_server, readable_database

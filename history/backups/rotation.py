@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from build.addresses import without_secrets
-from build.errors import TidemarkError
-from build.programs.shell import shell_line
+from build.errors import TidemarkError, shell_line
 from history.backups.backup import back_up, sessions_of
 from history.errors import HistoryError
 from history.timestamps import now

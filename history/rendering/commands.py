@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from build.errors import TidemarkError
-from build.programs.shell import shell_line
+from build.errors import TidemarkError, shell_line
 from build.version import Version
 from history.changes.level_shift import Course, Direction, direction_between
 from history.comparison.beside.curves import LEVELS

@@ -8,8 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from build.errors import TidemarkError
-from build.programs.shell import shell_line
+from build.errors import TidemarkError, shell_line
 from history.series.environment_changes import changed_steps
 from history.series.inventory import InventoryFilter
 from history.series.series import (

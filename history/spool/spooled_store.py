@@ -23,7 +23,7 @@ from history.timestamps import to_text
 from suites.control_groups.declared import Declared
 
 if TYPE_CHECKING:
-    from build.build import Build
+    from build.finished_build import Build
     from history.store.resume import InterruptedSession, NotResumed
 
 APART = timedelta(minutes=5)

@@ -13,10 +13,10 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
+from build import environment
 from build.addresses import without_secrets
 from build.files import GROUP_WRITES
 from build.lock import held
-from build.programs import environment
 from history.errors import DamagedTextError, HistoryError, RecordError, database_error
 
 CONNECT_SECONDS = 10

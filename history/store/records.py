@@ -14,7 +14,7 @@ from suites.metrics import INSTRUCTIONS, METRICS, PRIMARY
 from suites.turns.warmth import WARMED_UP, Warmth, warmth_of
 
 if TYPE_CHECKING:
-    from build.build import Build
+    from build.finished_build import Build
     from suites.measurement import Measurement
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select, update
 
-from build.build import Build
+from build.finished_build import Build
 from history.errors import stored_options
 from history.store.process import ProcessIdentity
 from history.store.records import (

@@ -34,7 +34,7 @@ from suites.metrics import METRICS, PRIMARY
 from suites.profiling.stacks import StepProfile
 
 if TYPE_CHECKING:
-    from build.build import Build
+    from build.finished_build import Build
 
 
 def intern(connection: Connection, table: TableClause, key: str, row: Mapping[str, Any]) -> int:

@@ -40,7 +40,7 @@ from suites.metrics import PRIMARY
 from suites.turns.warmth import WARMED_UP, Warmth
 
 if TYPE_CHECKING:
-    from build.build import Build
+    from build.finished_build import Build
     from history.store.resume import InterruptedSession, NotResumed
 
 LONGEST_DAYS = 7

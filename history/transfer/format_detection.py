@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
-from build.programs.shell import shell_line
+from build.errors import shell_line
 from history.store.database import Database
 from history.store.writer import Store
 from history.transfer.database_source import opened

@@ -1,9 +1,9 @@
-"""Trackers' tokens: where they come from. build.programs.environment keeps them from what is started."""
+"""Trackers' tokens: where they come from. build.environment keeps them from what is started."""
 
 import os
 from pathlib import Path
 
-from build.programs.environment import caller_value
+from build.environment import caller_value
 from runners.alerting.tracker import MissingTokenError
 
 STORE = "/etc/credstore"

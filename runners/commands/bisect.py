@@ -6,9 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from build.addresses import redacted, without_secrets
-from build.errors import TidemarkError
+from build.errors import TidemarkError, shell_line
 from build.home import Home, locate_for_writing
-from build.programs.shell import shell_line
 from build.progress import in_words
 from build.version import Engine
 from history.errors import HistoryError

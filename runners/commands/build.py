@@ -4,12 +4,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from build.build_spec import BuildRequest
 from build.cache.pruning import mark_used
 from build.errors import TidemarkError
 from build.home import Home, locate_for_writing
-from build.make import find, provide, require_known
 from build.progress import Progress
+from build.provide import find, provide, require_known
+from build.request import BuildRequest
 from build.sources.source import resolved
 from build.version import Version, parse_revision, parse_version
 from runners.console import progress

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from build.addresses import redacted, without_secrets
 from build.home import locate_for_writing
-from build.make import require_known
+from build.provide import require_known
 from build.sources.source import resolved
 from history.comparison.compare import compare
 from history.comparison.options import CONFIDENCE, THRESHOLD, CompareOptions

@@ -14,6 +14,10 @@ from runners.fitness.fixes import AppliedChanges, fix, restore
 from runners.fitness.kernel import Kernel
 from runners.measuring.machine_lock import measuring_alone
 
+CHANGED_SETTINGS = "fitness.json"
+"""The file in the output folder with the machine's settings before `--fix` changed them, until they are
+restored."""
+
 WIDTH = 110
 
 
@@ -25,8 +29,8 @@ def main(arguments: argparse.Namespace) -> int:
     home, kernel = locate(), Kernel()
     with measuring_alone(home):
         if arguments.restore:
-            return _restored(restore(kernel, home.fitness), arguments.format)
-        applied = fix(kernel, home.fitness) if arguments.fix else AppliedChanges()
+            return _restored(restore(kernel, home.path / CHANGED_SETTINGS), arguments.format)
+        applied = fix(kernel, home.path / CHANGED_SETTINGS) if arguments.fix else AppliedChanges()
         findings = list(examine(CheckedMachine(home.path, kernel)))
     shown = as_json(findings, applied) if arguments.format == "json" else as_text(findings, applied)
     print(shown)

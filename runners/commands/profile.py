@@ -5,9 +5,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from build.errors import shell_line
 from build.files import make_folder
 from build.home import locate_for_writing
-from build.programs.shell import shell_line
 from build.sources.source import as_recorded
 from build.version import Version
 from history.comparison.beside.remedies import remedy
@@ -33,6 +33,9 @@ from report.addresses import file_name
 from report.charts.flame_graph import difference_graph, flame_graph
 from suites.profiling.stacks import StepProfile, merged, of_role
 
+FLAME_GRAPHS = "flamegraphs"
+"""The folder in the output folder with flame graphs (SVG), in a folder for each session."""
+
 LONGEST_NAME = 60
 """Characters of a step or version in the name of a file, which has at most 255 bytes."""
 
@@ -46,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
         session, versions = _session(store, named, arguments)
         read = _source(store, session, versions, arguments)
         rounds = [_rounds(read, store, session, version, arguments) for version in versions]
-    folder = Path(arguments.output) if arguments.output else home.flame_graphs / file_name(session.uid)
+    folder = Path(arguments.output) if arguments.output else home.path / FLAME_GRAPHS / file_name(session.uid)
     if arguments.what == "show":
         _show(arguments, versions[0], merged(rounds[0].values()), folder)
     else:

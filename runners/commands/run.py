@@ -8,12 +8,11 @@ from dataclasses import replace
 from statistics import fmean
 
 from build.addresses import redacted, without_secrets
-from build.build import Build
-from build.errors import TidemarkError
+from build.errors import TidemarkError, shell_line
+from build.finished_build import Build
 from build.home import Home, locate_for_writing
-from build.make import require_known
-from build.programs.shell import shell_line
 from build.progress import Progress
+from build.provide import require_known
 from build.sources.repository import variable
 from build.sources.source import resolved
 from build.version import Engine, Version

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from build.programs.control_groups import memory_limit
+from build.control_groups import memory_limit
 from runners.fitness.checked_machine import CheckedMachine
 from runners.fitness.finding import FIX, NOT_VISIBLE, Reading, note, ok, unfit
 from runners.fitness.kernel import Kernel

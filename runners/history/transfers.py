@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from build.errors import shell_line
 from build.home import locate, locate_for_writing
-from build.programs.shell import shell_line
 from history.backups.backup import back_up
 from history.changes.hindsight import search_series
 from history.counts import counted

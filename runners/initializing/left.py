@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from build.errors import shell_line
 from build.home import ROOT, SHARED_HOME
-from build.programs.shell import shell_line
 from runners.initializing.needs import Need, NeedState
 from runners.installing.arguments import AT
 from runners.installing.machine import TargetMachine

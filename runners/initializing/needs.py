@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from build.accounts import blocked_folder
 from build.engines import ENGINES
-from build.errors import TidemarkError, did_you_mean
+from build.errors import TidemarkError, did_you_mean, shell_line
 from build.home import ROOT, Home
-from build.programs.accounts import blocked_folder
-from build.programs.shell import shell_line
 from build.sources.git import mirror
 from build.sources.releases import known_releases
 from build.sources.repository import git_address

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from build.home import ROOT
-from build.programs.working import why_not
+from build.host import why_not
 
 LISTS = ("packages.txt", "packages-profiles.txt", "packages-companions.txt")
 """The lists of `setup`, in `runners/`."""

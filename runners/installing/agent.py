@@ -2,7 +2,7 @@
 
 from pathlib import Path, PurePosixPath
 
-from build.programs.shell import shell_line
+from build.errors import shell_line
 from runners.installing.escaping import InstallError
 from runners.installing.files import HOOK_COMPLETED, HOOK_STARTED, hook
 from runners.installing.machine import TargetMachine

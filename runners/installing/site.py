@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from build.accounts import SERVER_USER, blocked_folder
+from build.environment import NO_HOME
+from build.errors import shell_line
 from build.home import ROOT, SHARED_HOME
-from build.programs.accounts import SERVER_USER, blocked_folder
-from build.programs.environment import NO_HOME
-from build.programs.shell import shell_line
 from runners.installing.arguments import AT
 from runners.installing.escaping import InstallError, require_printable, require_startable
 from runners.nightly.plan import find_box, load_plan

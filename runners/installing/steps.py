@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from build.programs.shell import shell_line
+from build.errors import shell_line
 from runners.installing import agent
 from runners.installing.escaping import InstallError
 from runners.installing.files import ENABLED, SUDOERS, UNIT_NAMES, UNITS, File, files

@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from build.build import Build
 from build.engines import ENGINES
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.progress import Progress
-from build.recipes.engines import RECIPES
 from build.relink import MAX_SEED, linker_version, relink, require_linker
+from build.request import RECIPES
 from build.version import Engine, Version
 from history.stats.layouts import MIN_LAYOUTS
 from history.store.records import LAYOUT_SEEDS, LAYOUTS

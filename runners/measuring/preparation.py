@@ -4,15 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from build.build import Build
-from build.errors import TidemarkError
+from build.errors import TidemarkError, shell_line
 from build.extending import ExtensionCompileError
 from build.extension import ExtensionError
+from build.finished_build import Build
 from build.home import Home
 from build.installs import FOLDERS, prefix_of
-from build.make import provide
-from build.programs.shell import shell_line
 from build.progress import Progress
+from build.provide import provide
 from build.version import Version
 from history.changes.confirmation import METRIC_CONFIDENCE
 from history.comparison.options import CONFIDENCE, THRESHOLD

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from build.build_spec import BuildRequest
+from build.request import BuildRequest
 from build.version import Engine, Version
 from history.changes.confirmation import Confirms
 from history.comparison.exact import MAX_PASSES

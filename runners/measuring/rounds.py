@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from build.build import Build
 from build.files import make_folder
+from build.finished_build import Build
 from build.progress import Progress, ProgressTask, in_words
 from history.comparison.exact import MAX_PASSES
 from history.counts import counted, plural_of

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from build.build import Build
+from build import environment
+from build.finished_build import Build
 from build.home import Home
-from build.programs import environment
 from build.progress import Progress
 from build.version import Version
 from history.counts import counted

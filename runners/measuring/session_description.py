@@ -4,10 +4,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from build import host
+from build import environment, host
 from build.addresses import redacted
-from build.programs import environment
-from build.programs.shell import shell_line
+from build.errors import shell_line
 from build.version import Version
 from history.comparison.beside.curves import LEVELS
 from history.comparison.beside.domain import RECLAIM

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.installs import PrefixError, require_unchanged
 from history.stats.layouts import layout_of
 from suites.additions.extensions import create_extensions

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from build import host
-from build.errors import TidemarkError
+from build.errors import TidemarkError, shell_line
 from build.extension import (
     Extension,
     ExtensionError,
@@ -16,10 +16,9 @@ from build.extension import (
     require_extensible,
 )
 from build.home import Home
-from build.programs.shell import shell_line
 from build.progress import Progress
-from build.recipes.choices import PLAIN, BuildChoices
-from build.recipes.engines import RECIPES
+from build.recipes.recipe import PLAIN, BuildChoices
+from build.request import RECIPES
 from build.version import Engine, Version, is_variant
 from history.series.variants import TWIN
 from suites.additions.indexes import parse_index

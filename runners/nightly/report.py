@@ -35,6 +35,9 @@ from runners.nightly.work import PlannedSession
 from runners.reporting.bisects import read_bisects
 from runners.reporting.commits import commits_in
 
+TRACKER_CHECK = "tracker.json"
+"""The file in the output folder with whether alerts would reach the tracker, as the last night found."""
+
 _SEE_ABOVE = "see above"
 """Why alerts wait, where another problem says it."""
 
@@ -147,7 +150,9 @@ def deliver(plan: Plan, home: Home, store: Store, problems: list[str]) -> Delive
     ]
     problems += [f"the issue of {name}: {why}" for name, why in result.not_assigned.items()]
     if result.unreachable:
-        keep_check(TrackerCheck(to_text(now()), tracker.repository, result.unreachable), home.tracker_check)
+        keep_check(
+            TrackerCheck(to_text(now()), tracker.repository, result.unreachable), home.path / TRACKER_CHECK
+        )
     elif result.paused_until is None:
         _check(tracker, home, problems)
     if result.waiting:
@@ -172,13 +177,13 @@ def _opened_tracker(plan: Plan, home: Home, due: int, problems: list[str]) -> Tr
     try:
         return open_tracker(plan.alerts.tracker, repository, plan.alerts.url)
     except MissingTokenError as error:
-        keep_check(TrackerCheck(to_text(now()), repository, str(error)), home.tracker_check)
+        keep_check(TrackerCheck(to_text(now()), repository, str(error)), home.path / TRACKER_CHECK)
         problems.append(_waiting(due, str(error)))
         return None
 
 
 def _check(tracker: Tracker, home: Home, problems: list[str]) -> None:
-    check = check_tracker(tracker, home.tracker_check)
+    check = check_tracker(tracker, home.path / TRACKER_CHECK)
     if check.problem:
         problems.append(f"no alert would reach {tracker.repository}: {check.problem}")
 

@@ -9,7 +9,7 @@ from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.extension import EXTENSION_DIGITS, parse_extension
 from build.home import ROOT
-from build.recipes.choices import PLAIN, ChoiceError
+from build.recipes.recipe import PLAIN, ChoiceError
 from build.version import Version
 from runners.measuring.variants import Variant, Variants
 from suites.additions.indexes import parse_index

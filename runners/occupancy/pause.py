@@ -16,6 +16,9 @@ from build.home import Home
 from history.escaping.characters import one_line
 from history.store.process import ProcessIdentity, is_alive, own_boot_id
 
+PAUSE = "pause.json"
+"""The file in the output folder with the last pause of the box."""
+
 LONGEST_DAYS = 31
 """A longer pause is taken for a typing error: as long as it lasts, nobody is told that the box is silent."""
 
@@ -67,7 +70,7 @@ def local(moment: datetime) -> str:
 def last_pause(home: Home) -> Pause | None:
     """Return the last pause, which may have ended; None without one, or when its file is not one."""
     try:
-        found: dict[str, Any] = json_value(home.pause.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json_value((home.path / PAUSE).read_text(encoding="utf-8"))
         by, why = one_line(str(found["by"])), one_line(str(found["why"]))
         since, until = (datetime.fromisoformat(found[name]).astimezone(UTC) for name in ("since", "until"))
         return Pause(by, why, since, until)
@@ -86,7 +89,9 @@ def require_not_paused(home: Home, now: datetime) -> None:
     pause = current_pause(home, now)
     if pause is not None:
         raise PauseError(
-            f"this box is {pause}", where=str(home.pause), hint="./tidemark runner resume ends the pause"
+            f"this box is {pause}",
+            where=str(home.path / PAUSE),
+            hint="./tidemark runner resume ends the pause",
         )
 
 
@@ -105,7 +110,7 @@ def begin(home: Home, until: datetime, why: str, now: datetime) -> Pause:
     if present is not None and present.by != asking:
         raise PauseError(
             f"this box is {present}",
-            where=str(home.pause),
+            where=str(home.path / PAUSE),
             hint=f"ask {present.by}, or ./tidemark runner resume",
         )
     pause = Pause(asking, reason, now, until)
@@ -158,7 +163,7 @@ def moment_to_come(text: str, now: datetime) -> datetime:
 
 def _record(home: Home, pause: Pause) -> None:
     make_folder(home.path)
-    write_atomically(home.pause, json.dumps(pause.as_json(), indent=1) + "\n")
+    write_atomically(home.path / PAUSE, json.dumps(pause.as_json(), indent=1) + "\n")
 
 
 def interrupt(process: ProcessIdentity) -> None:

@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from build.accounts import server_account
 from build.files import make_folder
 from build.home import locate_for_writing
-from build.programs.accounts import server_account
 from build.version import Engine
 from runners.own_workload.arguments import USUAL_SUITE
 from runners.own_workload.kinds import Files, OwnWorkloadError, ScriptKind, kind_of, quoted

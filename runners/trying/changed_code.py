@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from build.environment import NO_GIT_SETTINGS, NO_HOME
 from build.errors import TidemarkError
 from build.home import Home
-from build.programs.environment import NO_GIT_SETTINGS, NO_HOME
 from build.sources import git
 from build.sources.commits import immaterial, is_immaterial
 from build.sources.git import LOCAL_SECONDS, Commit, GitError

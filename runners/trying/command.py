@@ -4,10 +4,9 @@ import argparse
 from pathlib import Path
 
 from build.addresses import redacted
-from build.errors import TidemarkError
+from build.errors import TidemarkError, shell_line
 from build.extension import EXTENSIBLE
 from build.home import Home, locate_for_writing
-from build.programs.shell import shell_line
 from build.progress import Progress
 from build.sources.repository import git_address
 from build.version import Engine

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import Home
 from build.progress import Progress, in_words
 from build.version import Version

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from build.environment import caller_value
 from build.files import make_folder
 from build.home import ROOT, Home
-from build.programs.environment import caller_value
 from runners.measuring.machine_lock import UNDER_WAY
 from runners.updating.checkout import UpdateError
 from suites.processes import tool

@@ -42,6 +42,13 @@ from runners.watching.box_issues import (
 from runners.watching.telling import tell
 from runners.watching.watch_github import github_verdicts
 
+HISTORY_AWAY = "history-away.json"
+"""The file in the output folder that says since when the watch has not reached the history, as long as it has
+not."""
+
+TOLD_OF_GITHUB = "told-of-github"
+"""An empty file there while the watch has issues about schedules or runners of GitHub."""
+
 
 @dataclass(frozen=True)
 class ThisBox:
@@ -131,7 +138,7 @@ def _by_github(plan: Plan, this: ThisBox, problems: list[str], now: datetime) ->
     for line in (*unknown, *(verdict.line for verdict in alerts)):
         print(line, flush=True)
     # The issues are many requests to read, and there are none to close before one was opened.
-    told = this.home.told_of_github
+    told = this.home.path / TOLD_OF_GITHUB
     if alerts or told.exists():
         failed = tell(plan, found)
         problems += failed
@@ -189,14 +196,14 @@ _UNTIL_UPDATED = md(
 
 def _settle(plan: Plan, this: ThisBox, problems: list[str]) -> None:
     """Close the issue about a history that is reached again."""
-    if not this.home.history_away.exists():
+    if not (this.home.path / HISTORY_AWAY).exists():
         return
     failed = _directly(plan, lambda issues: issues.settle(_subject(this), "its history is reached again"))
     over = f"Over: box {this.box}: its history is reached again"
     failed += _tell_routes(plan, this, NoticeKind.OVER, over)
     problems += failed
     if not failed:
-        this.home.history_away.unlink(missing_ok=True)
+        (this.home.path / HISTORY_AWAY).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -210,13 +217,13 @@ class _Away:
     def keep(self, home: Home) -> None:
         make_folder(home.path)
         kept = {"since": self.since.isoformat(), "told": self.told}
-        write_atomically(home.history_away, json.dumps(kept) + "\n")
+        write_atomically(home.path / HISTORY_AWAY, json.dumps(kept) + "\n")
 
 
 def _kept(home: Home) -> _Away | None:
     """Return what is kept of a history that is away; None for one that is not."""
     try:
-        kept = json_value(home.history_away.read_text(encoding="utf-8"))
+        kept = json_value((home.path / HISTORY_AWAY).read_text(encoding="utf-8"))
         return _Away(datetime.fromisoformat(kept["since"]), tuple(map(str, kept.get("told", ()))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

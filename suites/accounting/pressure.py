@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from build.programs.control_groups import PROC
+from build.control_groups import PROC
 from suites.accounting.activity import DISK, MEMORY
 
 MIN_SHARE = 0.5

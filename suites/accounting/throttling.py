@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from build.programs.control_groups import PROC, number_in, numbers_in, own_path
+from build.control_groups import PROC, number_in, numbers_in, own_path
 from suites.accounting.activity import THROTTLING
 
 

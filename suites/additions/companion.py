@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from build.build import Build
 from build.errors import TidemarkError
 from build.files import remove_folder
+from build.finished_build import Build
 from suites.accounting.usage import TreeUsage
 from suites.processes import as_server_user, exit_reason, open_log, own, start, stop, tail_of
 from suites.server import Address, beside

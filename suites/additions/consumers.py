@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import psycopg
 
-from build.build import Build
-from build.programs import environment
+from build import environment
+from build.finished_build import Build
 from suites.additions.companion import STOP_SECONDS, Companion, CompanionError
 from suites.postgres.connecting import Connection, connect
 from suites.processes import as_server_user, run

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine
 from suites.additions.binlog import BinlogConsumer
 from suites.additions.companion import Companion, CompanionError

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from build.programs.control_groups import (
+from build.control_groups import (
     PROC,
     ROOT,
     OwnGroup,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from suites.definition import Suite
 from suites.generators.connections import Connections
 from suites.generators.load import Generator, LoadError

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
-from build.build import Build
 from build.engines import ENGINES
+from build.finished_build import Build
 from build.version import Engine
 from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.keys.durability import Durability

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import pymysql
 from pymysql.cursors import SSCursor
 
+from build.accounts import server_account
 from build.files import open_checked
-from build.programs.accounts import server_account
 from suites.engine import (
     DIGEST_DIGITS,
     Connect,

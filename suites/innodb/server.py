@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from build.build import Build
 from build.engines import ENGINES, EngineRegistry
 from build.files import json_value, read_checked
+from build.finished_build import Build
 from build.version import Engine
 from suites.server import WAITING, WORKING, ServerError
 

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from pathlib import Path
 
-from build.programs.shell import shell_line
+from build.errors import shell_line
 from build.version import Engine
 
 _ARCHIVE, _TAR, _TAR_AT, _CONTENTS = b"PGDMP", b"ustar", 257, b"toc.dat"

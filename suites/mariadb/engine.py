@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from build.build import Build
+from build.finished_build import Build
 from build.recipes.mariadb import INSTALL_DB
 from suites.innodb.engine import InnodbEngine, InnodbSession, setup_client
 from suites.innodb.server import OPTION_FILE, InnodbServer

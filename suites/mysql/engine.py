@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pymysql
 
-from build.build import Build
+from build.finished_build import Build
 from suites.capabilities import knows_setting, login_plugin
 from suites.innodb.engine import InnodbEngine, explained_tables, setup_client
 from suites.innodb.reset import DRIVEN

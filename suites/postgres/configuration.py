@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from build.build import Build
+from build.finished_build import Build
 from suites.capabilities import SettingError, knows_setting, require_known, require_setting
 from suites.keys.durability import Durability
 from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY, loopback_address

@@ -29,7 +29,7 @@ def told_of(address: Address, database: str | None = None) -> dict[str, str]:
 
     libpq takes what it is not told from variables such as PGOPTIONS, which a history on a server may need.
     Those that no argument overrides are kept out of the process altogether, as
-    build.programs.environment.kept_from_process says.
+    build.environment.kept_from_process says.
     """
     return {
         **_defaults_of_variables(),

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from build.build import Build
-from build.programs.accounts import server_account
+from build.accounts import server_account
+from build.finished_build import Build
 from suites.keys.loaded_file import LoadKind
 from suites.postgres.setup_file import advice, connection_words
 from suites.processes import ProcessError, require_files, run

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psycopg
 
-from build.build import Build
 from build.files import read_checked
+from build.finished_build import Build
 from build.version import Engine
 from suites.accounting.activity import CHECKPOINT, DATA_WAIT, LOG_WAIT, VACUUM
 from suites.capabilities import CapabilityError, knows_initdb_option

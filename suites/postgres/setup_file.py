@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from build.programs.accounts import server_account
+from build.accounts import server_account
 from suites.postgres.client_options import client_database, client_options
 from suites.postgres.configuration import NAME
 from suites.postgres.connecting import connect

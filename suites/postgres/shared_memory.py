@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from build import environment
 from build.files import read_checked
-from build.programs import environment
 from suites.processes import as_server_user
 
 POSIX_FOLDER = Path("/dev/shm")  # where Linux keeps them

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from build.programs import environment
+from build import environment
 from suites.profiling.output import in_a_sentence
 from suites.profiling.perf import PerfError
 from suites.profiling.stacks import OTHER

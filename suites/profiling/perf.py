@@ -10,9 +10,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from build import environment
 from build.errors import TidemarkError
-from build.programs import environment
-from build.programs.working import why_not
+from build.host import why_not
 from suites.processes import ProcessError, start, stop, tool, tree_of
 from suites.profiling.output import in_a_sentence
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine
 from suites.definition import Suite
 from suites.engines import engine_of

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from build import host
-from build.build import Build
-from build.build_spec import BuildRequest
 from build.cache import archives, store
 from build.cache.archives import ArchiveError
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import Home
-from build.make import find, provide
 from build.progress import Silent
+from build.provide import find, provide
+from build.request import BuildRequest
 from build.version import parse_version
 from tests.build.stand import Pins, Stand
 

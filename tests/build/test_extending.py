@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.accounts import COMPILE_USER
 from build.cache.store import find, require_clean
 from build.errors import TidemarkError
-from build.extension import parse_extension
 from build.extending import BASELINES, ExtensionCompileError, extended
+from build.extension import parse_extension
+from build.finished_build import Build
 from build.home import Home
 from build.host import architecture
-from build.programs.accounts import COMPILE_USER
 from build.progress import Silent
 from tests.tiny_extension import ONLY_SINCE_18, TinyExtension
 

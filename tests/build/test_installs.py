@@ -8,15 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from build.build_spec import BuildRequest
-from build.home import Home
 from build import installs
-from build.installs import PrefixError, digest_of
-from build.installs import prefix_of, recorded_install, recorded_version, require_unchanged
-from build.make import find, provide
-from build.programs.accounts import AccountError
+from build.accounts import AccountError
+from build.home import Home
+from build.installs import (
+    PrefixError,
+    digest_of,
+    prefix_of,
+    recorded_install,
+    recorded_version,
+    require_unchanged,
+)
 from build.progress import Silent
-from build.recipes.choices import PLAIN
+from build.provide import find, provide
+from build.recipes.recipe import PLAIN
+from build.request import BuildRequest
 from build.sources.source import resolved
 from build.version import Engine, parse_revision, parse_version
 from tests.build.pretended import pretended_prefix

@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from build import compile_commands
+from build.compile_commands import CompileCommands, CompileError
 from build.home import Home
-from build.programs import work
-from build.programs.work import CompileCommands, CompileError
 from build.progress import Silent
 from build.sources import download, git
 from build.sources.download import DownloadError
@@ -38,7 +38,7 @@ def compile_of(tmp_path: Path, script: str) -> None:
 
 
 def test_a_compile_that_is_silent_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "SILENT_SECONDS", 0.6)
+    monkeypatch.setattr(compile_commands, "SILENT_SECONDS", 0.6)
     # Silence counts from the last line: this one speaks for longer than the limit before it hangs.
     with pytest.raises(CompileError) as caught:
         compile_of(tmp_path, f"for i in 1 2 3 4; do echo $i; sleep 0.2; done; {SLEEPER}")
@@ -49,7 +49,7 @@ def test_a_compile_that_is_silent_is_ended(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_compile_that_speaks_for_ever_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "STAGE_SECONDS", 0.6)
+    monkeypatch.setattr(compile_commands, "STAGE_SECONDS", 0.6)
     with pytest.raises(CompileError, match=r"compile failed \(stopped after 0.000166667 hours\)"):
         compile_of(tmp_path, "while :; do echo still; sleep 0.05; done")
 

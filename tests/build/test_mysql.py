@@ -7,15 +7,14 @@ from types import ModuleType
 
 import pytest
 
-from build.build_spec import BuildRequest
 from build.cache import archives
 from build.errors import TidemarkError
 from build.home import Home
-from build.make import find, provide
 from build.progress import Silent
+from build.provide import find, provide
 from build.recipes import mariadb, mysql
-from build.recipes.choices import PLAIN
-from build.recipes.recipe import RecipeError
+from build.recipes.recipe import PLAIN, RecipeError
+from build.request import BuildRequest
 from build.version import parse_version
 
 

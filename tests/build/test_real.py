@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
-from build.build_spec import BuildRequest
+from build.finished_build import Build
 from build.home import locate
-from build.make import provide
 from build.progress import Silent
+from build.provide import provide
 from build.recipes.postgres import CONTRIB
+from build.request import BuildRequest
 from build.version import parse_version
 
 pytestmark = pytest.mark.compile

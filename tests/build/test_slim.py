@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from build import host
-from build.build_spec import BuildRequest
 from build.cache import store
 from build.cache.store import StoreError, require_clean
 from build.home import Home
-from build.make import find, provide
 from build.manifest import manifest_of
 from build.progress import Silent
+from build.provide import find, provide
 from build.recipes import mysql, postgres
-from build.recipes.choices import PLAIN
-from build.recipes.engines import RECIPES
+from build.recipes.recipe import PLAIN
+from build.request import RECIPES, BuildRequest
 from build.version import Engine, parse_version
 from tests.build.stand import Pins, Stand
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import compare
-from build.build import Build
+from build.finished_build import Build
 from build.home import ROOT
 from build.version import parse_version
 from runners import cli

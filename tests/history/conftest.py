@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine
 
-from build.build import Build
+from build.finished_build import Build
 from history.open import open_store
 from history.store.writer import Store
 from suites.data_sets import EqualTables

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import parse_version
 from history.store.records import Machine, RunRecord, RunStatus, SessionStart, SessionStatus
 from history.store.writer import Store

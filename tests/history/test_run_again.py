@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from build.errors import TidemarkError
-from build.recipes.relinking import LINKER
+from build.relink import LINKER
 from build.version import Engine
 from history.changes.level_shift import Course
 from history.rendering.commands import COUNTED, DECIDED, change_search, run_again

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from build.build import Build
+from build.finished_build import Build
 from build.manifest import Manifest
 from build.version import parse_version
 from history.escaping.markdown import Markdown

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build.sources.published import Published
+from build.sources.releases import Published
 from runners.fitness import storage
 from runners.fitness.checked_machine import CheckedMachine
 from runners.nightly.releases import new_releases

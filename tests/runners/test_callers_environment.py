@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.home import ROOT, Home
 from tests.runners.onlooker import Onlooker
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from build.build import Build
 from build.cache import store as build_store
 from build.cache.pruning import mark_used
+from build.finished_build import Build
 from build.home import Home
 from build.version import Version
 from history.store.records import (

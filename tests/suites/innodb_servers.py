@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from build.build import Build
+from build.finished_build import Build
 from suites.accounting.costs import Meter
 from suites.definition import load_suite
 from suites.engines import make_server

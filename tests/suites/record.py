@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from build.build import Build
-from build.build_spec import BuildRequest
+from build.finished_build import Build
 from build.home import ROOT, locate
-from build.make import provide
 from build.progress import Silent
+from build.provide import provide
+from build.request import BuildRequest
 from build.version import parse_version
 from suites.definition import load_suite
 from suites.generators.load import Share, WorkLimit

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from build.build import Build
+from build.finished_build import Build
 from suites.data_sets import EqualTables
 from suites.keys.durability import Durability
 from suites.postgres import shared_memory

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.home import Home
 from build.version import parse_version
 from runners.measuring.cleanup import sweep

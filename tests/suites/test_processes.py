@@ -16,8 +16,8 @@ from typing import cast
 import psutil
 import pytest
 
-from build.build import Build
-from build.programs.accounts import SERVER_USER, AccountError, server_account
+from build.accounts import SERVER_USER, AccountError, server_account
+from build.finished_build import Build
 from build.version import parse_version
 from suites import server as server_module
 from suites.generators.load import LoadError

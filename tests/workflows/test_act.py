@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.real_builds.planted_history import PlantedHistory, git_at
-from build.build import Build
-from build.build_spec import BuildRequest
+from build.finished_build import Build
 from build.home import Home
-from build.make import provide
 from build.progress import Silent
+from build.provide import provide
+from build.request import BuildRequest
 from build.version import parse_version
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
 from tests.runners.small_plan import LABEL, RELEASE, small_plan

@@ -3,9 +3,8 @@
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
-from build.errors import TidemarkError
+from build.errors import TidemarkError, shell_line
 from build.home import locate
-from build.programs.shell import shell_line
 from build.sources.releases import known_releases
 from build.version import Version
 from history.errors import ComparisonError

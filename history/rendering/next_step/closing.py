@@ -5,8 +5,8 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from build.errors import shell_line
 from build.home import ROOT
-from build.programs.shell import shell_line
 from build.progress import in_words
 from history.comparison.beside.work_done import own_failures
 from history.comparison.exact import MAX_PASSES

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from build.build import Build
 from build.errors import TidemarkError
 from build.extension import Extension
+from build.finished_build import Build
 from build.home import Home
 from build.progress import Progress, Silent
 from build.version import Version, parse_version

@@ -5,19 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from build.build import Build
-from build.build_spec import BuildRequest
-from build.cache.failures import compiler_errors, is_of_machine
+from build.cache.earlier_compiles import compiler_errors, is_of_machine
 from build.cache.store import all_builds, require_clean
+from build.compile_commands import FIRST_ERROR, CompileError
 from build.errors import TidemarkError
 from build.extending import ExtensionCompileError
 from build.extension import Extension
+from build.finished_build import Build
 from build.home import Home
-from build.make import provide
-from build.programs.work import FIRST_ERROR, CompileError
 from build.progress import Progress
+from build.provide import provide
 from build.recipes.recipe import RecipeError
 from build.relink import can_relink
+from build.request import BuildRequest
 from build.sources.source import AbsentVersionError
 from build.version import Version
 from history.store.records import FailureCause

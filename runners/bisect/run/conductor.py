@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import Home
 from build.progress import Progress, ProgressTask
 from history.store.bisects import EventKind

@@ -11,8 +11,8 @@ from build.cache.store import compile_seconds
 from build.errors import TidemarkError
 from build.home import Home
 from build.host import slowdown
-from build.make import find
 from build.progress import in_words
+from build.provide import find
 from build.version import Version
 from history.counts import counted
 from history.open import open_reader

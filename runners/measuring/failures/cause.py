@@ -5,9 +5,9 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from build.cache.failures import compiler_errors, is_of_machine
+from build.cache.earlier_compiles import compiler_errors, is_of_machine
+from build.compile_commands import CompileError
 from build.errors import TidemarkError
-from build.programs.work import CompileError
 from build.recipes.recipe import RecipeError
 from history.store.records import FailureCause, VersionFailure
 from suites.capabilities import CapabilityError

@@ -6,7 +6,7 @@ The same build executes as much for the same work, and holds the same rows after
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from build.build import Build
+from build.finished_build import Build
 from suites.counting.counted_pass import CountedPass
 from suites.counting.fixed_work import Recovered
 from suites.keys.step import Step

@@ -11,11 +11,13 @@ from build.cache import store
 from build.engines import ENGINES
 from build.files import json_value, make_folder, write_atomically
 from build.home import Home
-from build.sources.published import Published, nearest_release, published_releases
-from build.sources.releases import known_releases
+from build.sources.releases import Published, known_releases, nearest_release, published_releases
 from build.version import Engine, Version, is_release, release_numbers
 from runners.nightly.keys.tracked import Follow, Tracked
 from runners.nightly.plan import Plan, PlanError
+
+PUBLISHED = "releases.json"
+"""The file in the output folder with the releases that nights have found to be published, by engine."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def _require_published(
 def _kept(home: Home) -> Kept:
     """Return what earlier nights found; nothing if the file is missing or damaged."""
     try:
-        found = json_value(home.published.read_text(encoding="utf-8"))
+        found = json_value((home.path / PUBLISHED).read_text(encoding="utf-8"))
         return {
             Engine(engine): frozenset(ref for ref in releases if is_release(ref))
             for engine, releases in found.items()
@@ -144,6 +146,6 @@ def _keep(home: Home, kept: Kept) -> None:
     by_name = {engine: sorted(releases, key=release_numbers) for engine, releases in kept.items()}
     try:
         make_folder(home.path)
-        write_atomically(home.published, json.dumps(by_name, indent=1) + "\n")
+        write_atomically(home.path / PUBLISHED, json.dumps(by_name, indent=1) + "\n")
     except OSError:
         return

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from build.build import Build
+from build.accounts import server_account
 from build.files import make_folder
-from build.programs.accounts import server_account
+from build.finished_build import Build
 from build.version import Engine
 from suites.definition import Suite
 from suites.generators.complaints import complaint

@@ -17,8 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import ROOT
 from build.version import Engine
 from suites.definition import Suite

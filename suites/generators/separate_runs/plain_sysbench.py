@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from build.build import Build
+from build.finished_build import Build
 from suites.definition import Suite
 from suites.engines import engine_of
 from suites.generators.drivers import connection_options, current_folder, statement_options

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from build.build_spec import BuildRequest
 from build.cache import store
 from build.cache.store import MANIFEST, StoreError
 from build.home import Home
-from build.make import find, provide
 from build.progress import Silent
+from build.provide import find, provide
+from build.request import BuildRequest
 from build.version import parse_version
 from tests.build.stand import Pins, Stand
 

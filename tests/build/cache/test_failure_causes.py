@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from build import host
-from build.build_spec import BuildRequest
 from build.errors import TidemarkError
 from build.home import Home
-from build.make import provide
 from build.progress import Silent
+from build.provide import provide
+from build.request import BuildRequest
 from build.sources.source import AbsentVersionError, SourceError
 from build.version import parse_version
 from history.store.records import FailureCause, VersionFailure

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from build.build_spec import BuildRequest
-from build.cache import answers
-from build.cache.failures import compiler_errors
+from build.cache import earlier_compiles
+from build.cache.earlier_compiles import compiler_errors
+from build.compile_commands import CompileError
 from build.home import Home
-from build.make import provide
-from build.programs.work import CompileError
 from build.progress import Silent
+from build.provide import provide
+from build.request import BuildRequest
 from build.version import parse_version
 from tests.build.stand import Pins, Stand
 
@@ -70,7 +70,7 @@ def test_another_package_is_a_reason_to_try_again(
     broken: Stand, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compile_it(home)
-    monkeypatch.setattr(answers, "INSTALLED", (str(tmp_path),))
+    monkeypatch.setattr(earlier_compiles, "INSTALLED", (str(tmp_path),))
     compile_it(home)
     assert broken.times_configured() == 2
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.build_spec import BuildRequest
 from build.cache.pruning import CachedBuild, cached_builds, mark_used, old_logs, remove, superfluous
 from build.home import Home
-from build.make import provide
 from build.progress import Silent
+from build.provide import provide
+from build.request import BuildRequest
 from build.version import parse_version
 from tests.build.cache.folders import a_build_of
 from tests.build.stand import Pins, Stand

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from build.build_spec import Patch
+from build import environment
 from build.compile import apply_patches
+from build.compile_commands import CompileCommands
 from build.engines import ENGINES
 from build.home import Home
-from build.programs import environment
-from build.programs.work import CompileCommands
 from build.progress import Silent
+from build.request import Patch
 from build.sources import git
 from build.sources.git import GitError, clone_at
 from build.sources.repository import clone_around, engine_of, known_address

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from build.engines import ENGINES
 from build.home import Home
-from build.sources.published import nearest_release, published_releases, releases_in
+from build.sources.releases import nearest_release, published_releases, releases_in
 from build.version import Engine, is_release
 from tests.build.stand import Pins, Repository, Web
 

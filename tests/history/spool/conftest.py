@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.scale.history_server import HistoryServer
-from build.build import Build
+from build.finished_build import Build
 from build.home import Home
 from tests.history.spool.proxy import Proxy
 

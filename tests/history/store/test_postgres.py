@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import make_url
 
 import compare as program
-from build.programs.environment import kept_from_process
+from build.environment import kept_from_process
 from history.errors import HistoryError, RecordError
 from history.open import open_store
 from history.store.database import connect

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from build.cache import archives, failures, store
+from build.cache import archives, earlier_compiles, store
 from build.cache.archives import ArchiveError
 from build.home import ROOT, Home
 from build.sources.releases import ReleaseError, known_releases
@@ -116,7 +116,7 @@ def _pins(folder: Path) -> Parse:
 
 def _failure(_folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
-        failures.read_failure(data)
+        earlier_compiles.read_failure(data)
         return ()
 
     return parse

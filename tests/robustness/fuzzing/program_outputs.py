@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from build.control_groups import cpu_quota, memory_limit
 from build.home import ROOT
-from build.programs.control_groups import cpu_quota, memory_limit
 from runners.fitness.cron import jobs
 from runners.fitness.timers import next_timers
 from suites.accounting.proc import machine_ticks, process_ticks

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.compile_commands import CompileCommands
+from build.finished_build import Build
 from build.home import ROOT, Home
-from build.programs.work import CompileCommands
 from build.progress import Progress
 from build.sources import git
 from build.version import Engine

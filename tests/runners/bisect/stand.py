@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from build.build import Build
+from build.compile_commands import CompileError
+from build.finished_build import Build
 from build.home import Home
-from build.programs.work import CompileError
 from build.progress import Progress, Silent
 from build.recipes import postgres
 from build.sources.source import AbsentVersionError, SourceError

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from build.build import Build
 from build.cache import store
+from build.finished_build import Build
 from build.home import Home
 from build.version import Engine
 from runners.bisect.run import expected

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import Home
 from build.progress import Silent
 from build.version import parse_version

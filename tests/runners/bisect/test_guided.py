@@ -18,7 +18,7 @@ from benchmarks.simulation.bisects.bisect_ranges import (
     search,
     wobbling,
 )
-from build.build import Build
+from build.finished_build import Build
 from build.version import Version
 from history.store.bisects import EventKind
 from runners.bisect.domain.rules import Measure, Observation, SearchVerdict

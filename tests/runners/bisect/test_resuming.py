@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Version
 from history.store import bisects
 from history.store.bisects import EventKind

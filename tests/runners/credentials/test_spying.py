@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.accounts import blocked_folder
+from build.finished_build import Build
 from build.home import ROOT
-from build.programs.accounts import blocked_folder
 from tests.build.stand import Repository, Stand
 from tests.history.watched import record_regression
 from tests.runners.alerting.conftest import plan_text

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.home import Home
 from runners.commands import check as command
 from runners.fitness import neighbours, processor, profiling
 from runners.fitness.checked_machine import CheckedMachine
@@ -271,13 +270,13 @@ def test_fix_and_restore_from_the_command_line(
     assert run() == 1
     assert run(fix=True) == 0
     assert "./tidemark check --restore restores" in capsys.readouterr().out
-    assert Home(tmp_path / "home").fitness.exists()
+    assert (tmp_path / "home" / command.CHANGED_SETTINGS).exists()
     assert run(restore=True, form="json") == 0
     assert len(json.loads(capsys.readouterr().out)["changed"]) == 2
     assert on_files.tree() == before
     assert run(restore=True) == 0
     assert capsys.readouterr().out == "Nothing to restore.\n"
-    assert not Home(tmp_path / "home").fitness.exists()
+    assert not (tmp_path / "home" / command.CHANGED_SETTINGS).exists()
 
 
 def test_a_measurement_is_not_disturbed(

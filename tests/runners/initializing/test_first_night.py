@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.home import ROOT
 from tests.runners.alerting.github import REPOSITORY, TOKEN, running
 from tests.runners.initializing.box_root import TIDEMARK, box_root, lend_builds, lend_environment

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from build.accounts import blocked_folder
 from build.home import ROOT
-from build.programs.accounts import blocked_folder
 from runners.cli import main
 from runners.initializing import command, needs, space
 from runners.initializing.left import left_steps

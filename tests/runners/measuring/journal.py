@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine
 from history.store.records import DroppedRound, RunRecord, RunStatus
 from suites.control_groups.declared import DiskUse, MemoryUse

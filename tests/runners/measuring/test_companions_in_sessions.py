@@ -3,7 +3,7 @@
 import psutil
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.home import Home
 from runners.measuring.cleanup import sweep
 from tests.runners.measuring.test_faults import (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.home import ROOT, Home
 from suites.definition import load_suite
 from suites.metrics import METRICS

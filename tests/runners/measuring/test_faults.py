@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.home import ROOT, Home
 from runners.cli import main, parser
 from runners.commands.run import main as run_main

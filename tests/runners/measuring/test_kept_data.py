@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.home import Home
 from runners.cli import main
 from suites.data_copies.store import CopyKey, DataCopies

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.home import Home
 from suites.profiling.perf import PerfError, find_perf
 from tests.runners.measuring.test_end_to_end import NEW, OLD, tidemark

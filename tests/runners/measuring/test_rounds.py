@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.progress import Progress, Silent
 from build.version import parse_version
 from history.stats.repeated_intervals import Design

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import Home
 from build.installs import PrefixError, digest_of, stamp_of
 from build.progress import Silent

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from build.extension import ExtensionError
 from build.host import HostError
-from build.recipes.choices import BuildChoices, ChoiceError
+from build.recipes.recipe import BuildChoices, ChoiceError
 from build.version import Engine, parse_version
 from history.series.variants import definition_notes, described, option_words
 from runners.measuring.variants import (

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from build.build import Build
-from build.build_spec import BuildRequest
+from build.compile_commands import CompileError
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import Home
-from build.programs.work import CompileError
 from build.progress import Silent
+from build.request import BuildRequest
 from build.sources.source import SourceError
 from history.spool.opening import open_recorded
 from runners.measuring import preparation

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from build.build import Build
-from build.build_spec import BuildRequest
+from build.finished_build import Build
+from build.request import BuildRequest
 from history.changes import repository
 from history.changes.report import ChangeReport
 from history.comparison.exact import MAX_PASSES

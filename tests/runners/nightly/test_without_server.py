@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.scale.history_server import HistoryServer
-from build.build import Build
+from build.finished_build import Build
 from history.open import open_store
 from history.spool import spooled_store
 from history.spool.journal import waiting_in

@@ -25,6 +25,7 @@ from runners.nightly import night as night_module
 from runners.nightly.heartbeat import MISSED_HOURS, Heart, State, status
 from runners.occupancy.pause import (
     LONGEST_DAYS,
+    PAUSE,
     PauseError,
     begin,
     current_pause,
@@ -125,7 +126,7 @@ def test_a_pause_ends_early_and_is_remembered(home: Home) -> None:
 def test_what_cannot_be_meant_is_refused(home: Home, until: datetime, why: str) -> None:
     with pytest.raises(PauseError):
         begin(home, until, why, NOW)
-    assert not home.pause.exists()
+    assert not (home.path / PAUSE).exists()
 
 
 def test_nobody_takes_the_box_from_another_but_prolongs_their_own(
@@ -144,7 +145,7 @@ def test_nobody_takes_the_box_from_another_but_prolongs_their_own(
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"by": 1}', '{"by":"a","why":"b","since":"x","until":5}'])
 def test_a_file_that_is_none_pauses_nothing(home: Home, text: str) -> None:
     home.path.mkdir()
-    home.pause.write_text(text)
+    (home.path / PAUSE).write_text(text)
     assert last_pause(home) is None
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from build.accounts import SERVER_USER
 from build.home import ROOT, Home
-from build.programs.accounts import SERVER_USER
 from build.version import Engine, parse_version
 from history.rendering.commands import run_again
 from runners.cli import main, parser

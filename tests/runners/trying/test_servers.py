@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from build.build import Build
-from build.build_spec import BuildRequest
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import Home
+from build.request import BuildRequest
 from build.version import Engine
 from history.open import open_store
 from runners.bisect.run import builds as bisect_builds

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from build import installs
-from build.build import Build
-from build.build_spec import BuildRequest
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import ROOT, Home
+from build.request import BuildRequest
 from build.sources.commits import commit_range
 from build.sources.git import mirror
 from build.version import Engine

@@ -171,7 +171,7 @@ def test_a_history_that_is_away_for_an_hour_is_said_and_for_a_day_is_told(
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     assert watch()[0] == 0
     assert issue["state"] == "closed"
-    assert not home.history_away.exists()
+    assert not (home.path / watch_module.HISTORY_AWAY).exists()
 
 
 def test_a_history_of_a_newer_tidemark_is_told_at_once(

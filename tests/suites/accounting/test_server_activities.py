@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.accounting.activity import ACTIVITIES_PER_SECOND, CHECKPOINT, VACUUM, activities, causes_of
 from suites.accounting.sampling import RepeatedQuestion, ServerSampler
 from suites.server import ServerError

@@ -10,7 +10,7 @@ import psutil
 import psycopg
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine
 from suites.additions import consumers
 from suites.additions.companion import CompanionError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.build import Build
+from build.finished_build import Build
 from suites.additions.indexes import ExtraIndex, ExtraIndexError, create_indexes, parse_index
 from tests.suites.servers import ask, running
 

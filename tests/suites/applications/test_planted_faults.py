@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.checking.data_checks import DataChecks, DataError

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from build.build import Build
 from build.files import flush_file_system
+from build.finished_build import Build
 from suites.control_groups.declared import DiskSpeed, LimitError
 from suites.control_groups.group import DiskLimit, make_group
 from suites.control_groups.storage import device_of

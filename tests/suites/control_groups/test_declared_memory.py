@@ -11,7 +11,7 @@ import psutil
 import psycopg
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from history.store.records import FailureCause
 from runners.measuring.cleanup import clean
 from runners.measuring.failures.cause import run_failure

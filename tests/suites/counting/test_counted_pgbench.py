@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from suites.counting.counted_pass import CountedPass, PassTerms, count
 from suites.counting.engines import COUNTED
 from suites.counting.tool import Callgrind, find_callgrind

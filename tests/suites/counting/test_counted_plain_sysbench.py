@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from suites.counting.counted_pass import CountedPass, count
 from suites.counting.fixed_work import WorkTerms, work_and_crash
 from suites.counting.tool import Callgrind, find_callgrind

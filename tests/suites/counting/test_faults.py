@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.version import Engine, parse_version
 from suites.counting.callgrind import CallgrindError
 from suites.counting.counted_pass import PassTerms, affordable, count, pass_length

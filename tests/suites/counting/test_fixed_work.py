@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.checking.queries import digests
 from suites.counting.fixed_work import WorkTerms, crashed, work_and_crash
 from suites.definition import load_suite

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.checking.queries import connected
 from suites.counting import fixed_work as syncs_module
 from suites.counting.fixed_work import Done, SyncError, WorkTerms, log_syncs, sync_trace, work

@@ -9,8 +9,8 @@ import psutil
 import psycopg
 import pytest
 
-from build.build import Build
-from build.programs.environment import kept_from_process
+from build.environment import kept_from_process
+from build.finished_build import Build
 from suites.checking.queries import connected
 from suites.generators.load import WorkLimit
 from suites.generators.programs import lines_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.postgres import reset
 from suites.postgres.server import PostgresServer
 from suites.server import ServerError

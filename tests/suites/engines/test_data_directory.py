@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import parse_version
 from suites.innodb.reset import file_sizes
 from suites.innodb.server import require_own_data

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.checking.queries import data_extent
 from tests.suites import innodb_servers
 from tests.suites.servers import MIB, ask, running, wait_for

@@ -13,7 +13,7 @@ import psutil
 import pymysql
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.accounting.work_curve import TotalsReader

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import parse_version
 from suites.capabilities import CapabilityError
 from suites.keys.durability import Durability

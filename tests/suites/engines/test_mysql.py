@@ -7,7 +7,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.capabilities import SettingError
 from suites.engines import require_settings
 from suites.innodb.server import InnodbServer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine, parse_version
 from suites.capabilities import CapabilityError, require_engine
 from suites.data_sets import EqualTables

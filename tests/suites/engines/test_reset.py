@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites import server as server_module
 from suites.generators.load import CountedLoad, CountedWork, Load, Observer, Share, WorkLimit
 from suites.keys.step import Step

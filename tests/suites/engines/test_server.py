@@ -13,8 +13,8 @@ import psutil
 import psycopg
 import pytest
 
-from build.build import Build
-from build.programs.accounts import AccountError, server_account
+from build.accounts import AccountError, server_account
+from build.finished_build import Build
 from suites.accounting.work_curve import TotalsReader
 from suites.capabilities import SettingError
 from suites.engines import require_settings

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.definition import load_suite
 from suites.generators.load import LoadError, Share
 from suites.generators.sysbench import Sysbench

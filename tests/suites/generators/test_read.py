@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.accounting.costs import Meter
 from suites.definition import Suite, load_suite
 from suites.engines import make_server

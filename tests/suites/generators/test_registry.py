@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine, parse_version
 from suites.definition import Suite, load_suite
 from suites.generators.connections import Connections

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.accounting.costs import Meter
 from suites.definition import Suite, load_suite
 from suites.generators.load import Load, LoadError, WorkLimit

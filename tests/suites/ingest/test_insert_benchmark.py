@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.checking.data_checks import DataChecks, DataError
 from suites.checking.queries import connected
 from suites.definition import Suite, load_suite

@@ -8,12 +8,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from build.build import Build
-from build.build_spec import BuildRequest
+from build.finished_build import Build
 from build.home import locate
-from build.make import find
-from build.recipes.choices import PLAIN
+from build.provide import find
 from build.recipes.postgres import TLS_OPTIONS
+from build.recipes.recipe import PLAIN
+from build.request import BuildRequest
 from build.version import parse_version
 from suites.accounting.costs import Meter
 from suites.capabilities import SettingError

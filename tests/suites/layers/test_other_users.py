@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.additions.companions import accompanied

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.data_sets import EqualTables
 from suites.definition import load_suite
 from suites.engines import make_server

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
-from build.programs.accounts import SERVER_USER, AccountError
+from build.accounts import SERVER_USER, AccountError
+from build.finished_build import Build
 from suites.accounting.costs import Meter
 from suites.definition import Suite, load_suite
 from suites.generators.load import CountedWork, LoadError, PassLength, WorkLimit

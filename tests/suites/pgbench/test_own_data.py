@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.definition import Suite, load_suite
 from suites.generators.load import LoadError
 from suites.generators.pgbench.client import Pgbench

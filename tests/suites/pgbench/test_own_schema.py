@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from suites.accounting.costs import Meter
 from suites.definition import Suite, SuiteError, load_suite
 from suites.generators.load import CountedWork, LoadError, PassLength, WorkLimit

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.definition import load_suite
 from suites.engines import make_server
 from suites.generators.load import Share

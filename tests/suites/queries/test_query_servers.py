@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.definition import load_suite

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.engines import engine_of, make_server
 from suites.generators.queries.client import ERRORS
 from suites.keys.durability import Durability

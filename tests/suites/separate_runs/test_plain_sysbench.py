@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import Engine
 from suites.data_sets import own_tables
 from suites.definition import Suite, SuiteError, load_suite

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from build.programs import environment
+from build import environment
 from suites.checking.data_checks import DataChecks, DataError
 from suites.checking.queries import connected
 from suites.definition import Suite, load_suite

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.accounting.costs import Meter
 from suites.checking.data_checks import DataChecks, DataError, finding
 from suites.checking.queries import connected

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from suites.metrics import CONNECT
 from suites.postgres.server import PostgresServer
 from suites.turns.connects import connect_values

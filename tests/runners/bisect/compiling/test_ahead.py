@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from build.compile_commands import CompileCommands, end_group
 from build.errors import TidemarkError
 from build.home import Home
-from build.programs.work import CompileCommands, end_group
 from runners.bisect.run import ahead
 from runners.bisect.run.ahead import CompilingAhead
 from runners.measuring.cleanup import data_folder

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
-from build.build_spec import BuildRequest
+from build.compile_commands import CompileError
+from build.finished_build import Build
 from build.home import Home
-from build.programs.work import CompileError
 from build.progress import Silent
-from build.recipes.choices import PLAIN
+from build.recipes.recipe import PLAIN
+from build.request import BuildRequest
 from build.version import parse_version
 from runners.bisect.run import builds
 from runners.bisect.run.builds import provider

@@ -6,11 +6,11 @@ import sqlite3
 
 import pytest
 
-from build.build_spec import BuildRequest
 from build.home import Home, locate
-from build.make import provide
 from build.progress import Silent
+from build.provide import provide
 from build.relink import can_relink
+from build.request import BuildRequest
 from build.version import parse_version
 from tests.runners.measuring.test_end_to_end import tidemark
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.home import ROOT, Home
 from suites.control_groups.group import MemoryLimit
 from suites.definition import SUITES

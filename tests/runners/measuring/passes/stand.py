@@ -6,8 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from build.build import Build
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.progress import Progress, ProgressTask, Silent, SilentTask
 from build.version import parse_version
 from history.stats.repeated_intervals import Design

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from build.build import Build
+from build.finished_build import Build
 from build.version import parse_version
 from runners.measuring.passes import work_proofs
 from runners.measuring.passes.base_work import DONE_BEFORE, BaseWork

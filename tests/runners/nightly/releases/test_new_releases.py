@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.home import Home
-from build.sources.published import Published
+from build.sources.releases import Published
 from build.version import Engine, release_numbers
 from runners.cli import main
 from runners.measuring.session import SessionOutcome
 from runners.nightly import night as night_module
 from runners.nightly.plan import Plan, PlanError, load_plan
 from runners.nightly.releases import new_releases as module
-from runners.nightly.releases.new_releases import look_for_releases, new_releases, with_followed
+from runners.nightly.releases.new_releases import PUBLISHED, look_for_releases, new_releases, with_followed
 from tests.runners.small_plan import small_plan
 
 NOWHERE = Published(frozenset(), (), ("git: no network", "upstream: no network"))
@@ -107,7 +107,7 @@ def test_a_plan_follows_what_it_says_even_while_no_place_answers(
 @pytest.mark.parametrize("text", ["{", "[]", '{"oracle": []}', '{"postgres": 5}', '{"postgres": [5]}'])
 def test_a_damaged_file_is_none(tmp_path: Path, home: Home, text: str) -> None:
     home.path.mkdir()
-    home.published.write_text(text)
+    (home.path / PUBLISHED).write_text(text)
     plan = plan_of(tmp_path, 'releases = ["18.6"]\nfollow = "minor"')
     assert with_followed(plan, home) == plan
 

@@ -12,17 +12,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from build.build_spec import BuildRequest
+from build import accounts
+from build.accounts import compiling
 from build.cache import store
+from build.compile_commands import CompileError
 from build.errors import TidemarkError
 from build.home import Home
-from build.make import provide
-from build.programs import accounts
-from build.programs.work import CompileError
 from build.progress import Silent
+from build.provide import provide
+from build.request import BuildRequest
 from build.sources.download import sha256_of
 from build.version import parse_version
-from build.workplace import compiling
 from tests.build.stand import Pins, Stand
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to drop")

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from build import host
-from build.build_spec import BuildRequest
+from build import environment, host
 from build.home import Home
-from build.make import provide
-from build.programs import environment
 from build.progress import Silent
+from build.provide import provide
+from build.request import BuildRequest
 from build.sources import git
 from build.version import Engine, parse_version
 from tests.build.stand import Pins, Repository, Stand

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.programs.excerpts import LINES_AFTER, LINES_BEFORE, LONGEST_LINE, failed_check, first_error
+from build.compile_commands import LINES_AFTER, LINES_BEFORE, LONGEST_LINE, failed_check, first_error
 
 NOISE = [f"gcc -c file{number}.c" for number in range(50)]
 

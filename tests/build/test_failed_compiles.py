@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from build.build_spec import BuildRequest
 from build.cache import store
+from build.compile_commands import CompileError
 from build.home import Home
-from build.make import provide
-from build.programs.work import CompileError
 from build.progress import Silent
+from build.provide import provide
+from build.request import BuildRequest
 from build.sources.download import sha256_of
 from tests.build.stand import Pins, Stand
-from tests.build.test_make import RELEASE, TARBALL, leftovers
+from tests.build.test_provide import RELEASE, TARBALL, leftovers
 
 
 def test_a_program_that_says_no_error_is_shown_with_its_last_words(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from build.build_spec import BuildRequest, BuildSpec, Patch, build_spec, release_of
 from build.home import Home
 from build.host import Compiler
 from build.progress import Silent
 from build.recipes.postgres import recipe
+from build.request import BuildRequest, BuildSpec, Patch, build_spec, release_of
 from build.sources.patching import PatchError
 from build.sources.source import Source, obtain
 from build.version import parse_version

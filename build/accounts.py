@@ -9,18 +9,23 @@ import pwd
 import shutil
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from build.errors import TidemarkError
-from build.programs import environment
-from build.programs.shell import shell_line
+from build import environment
+from build.errors import TidemarkError, shell_line
+from build.files import make_folder
+from build.lock import held
 
 SERVER_USER = "tidemark"
 """The system user that runs the servers if Tidemark itself runs as root; `$TIDEMARK_USER` overrides it."""
 
 COMPILE_USER = "tidemark-build"
 """The system user that compiles if Tidemark runs as root."""
+
+COMPILES = Path("/run/tidemark-build")
+"""The folder with the lock of compiles that root starts. Only root may enter it."""
 
 END_SECONDS = 30.0
 """The longest that killed processes may take to end, such as those that wait for a disk."""
@@ -146,3 +151,41 @@ def _alive(user: int) -> list[int]:
             if user in process.uids()[:2] and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
     return found
+
+
+@contextmanager
+def compiling(below: Path, on_wait: Callable[[], None]) -> Iterator[pwd.struct_passwd | None]:
+    """Yield the account that compiles in folders below `below`; None if this user is not root, and compiles.
+
+    One compile at a time has that account, so that no compile can change another one, and so that all of its
+    processes can be ended: before the context, what a killed Tidemark left, and after it. `on_wait` is called
+    before another compile is waited for. Raises AccountError.
+    """
+    account = compile_account()
+    if account is None:
+        yield None
+        return
+    require_access(account, below)
+    COMPILES.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with held(COMPILES / "lock", on_wait):
+        end_all(account)
+        try:
+            yield account
+        finally:
+            end_all(account)
+
+
+def make_workplace(scratch: Path, account: pwd.struct_passwd | None, *names: str) -> None:
+    """Make an empty folder that no other user may enter, with folders `names` that belong to an account.
+
+    Without an account they belong to the current user, and others may read them.
+    """
+    shutil.rmtree(scratch, ignore_errors=True)  # A killed process may have left it.
+    make_folder(scratch)
+    if account is not None:
+        scratch.chmod(0o710)
+        os.chown(scratch, -1, account.pw_gid)
+    for name in names:
+        make_folder(scratch / name)
+        if account is not None:
+            os.chown(scratch / name, account.pw_uid, account.pw_gid)

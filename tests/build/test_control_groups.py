@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from build.control_groups import controllers_of_version_1, cpu_quota, memory_limit, own_group
 from build.host import usable_cores
-from build.programs.control_groups import controllers_of_version_1, cpu_quota, memory_limit, own_group
 
 
 def machine(root: Path, own: str, mounts: str, files: dict[str, str] | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""Running the commands of a compile: their output goes to a log, from which progress is read.
+"""Running the commands of a compile: their output goes to a log, from which progress and errors are read.
 
 No process of a compile outlives the call that started it.
 """
@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from build import accounts
 from build.errors import TidemarkError
-from build.programs import accounts
-from build.programs.excerpts import failed_check, first_error
 
 TAIL_LINES = 30
 """Lines of the log that an error message quotes of a command that says no error, or hangs."""
@@ -32,6 +31,32 @@ MARK = "=== "
 
 NOTES = ("config.log", "*/CMakeFiles/CMakeError.log", "*/CMakeFiles/CMakeConfigureLog.yaml")
 """Files below the folder of a command, in which configure and CMake note why a check failed."""
+
+LINES_BEFORE = 3
+LINES_AFTER = 8
+
+LONGEST_LINE = 300
+"""The most characters of a line that is shown: commands of a compile have thousands."""
+
+_OF_COMPILER = re.compile(
+    r":\d+: (?:fatal )?error: |^[\w./+-]+: (?:fatal )?error: |^error(?:\[\w+\])?: |internal compiler error"
+    r"|undefined reference to|multiple definition of|\bld: cannot find |^configure: error: |^CMake Error\b"
+    r"|No space left on device|[Cc]annot allocate memory|Killed signal"
+)
+"""What compilers, linkers, configure and CMake say when they fail."""
+
+_OF_SHELL = re.compile(
+    r"^FATAL|^ERROR\b|syntax error|command not found|: not found$|: No such file or directory"
+    r"|: Permission denied|[Oo]ut of memory|^Killed"
+)
+"""What other programs say, some of them also of what does not matter."""
+
+_OF_MAKE = re.compile(r"^\S*make\S*: \*\*\* (?!.*\(ignored\))|^ninja: (?:error|build stopped): |^FAILED: ")
+"""What make and ninja say of a program that failed, after its own words."""
+
+_CHECK = re.compile(r"^configure:\d+: (?:checking|error)\b")
+_CONFIGURE_FAILED = re.compile(r"^configure:\d+: error: ")
+_TEST_PROGRAM = ("|", "configure: failed program was:")
 
 STAGE_SECONDS = 4 * 3600.0
 """Time limit of one command of a compile; compiling MySQL takes an hour on two cores."""
@@ -247,3 +272,40 @@ def end_group(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> Non
             process.wait(_GRACE_SECONDS)
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def first_error(lines: Sequence[str]) -> list[str]:
+    """Return the first error in the output of a command, with some lines around it; none if it says none.
+
+    What other programs say counts only if no compiler says one, and what make says only if nobody does.
+    """
+    around = (LINES_BEFORE, LINES_AFTER)
+    for pattern, (before, after) in (
+        (_OF_COMPILER, around),
+        (_OF_SHELL, around),
+        (_OF_MAKE, (LINES_AFTER, LINES_BEFORE)),
+    ):
+        place = next((place for place, line in enumerate(lines) if pattern.search(line)), None)
+        if place is not None:
+            return shortened(lines[max(0, place - before) : place + 1 + after])
+    return []
+
+
+def failed_check(config_log: str) -> list[str]:
+    """Return the check in a config.log of Autoconf at which configure gave up; none if there is none.
+
+    Other checks fail too, as that is how configure finds things out; the program that a check compiles is
+    left out.
+    """
+    lines = config_log.splitlines()
+    end = next((place for place, line in enumerate(lines) if _CONFIGURE_FAILED.match(line)), None)
+    if end is None:
+        return []
+    begins = (place for place in range(end - 1, -1, -1) if _CHECK.match(lines[place]))
+    check = [line for line in lines[next(begins, end) : end] if not line.startswith(_TEST_PROGRAM)]
+    return shortened(check[: LINES_BEFORE + LINES_AFTER])
+
+
+def shortened(lines: Sequence[str]) -> list[str]:
+    """Return lines of at most LONGEST_LINE characters."""
+    return [line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…" for line in lines]

@@ -3,18 +3,19 @@
 from dataclasses import replace
 
 from build import host
-from build.build import Build
-from build.build_spec import BuildRequest, BuildSpec, build_spec
-from build.cache import failures, store
+from build.cache import store
+from build.cache.earlier_compiles import forget_failure, known_failure, remember_failure
 from build.cache.pruning import mark_used
 from build.compile import CompileOptions, compiled
+from build.compile_commands import CompileError
 from build.engines import git_ref
 from build.extending import extended, find_extended
+from build.finished_build import Build
 from build.home import Home
 from build.installs import PrefixError, recorded_install
 from build.lock import held
-from build.programs.work import CompileError
 from build.progress import Progress
+from build.request import BuildRequest, BuildSpec, build_spec
 from build.sources import source
 from build.version import Version
 
@@ -52,7 +53,7 @@ def provide(
     options = CompileOptions(jobs or host.cores(), host.ccache_program() if use_ccache else None)
     spec = build_spec(obtained, request)
     if again:
-        failures.forget(home, spec)
+        forget_failure(home, spec)
     build = _imported(request, obtained, home) or _compile_once(spec, home, progress, options)
     mark_used(home, build)
     return build
@@ -132,11 +133,11 @@ def _compile_once(spec: BuildSpec, home: Home, progress: Progress, options: Comp
         loss = store.damaged(home, spec.key)
         if loss:
             progress.note(f"{spec.version}: the build in the cache is damaged, and compiled again: {loss}")
-        known = failures.recall(home, spec)
+        known = known_failure(home, spec)
         if known is not None:
             raise known
         try:
             return compiled(spec, home, progress, options, lock)
         except CompileError as error:
-            failures.remember(home, spec, error)
+            remember_failure(home, spec, error)
             raise

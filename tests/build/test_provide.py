@@ -11,14 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from build.build_spec import BuildRequest
 from build.cache import store
+from build.compile_commands import CompileError
 from build.home import ROOT, Home
 from build.host import HostError
-from build.make import find, provide
-from build.programs.work import CompileError
 from build.progress import Silent
-from build.recipes.choices import PLAIN
+from build.provide import find, provide
+from build.recipes.recipe import PLAIN
+from build.request import BuildRequest
 from build.sources.download import sha256_of
 from build.sources.patching import PatchError
 from build.version import parse_version
@@ -33,10 +33,10 @@ import signal
 import sys
 from pathlib import Path
 from build import host
-from build.build_spec import BuildRequest
+from build.request import BuildRequest
 from build.sources import releases
 from build.home import Home
-from build.make import provide
+from build.provide import provide
 from build.progress import Silent
 from build.version import parse_version
 signal.signal(signal.SIGINT, signal.default_int_handler)

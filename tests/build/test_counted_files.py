@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from build.programs.work import CompileCommands
+from build.compile_commands import CompileCommands
 from build.recipes import mysql, postgres
 
 NINJA = "ninja: Entering directory\\n[1/200] Building a.o\\n[2/187] Building b.o\\n"

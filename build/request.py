@@ -7,15 +7,20 @@ from functools import cached_property
 from pathlib import Path
 
 from build import host
+from build.engines import EngineRegistry
 from build.extension import Extension
-from build.recipes import relinking
-from build.recipes.choices import PLAIN, BuildChoices
-from build.recipes.engines import RECIPES
-from build.recipes.recipe import Recipe, with_words
+from build.recipes import mariadb, mysql, postgres
+from build.recipes.recipe import PLAIN, BuildChoices, Recipe, RecipeModule, with_words
+from build.relink import RELINKED, relinkable
 from build.sources import git
 from build.sources.patching import PatchError
 from build.sources.source import Source
-from build.version import Version
+from build.version import Engine, Version
+
+RECIPES: EngineRegistry[RecipeModule] = EngineRegistry(
+    "recipes", __name__, {Engine.POSTGRES: postgres, Engine.MYSQL: mysql, Engine.MARIADB: mariadb}
+)
+"""The module with the recipes of each engine."""
 
 FORMAT = 1
 """Incremented if builds change in a way that recipe, source and compiler do not show."""
@@ -114,10 +119,10 @@ def build_spec(source: Source, request: BuildRequest) -> BuildSpec:
     else:
         recipe = recipes.slim_recipe(release, host.has_library, request.slim)
     choices = request.choices
-    chosen = choices.with_(relinking.CHOICES) if request.relinks else choices
+    chosen = choices.with_(RELINKED) if request.relinks else choices
     recipe = with_words(recipe, recipes.configure_words(chosen, recipe.flags))
     if request.relinks:
-        recipe = relinking.relinkable(recipe, recipes.LINK)
+        recipe = relinkable(recipe, recipes.LINK)
     return BuildSpec(source, recipe, request.read_patches, host.compiler(choices.compiler), choices)
 
 

@@ -6,19 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from build.build import Build
-from build.build_spec import BuildRequest, build_spec
 from build.cache import store
 from build.errors import TidemarkError
+from build.finished_build import Build
 from build.home import Home
 from build.host import HostError
-from build.make import provide
 from build.progress import Silent
+from build.provide import provide
 from build.recipes import postgres
-from build.recipes.engines import RECIPES
 from build.recipes.recipe import RecipeError
-from build.recipes.relinking import relinkable
-from build.relink import RelinkError, can_relink, relink, require_linker
+from build.relink import RelinkError, can_relink, relink, relinkable, require_linker
+from build.request import RECIPES, BuildRequest, build_spec
 from build.sources.source import Source
 from build.version import Engine, parse_version
 from tests.build.stand import Pins, Stand
