@@ -98,7 +98,7 @@ OPERATION_TIME = "operation_ms"
 PRIMARY = QPS
 """The primary metric: the default of comparisons, and the metric that --until-decided runs rounds for.
 
-A load generator that measures something else has another one (suites/keys/generator_rules.py)."""
+A load generator that measures something else has another one (suites/definition.py)."""
 
 PRIMARIES = (PRIMARY, TPS, OPERATION_TIME)
 """The primary metrics that results of other tools can have, the preferred first."""

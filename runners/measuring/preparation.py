@@ -37,7 +37,6 @@ from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS, require_runnable
 from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
-from suites.layers.support import require_layers
 from suites.memory.held_connections import OWN_ROUNDS
 from suites.postgres.initdb_options import require_initdb
 from suites.processes import require_reachable, require_readable, tool
@@ -63,7 +62,7 @@ def check_request(request: Request, home: Home) -> Sizes:
     require_layouts(request)
     for version in request.versions:
         is_pooled = CompanionName.PGBOUNCER in request.companions_of(version)
-        require_layers(request.layers_of(version), request.suite.generator, is_pooled=is_pooled)
+        request.suite.require_layers(request.layers_of(version), is_pooled=is_pooled)
     profile = request.profile
     own_rounds = OWN_ROUNDS.get(request.suite.generator)
     if own_rounds is not None:

@@ -36,7 +36,6 @@ from runners.measuring.variants import recorded
 from runners.own_version import own_version
 from suites.counting.tool import Callgrind
 from suites.generators.placement import placement
-from suites.keys.generator_rules import RULES
 from suites.metrics import PRIMARY
 from suites.profiling.profiler import Profiling
 from suites.sizing import Sizes
@@ -151,16 +150,16 @@ def _of_suite(request: Request) -> dict[str, object]:
         **({"isolation": isolation} if isolation else {}),
         **({"server": server} if server else {}),
         **({PRIMARY_METRIC: primary} if primary != PRIMARY else {}),
-        **({RESTARTS: True} if RULES[request.suite.generator].restarts else {}),
+        **({RESTARTS: True} if request.suite.restarts else {}),
     }
 
 
 def _clients(request: Request, sizes: Sizes) -> dict[str, object]:
     """Return the clients that work at once in each step; nothing where a step holds connections instead."""
-    rules = RULES[request.suite.generator]
-    if not rules.levels_are_steps:
+    suite = request.suite
+    if not suite.levels_are_steps:
         return {}
-    return {CLIENTS: {step.name: rules.clients(step) or sizes.clients_of(step) for step in request.steps}}
+    return {CLIENTS: {step.name: suite.clients_of(step) or sizes.clients_of(step) for step in request.steps}}
 
 
 def _levels(request: Request, sizes: Sizes) -> dict[str, object]:

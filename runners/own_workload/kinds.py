@@ -9,9 +9,9 @@ from pathlib import Path
 
 from build.errors import TidemarkError
 from build.version import Engine
+from suites.definition import GeneratorName
 from suites.keys.pgbench_scripts import PROTOCOLS, WeightedScript
 from suites.keys.sql_statements import statements_in
-from suites.keys.suite_keys import GeneratorName
 from suites.keys.sysbench_scripts import files_of_script
 
 _SCALE = """

@@ -241,8 +241,7 @@ class Observer(Protocol):
 class Generator(Protocol):
     """A program that loads data and puts a server under load.
 
-    Its rules for a suite are in suites/keys/generator_rules.py, its constructor in
-    suites/generators/registry.py.
+    The model of its suites is in suites/definition.py, its constructor in suites/generators/registry.py.
     """
 
     def version(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from build.errors import TidemarkError
 from build.finished_build import Build
-from suites.definition import Suite
+from suites.definition import GeneratorName, Suite
 from suites.generators.connections import Connections
 from suites.generators.load import Generator, LoadError
 from suites.generators.pgbench.client import Pgbench, newest_postgres
@@ -14,7 +14,6 @@ from suites.generators.separate_runs.plain_sysbench import PlainSysbench
 from suites.generators.separate_runs.script_options import require_script
 from suites.generators.sysbench import Sysbench
 from suites.keys.loaded_file import kind_of
-from suites.keys.suite_keys import GeneratorName
 from suites.postgres.loaded_data import PROGRAMS
 from suites.processes import tool
 from suites.sizing import Sizes
@@ -117,7 +116,7 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
         check=require_script,
     ),
 }
-"""One entry for every load generator; its rules for a suite.toml are in suites/keys/generator_rules.py."""
+"""One entry for every load generator; the model of its suites is in suites/definition.py."""
 
 
 def build_programs_of(suite: Suite) -> tuple[str, ...]:

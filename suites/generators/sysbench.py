@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from suites.data_sets import Part, WalkedRows
-from suites.definition import Suite
+from suites.definition import LUA_MODULES, Suite
 from suites.generators.drivers import connection_options, current_folder, statement_options
 from suites.generators.load import (
     CountedLoad,
@@ -26,7 +26,6 @@ from suites.generators.pass_course import AnsweredCourse
 from suites.generators.placement import connect_seconds, placement
 from suites.generators.programs import OVERTIME_SECONDS, lines_of, lines_of_all, run_all
 from suites.generators.transcript import SysbenchTranscript, statements_in
-from suites.keys.generator_rules import LUA_MODULES
 from suites.keys.step import Step
 from suites.processes import run, tool
 from suites.server import Address, password_variables, session_password

@@ -9,10 +9,10 @@ from itertools import combinations
 from statistics import median
 from typing import Protocol
 
+from suites.definition import GeneratorName
 from suites.generators.connections import AT_ONCE, Connections, HeldConnections
 from suites.generators.load import Generator, LoadError, Share, blamed_on
 from suites.keys.step import Step
-from suites.keys.suite_keys import GeneratorName
 from suites.measurement import Measurement
 from suites.memory.process_memory import ProcessMemory, ProcessMemoryError, require_readable, server_memory
 from suites.metrics import (

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from suites.definition import LUA_MODULES, Scale, ScaledTable, SuiteError, TableBeside, load_suite
 from suites.definition import Suite as SuiteKeys
-from suites.definition import SuiteError, load_suite
 from suites.keys.check import DataCheck
-from suites.keys.generator_rules import LUA_MODULES
 from suites.keys.profile import Profile as ProfileKeys
 from suites.keys.step import Step as StepKeys
-from suites.keys.suite_keys import Scale, ScaledTable, TableBeside
 from tests.docs.test_docs import SUITES, example, table
 
 

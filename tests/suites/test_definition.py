@@ -1,18 +1,14 @@
 """Suites as data: the shipped ones, those of a folder of one's own, and files with a mistake."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from history.series.environment_changes import changed_steps
-from suites import definition
-from suites.definition import SuiteError, load_suite, suite_names
-from suites.keys.generator_rules import RULES
+from suites.definition import SuiteError, SysbenchSuite, load_suite, suite_names
 from suites.keys.profile import Mode
-from suites.keys.suite_keys import GeneratorName
 
 ORDER = [
     "update-inlist",
@@ -149,7 +145,7 @@ def test_a_level_that_cannot_be_is_no_step(name: str) -> None:
 
 
 def test_the_digest_follows_the_modules_that_a_script_requires() -> None:
-    modules = RULES[GeneratorName.SYSBENCH].shared_files
+    modules = SysbenchSuite.shared_files
     names = {
         suite: [file.name for file in modules(load_suite(suite).folder / str(load_suite(suite).script))]
         for suite in ("shop", "write-heavy")
@@ -431,8 +427,7 @@ def test_the_digests_follow_the_modules_that_scripts_share(
     folder, module = tmp_path / "mine", tmp_path / "shared.lua"
     folder.mkdir()
     write(folder)
-    rules = replace(RULES[GeneratorName.SYSBENCH], shared_files=lambda script: (module,))
-    monkeypatch.setattr(definition, "RULES", {**RULES, GeneratorName.SYSBENCH: rules})
+    monkeypatch.setattr(SysbenchSuite, "shared_files", lambda script: (module,))
     seen = set()
     for text in ("return 1", "return 2", "return 2 -- still"):
         module.write_text(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from build.finished_build import Build
-from suites.definition import Suite
+from suites.definition import LUA_MODULES, Suite
 from suites.engines import engine_of
 from suites.generators.drivers import connection_options, current_folder, statement_options
 from suites.generators.load import (
@@ -27,7 +27,6 @@ from suites.generators.programs import OVERTIME_SECONDS, TRIAL_SECONDS, lines_of
 from suites.generators.separate_runs.script_options import lacks, located_in, lua_path
 from suites.generators.separate_runs.slices import least_due, run_each_slice
 from suites.generators.transcript import SysbenchTranscript
-from suites.keys.generator_rules import LUA_MODULES
 from suites.keys.step import Step
 from suites.keys.values import Option
 from suites.processes import run, tool

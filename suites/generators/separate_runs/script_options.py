@@ -9,7 +9,7 @@ from build.version import Engine
 from suites.definition import Suite, SuiteError
 from suites.generators.complaints import complaint
 from suites.generators.drivers import connection_options
-from suites.keys.sysbench_scripts import plain_option, require_free_options
+from suites.keys.sysbench_scripts import plain_option
 from suites.keys.values import Option
 from suites.processes import ProcessError, run, tool
 from suites.server import Address
@@ -77,7 +77,6 @@ def require_script(suite: Suite) -> None:
     known = _known_options(script)
     for step in suite.steps:
         try:
-            require_free_options(step.options)
             for name, value in step.options.items():
                 _require_option(name, value, known)
         except ValueError as error:

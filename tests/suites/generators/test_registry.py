@@ -6,14 +6,12 @@ import pytest
 
 from build.finished_build import Build
 from build.version import Engine, parse_version
-from suites.definition import Suite, load_suite
+from suites.definition import MODELS, GeneratorName, load_suite
 from suites.generators.connections import Connections
 from suites.generators.load import LoadError
 from suites.generators.pgbench.client import Pgbench
 from suites.generators.registry import GENERATORS, build_programs_of, make_generator
 from suites.generators.sysbench import Sysbench
-from suites.keys.generator_rules import RULES
-from suites.keys.suite_keys import GeneratorName
 from tests.manifests import a_manifest
 from tests.suites.servers import small
 
@@ -24,10 +22,8 @@ def build_of(version: str) -> Build:
 
 
 def test_every_generator_that_a_suite_can_name_has_its_entries_and_no_other_has() -> None:
-    admitted = Suite.model_fields["generator"].annotation
-    assert admitted is GeneratorName
     assert GENERATORS.keys() == set(GeneratorName)
-    assert RULES.keys() == set(GeneratorName)
+    assert MODELS.keys() == set(GeneratorName)
 
 
 def test_each_shipped_suite_gets_its_generator() -> None:
@@ -48,7 +44,7 @@ def test_pgbench_needs_a_build_of_postgres() -> None:
 
 
 def test_files_that_scripts_share_are_there() -> None:
-    shared = [file for rules in RULES.values() for file in rules.shared_files(None)]
+    shared = [file for model in MODELS.values() for file in model.shared_files(None)]
     modules = [
         "tidemark", "arrivals", "background", "clock", "numbers", "slices", "statements", "transactions",
     ]  # fmt: skip

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from suites.definition import SuiteError, load_suite
-from suites.keys.suite_keys import GeneratorName
+from suites.definition import Suite, SuiteError, load_suite
 from suites.layers.certificate import loopback_address
 from suites.layers.choice import LayerError, Layers, Transport, layers_of
-from suites.layers.support import require_layers
 
-SYSBENCH, PGBENCH = GeneratorName.SYSBENCH, GeneratorName.PGBENCH
+SYSBENCH, PGBENCH, QUERIES = map(load_suite, ("read", "pgbench", "tpch"))
 
 
 def test_layers_are_read_from_values_by_name() -> None:
@@ -36,25 +34,25 @@ def test_what_is_no_layer_is_said(chosen: dict[str, str], problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "generator", "is_pooled", "problem"),
+    ("chosen", "suite", "is_pooled", "problem"),
     [
         ({"protocol": "extended"}, SYSBENCH, False, "is one of: simple, prepared"),
-        ({"tls": "on"}, GeneratorName.QUERIES, False, "connect in one way only"),
+        ({"tls": "on"}, QUERIES, False, "connect in one way only"),
         ({"transport": "tcp"}, PGBENCH, True, "clients connect to PgBouncer"),
     ],
 )
 def test_what_clients_do_not_have_is_said(
-    chosen: dict[str, str], generator: GeneratorName, is_pooled: bool, problem: str
+    chosen: dict[str, str], suite: Suite, is_pooled: bool, problem: str
 ) -> None:
     with pytest.raises(LayerError) as refused:
-        require_layers(layers_of(chosen), generator, is_pooled=is_pooled)
+        suite.require_layers(layers_of(chosen), is_pooled=is_pooled)
     assert problem in f"{refused.value.what}; {refused.value.hint}"
 
 
 def test_what_they_have_is_accepted() -> None:
-    require_layers(layers_of({"protocol": "extended", "transport": "tcp"}), PGBENCH)
-    require_layers(layers_of({}), GeneratorName.QUERIES, is_pooled=True)
-    require_layers(layers_of({"tls": "on", "protocol": "simple"}), SYSBENCH)
+    PGBENCH.require_layers(layers_of({"protocol": "extended", "transport": "tcp"}))
+    QUERIES.require_layers(layers_of({}), is_pooled=True)
+    SYSBENCH.require_layers(layers_of({"tls": "on", "protocol": "simple"}))
 
 
 def test_addresses_are_of_the_loopback_interface_and_of_one_server() -> None:

@@ -12,8 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from suites.definition import load_suite
-from suites.keys.generator_rules import LUA_MODULES
+from suites.definition import LUA_MODULES, load_suite
 from suites.processes import run
 
 SUITE = load_suite("tpcc")
