@@ -166,18 +166,20 @@ class SysbenchTranscript:
         queries = self.summary["queries"] / watched if self.queries is None else self.queries
         by_place = _by_place(self.slices)
         _require_possible(by_place)
+        seconds = seconds_in(by_place, self.longest_ms)
+        rated = [(second, second.rate * queries) for second in seconds if second.rate is not None]
         return Load(
             transactions=transactions,
             queries=transactions * queries,
             seconds=sum(seconds_of(threads) for threads in by_place),
             errors=int(self.summary.get("ignored errors", 0)),
-            per_second=tuple(rate * queries for rate in rates_of(by_place)),
+            per_second=tuple(rate for _, rate in rated),
             latency_ms=self._latency_ms(),
             histogram=self._histogram(),
             watched_queries=self.summary["queries"] if self.queries is None else watched * queries,
             watched_seconds=max(part.ended for part in self.slices) - min(part.began for part in self.slices),
-            longest_ms=tuple(longest_of(by_place, self.longest_ms)),
-            seconds_at=tuple(seconds_of_work(by_place)),
+            longest_ms=tuple(second.slowest_ms for second in seconds if second.slowest_ms is not None),
+            seconds_at=tuple((second.began, second.ended) for second, _ in rated),
             stalls=tuple(stalls_of(by_place, self.longest_ms)),
             progress=progress_of([*_by_place(self.warm_up), *by_place], queries),
         )
@@ -236,62 +238,71 @@ def seconds_of(threads: Sequence[Slice]) -> float:
     return max(thread.ended for thread in threads) - min(thread.began for thread in threads)
 
 
-def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
-    """Return transactions/s in each whole second of work; `slices` are lists of the threads' work per slice.
+@dataclass(frozen=True)
+class Second:
+    """About a second of a server's work: one of a long slice, or several short slices together."""
 
-    Slices shorter than a second are combined to about one second. A remainder counts, as a rate, if it is at
-    least half a second: a slice of a minute ends a few milliseconds before its last second is over.
+    began: float
+    """By the monotonic clock."""
+    ended: float
+    rate: float | None
+    """Transactions/s; None for a remainder of less than half a second."""
+    slowest_ms: float | None
+    """The slowest transaction that ended in it; None if it is not known."""
+
+
+def seconds_in(slices: Sequence[Sequence[Slice]], longest: Mapping[int, Sequence[float]]) -> list[Second]:
+    """Return the seconds of work; `slices` are lists of the threads' work per slice.
+
+    `longest` is the slowest transaction of each second, by slice. Slices shorter than a second are combined
+    to about one second. A remainder has a rate if it is at least half a second, or all there is: a slice of a
+    minute ends a few milliseconds before its last second is over.
     """
-    rates: list[float] = []
-    done, worked, length = 0, 0.0, 0.0
+    seconds: list[Second] = []
+    short: list[Sequence[Slice]] = []
+    worked = 0.0
     for threads in slices:
         length = seconds_of(threads)
         if length >= 1:
-            rates += _per_second(threads, length)
+            seconds += _in_slice(threads, length, longest.get(threads[0].place, ()))
             continue
-        done, worked = done + sum(sum(thread.per_second) for thread in threads), worked + length
-        if worked > 1 - length / 2:
-            rates.append(done / worked)
-            done, worked = 0, 0.0
-    if worked >= 0.5 or (worked > 0 and not rates):
-        rates.append(done / worked)
-    return rates
-
-
-def longest_of(slices: Sequence[Sequence[Slice]], longest: Mapping[int, Sequence[float]]) -> list[float]:
-    """Return the slowest transaction of each second of work; `longest` is that of each second, by slice.
-
-    Slices shorter than a second are combined as in `rates_of`; a remainder counts. Empty without `longest`.
-    """
-    seconds: list[float] = []
-    slowest, worked = 0.0, 0.0
-    for threads in slices if longest else ():
-        found, length = longest.get(threads[0].place, ()), seconds_of(threads)
-        if length >= 1:
-            seconds += found
-            continue
-        slowest, worked = max(slowest, *found, 0.0), worked + length
-        if worked > 1 - length / 2:
-            seconds.append(slowest)
-            slowest, worked = 0.0, 0.0
-    return [*seconds, slowest] if worked else seconds
-
-
-def seconds_of_work(slices: Sequence[Sequence[Slice]]) -> list[tuple[float, float]]:
-    """Return begin and end of each second of `rates_of`, by the monotonic clock."""
-    found: list[tuple[float, float]] = []
-    began, ended, worked = 0.0, 0.0, 0.0
-    for threads in slices:
-        first, length = min(thread.began for thread in threads), seconds_of(threads)
-        if length >= 1:
-            found += [(first + second, first + second + 1) for second in range(int(length + 0.5))]
-            continue
-        began, ended = (began if worked else first), first + length
+        short = [*short, threads] if worked else [threads]
         worked += length
         if worked > 1 - length / 2:
-            found.append((began, ended))
-            worked = 0.0
-    return [*found, (began, ended)] if worked >= 0.5 or (worked > 0 and not found) else found
+            seconds.append(_joined(short, worked, longest))
+            short, worked = [], 0.0
+    if worked > 0:
+        last = _joined(short, worked, longest)
+        seconds.append(last if worked >= 0.5 or not seconds else replace(last, rate=None))
+    return seconds
+
+
+def _joined(
+    short: Sequence[Sequence[Slice]], worked: float, longest: Mapping[int, Sequence[float]]
+) -> Second:
+    """Return slices that are shorter than a second as one, in which the server worked for so many seconds."""
+    slowest = max((ms for threads in short for ms in longest.get(threads[0].place, ())), default=0.0)
+    return Second(
+        min(thread.began for thread in short[0]),
+        max(thread.ended for thread in short[-1]),
+        sum(map(_transactions, short)) / worked,
+        slowest if longest else None,
+    )
+
+
+def _in_slice(threads: Sequence[Slice], length: float, longest: Sequence[float]) -> list[Second]:
+    """Return the seconds of all threads in a slice of at least one, which is so many seconds long."""
+    began, whole = min(thread.began for thread in threads), int(length)
+    counted = [0.0] * (whole + 1)
+    for thread in threads:
+        for second, count in enumerate(thread.per_second[: whole + 1]):
+            counted[second] += count
+    rest = length - whole
+    rates = [*counted[:whole], *([counted[whole] / rest] if rest >= 0.5 else [])]
+    return [
+        Second(began + second, began + second + 1, rate, slowest)
+        for second, (rate, slowest) in enumerate(zip_longest(rates, longest))
+    ]
 
 
 def stalls_of(
@@ -311,17 +322,6 @@ def stalls_of(
                     began = min(began, found.pop()[0])
                 found.append((began, max(began, ended)))
     return found
-
-
-def _per_second(threads: Sequence[Slice], length: float) -> list[float]:
-    """Return the transactions/s of all threads in each second of a slice, as `rates_of` counts them."""
-    whole = int(length)
-    counted = [0.0] * (whole + 1)
-    for thread in threads:
-        for second, count in enumerate(thread.per_second[: whole + 1]):
-            counted[second] += count
-    rest = length - whole
-    return [*counted[:whole], counted[whole] / rest] if rest >= 0.5 else counted[:whole]
 
 
 def statements_in(output: str) -> Sequence[str]:

@@ -14,7 +14,7 @@ from suites.accounting.activity import (
     activities,
     causes_of,
 )
-from suites.generators.transcript import Slice, seconds_of_work, stalls_of
+from suites.generators.transcript import Slice, seconds_in, stalls_of
 from suites.innodb.server import LogFill, capacity_of, going_on
 
 SECONDS = [(100.0 + second, 101.0 + second) for second in range(10)]
@@ -45,12 +45,13 @@ def test_stalls_of_clients_that_meet_are_one() -> None:
     threads = [Slice(1, 100.0, 109.9, (5,) * 10), Slice(1, 100.0, 109.9, (5,) * 10)]
     longest = {1: (3.0, 3.0, 1500.0, 2200.0, 3.0, 3.0, 3.0, 1001.0, 3.0, 3.0)}
     assert stalls_of([threads], longest) == [(100.5, 104.0), (105.999, 108.0)]
-    assert len(seconds_of_work([threads])) == 10
+    assert len(seconds_in([threads], longest)) == 10
 
 
 def test_short_slices_have_the_seconds_of_their_rates() -> None:
     slices = [[Slice(place, 100 + place, 100.25 + place, (5,))] for place in range(8)]
-    assert seconds_of_work(slices) == [(100, 103.25), (104, 107.25)]
+    found = [(second.began, second.ended) for second in seconds_in(slices, {})]
+    assert found == [(100, 103.25), (104, 107.25)]
     assert stalls_of(slices, {3: (1200.0,)}) == [(103, 103.25)]
 
 

@@ -16,7 +16,7 @@ from suites.definition import load_suite
 from suites.generators import sysbench
 from suites.generators.load import LoadError, Share
 from suites.generators.sysbench import Sysbench, walk_from
-from suites.generators.transcript import Slice, longest_of, rates_of, seconds_of
+from suites.generators.transcript import Slice, seconds_in, seconds_of
 from suites.server import Address
 from suites.slices import Schedule
 from tests.suites.generators.test_sysbench import CAPTURE, transcript
@@ -89,6 +89,10 @@ def a_slice(draw: st.DrawFn) -> Slice:
     per_second, began = draw(counts), draw(begins)
     ended = began + max(0, len(per_second) - 1) + draw(st.floats(0.001, 0.999)) * bool(per_second)
     return Slice(1, began, ended, tuple(per_second))
+
+
+def rates_of(slices: Sequence[Sequence[Slice]]) -> list[float]:
+    return [second.rate for second in seconds_in(slices, {}) if second.rate is not None]
 
 
 @given(st.lists(a_slice(), min_size=1, max_size=4))
@@ -323,8 +327,8 @@ def test_the_slowest_of_short_slices_are_those_of_a_second() -> None:
     """Twenty slices of a twentieth of a second are a second; a stall makes its slice longer."""
     short = [[Slice(place, place, place + 0.05, (9,))] for place in range(1, 46)]
     longest = dict.fromkeys(range(1, 46), (1.0,)) | {20: (40.0,), 21: (250.0,), 45: (30.0,)}
-    assert longest_of(short, longest) == [40, 250, 30]
-    assert longest_of(short, {}) == []
+    assert [second.slowest_ms for second in seconds_in(short, longest)] == [40, 250, 30]
+    assert {second.slowest_ms for second in seconds_in(short, {})} == {None}
 
 
 def test_the_slowest_of_long_slices_are_of_all_threads() -> None:
