@@ -10,18 +10,17 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
-from enum import StrEnum
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from build.errors import TidemarkError
 from build.finished_build import Build
 from build.home import ROOT
 from build.version import Engine
 from suites.definition import Suite
+from suites.engine import Rows
 from suites.engines import engine_of
 from suites.generators.load import (
     CountedLoad,
@@ -102,130 +101,47 @@ def explained_statements(file: Path, engine: Engine) -> list[str]:
     return [statement.text for statement in statements] if are_explained else []
 
 
-Row = Sequence[str | None]
-
-SUM_TOLERANCE = Decimal(100)
-"""How far a sum may be from the known one (TPC-H, clause 2.1.3.5)."""
-
-SHARE_TOLERANCE = Decimal("0.01")
-"""How far an average or ratio may be from the known one, as a share of it, after rounding to hundredths."""
-
-MAX_ROWS = 100
-"""The rows of an answer that are kept; of longer ones the first, the number of rows and the totals."""
-
-MAX_COUNTED = 10**9
-"""The most rows of an answer."""
-
-_CENT = Decimal("0.01")
-
-
-class Kind(StrEnum):
-    """What a column of an answer is, which decides how it is compared."""
-
-    EXACT = "exact"
-    """Keys, texts, dates, counts, and sums of quantities."""
-    SUM = "sum"
-    """Sums of money."""
-    SHARE = "share"
-    """Averages and ratios."""
-
-
-class AnswerError(TidemarkError):
-    """A query's result is not the known answer, or the file of the answers is damaged."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The known answer of one query at one scale."""
-
-    kinds: tuple[Kind, ...]
-    """What each column is."""
-    rows: tuple[tuple[str | None, ...], ...]
-    """All rows in order, or the first MAX_ROWS of them."""
-    count: int
-    """The number of all rows."""
-    totals: tuple[str | None, ...]
-    """The sum of each column over all rows; None where one is no number."""
-
-
-def answers_of(folder: Path, scale: int) -> dict[str, Answer]:
-    """Return the answers by step for a scale, from the file of the suite; empty where there is none.
-
-    Raises AnswerError for a file that is damaged.
-    """
-    file = folder / f"answers-{scale}.json"
-    if not file.is_file():
-        return {}
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-        return {name: _answer(value) for name, value in values.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise AnswerError(f"the known answers cannot be read: {error!r}", where=str(file)) from error
-
-
-def _answer(value: dict[str, object]) -> Answer:
-    columns, rows, totals, count = (value[key] for key in ("columns", "rows", "totals", "count"))
-    if not isinstance(columns, list) or not isinstance(rows, list) or not isinstance(totals, list):
-        raise TypeError("columns, rows and totals are arrays")
-    if type(count) is not int or not 0 <= count <= MAX_COUNTED:
-        raise ValueError("count is a number of rows")
-    if any(len(row) != len(columns) for row in (*rows, totals)) or any(
-        cell is not None and not isinstance(cell, str) for row in (*rows, totals) for cell in row
-    ):
-        raise ValueError("a row has as many cells as there are columns, each a text or null")
-    return Answer(tuple(map(Kind, columns)), tuple(map(tuple, rows)), count, tuple(totals))
-
-
-def answer_from(kinds: Sequence[Kind], rows: Sequence[Row]) -> Answer:
-    """Return the answer that a result is."""
-    kept = tuple(tuple(row) for row in rows[:MAX_ROWS])
-    return Answer(tuple(kinds), kept, len(rows), tuple(_total(rows, place) for place in range(len(kinds))))
-
-
-def difference(known: Answer, rows: Sequence[Row]) -> str | None:
-    """Return how a result differs from the known answer; None where it is right."""
-    if len(rows) != known.count:
-        return f"{len(rows)} rows instead of {known.count}"
-    for number, (expected, row) in enumerate(zip(known.rows, rows, strict=False), start=1):
-        if len(row) != len(expected):
-            return f"row {number} has {len(row)} columns instead of {len(expected)}"
-        for kind, right, cell in zip(known.kinds, expected, row, strict=True):
-            if not is_same(kind, right, cell):
+def difference(known: Rows, rows: Rows) -> str | None:
+    """Return how a result differs from another one of the same query; None where it does not."""
+    if len(rows) != len(known):
+        return f"{len(rows)} rows instead of {len(known)}"
+    for number, (expected, row) in enumerate(zip(known, rows, strict=True), start=1):
+        for right, cell in zip(expected, row, strict=True):
+            if not _is_same(right, cell):
                 return f"row {number}: {cell} instead of {right}"
-    for place, (kind, right) in enumerate(zip(known.kinds, known.totals, strict=True)):
-        # Averages of many rows have no tolerance of their own.
-        if kind is not Kind.SHARE and right is not None and not is_same(kind, right, _total(rows, place)):
-            return f"column {place + 1} comes to {_total(rows, place)} instead of {right}"
     return None
 
 
-def is_same(kind: Kind, right: str | None, cell: str | None) -> bool:
-    """Return whether a cell is the known one within the tolerance of its column."""
+def _is_same(right: str | None, cell: str | None) -> bool:
+    """Return whether two cells are equal, numbers but for one in the last digit that both have.
+
+    Engines round averages and ratios to different numbers of digits; counts and sums are exact.
+    """
     if right is None or cell is None:
-        return right is cell
-    known, seen = _number(right), _number(cell)
-    if known is None or seen is None:
         return right == cell
-    if kind is Kind.SUM:
-        return abs(known - seen) <= SUM_TOLERANCE
-    if kind is Kind.SHARE:
-        known, seen = (number.quantize(_CENT, ROUND_HALF_UP) for number in (known, seen))
-        return abs(known - seen) <= SHARE_TOLERANCE * abs(known)
-    return known == seen
-
-
-def _number(text: str) -> Decimal | None:
     try:
-        value = Decimal(text)
+        known, seen = Decimal(right), Decimal(cell)
     except InvalidOperation:
-        return None
-    return value if value.is_finite() and value.adjusted() < 20 else None
+        return False
+    digits = min(_decimals(right), _decimals(cell))
+    return known == seen or (digits > 0 and abs(known - seen) <= Decimal(1).scaleb(-digits))
 
 
-def _total(rows: Sequence[Row], place: int) -> str | None:
-    numbers = [None if row[place] is None else _number(str(row[place])) for row in rows]
-    known = [number for number in numbers if number is not None]
-    return f"{sum(known, Decimal(0)):f}" if len(known) == len(numbers) else None
+def _decimals(number: str) -> int:
+    return len(number.partition(".")[2])
+
+
+def _require_same(step: Step, answers: Mapping[int, Rows]) -> None:
+    """Raise LoadError when a server has another answer than the first one of those that have any by now."""
+    first, *others = sorted(answers)
+    for place in others:
+        wrong = difference(answers[first], answers[place])
+        if wrong is not None:
+            raise LoadError(
+                f"{step.name} has another answer than version {first + 1} of the session: {wrong}",
+                hint="its times would mean nothing: find out which of the two is wrong",
+                place=place,
+            )
 
 
 DATA_PROGRAM = "tpchgen-cli"
@@ -248,7 +164,6 @@ class QueryConductor:
         self.suite = suite
         self.sizes = sizes
         self.builds = builds
-        self.answers = answers_of(suite.folder, self._scale)
 
     @property
     def _scale(self) -> int:
@@ -301,28 +216,28 @@ class QueryConductor:
     ) -> list[Load]:
         """Run the query in the slices of each server: once to warm up, otherwise until the slice is over.
 
-        The first result of each server is compared with the known answer. Raises OverLimitError when a query
-        takes longer than its limit. A file of a suite with a setup is a stream of its statements for each
+        The first results of all servers must be the same. Raises OverLimitError when a query takes longer
+        than its limit. A file of a suite with a setup is a stream of its statements for each
         client; see own_streams.
         """
         if self.suite.scale is None:
             return self._alternate_streams(addresses, step, share, observers)
         limit = share.limit_seconds or UNLIMITED_SECONDS
         schedule, runs = share.schedule, [list[float]() for _ in addresses]
-        compared = set[int]()
+        answers: dict[int, Rows] = {}
         with self._clients(addresses, step, observers) as clients:
             for number, place in enumerate(schedule.order):
                 share.works(place)
                 is_warm = number < schedule.warming
                 seconds = 0.0 if is_warm else schedule.slice_seconds
-                wants_rows = place not in compared and step.name in self.answers
-                compared.add(place)
+                wants_rows = place not in answers
                 with blamed_on(place):
                     answer = clients[place].ask(self._asked(step, seconds, limit, wants_rows), limit)
-                    if not answer["is_over"]:
-                        self._require_right(step, answer.get("rows"))
                 if answer["is_over"]:
                     raise OverLimitError(step.name, limit, self._others(clients, step, limit, place))
+                if wants_rows:
+                    answers[place] = answer["rows"]
+                    _require_same(step, answers)
                 if not is_warm:
                     runs[place] += answer["runs"]
         return [load_of(runs[place], client.executions) for place, client in enumerate(clients)]
@@ -387,12 +302,6 @@ class QueryConductor:
 
     def _asked(self, step: Step, seconds: float, limit: float, wants_rows: bool) -> dict[str, Any]:
         return {"statements": self._texts(step), "seconds": seconds, "limit": limit, "rows": wants_rows}
-
-    def _require_right(self, step: Step, rows: Sequence[Row] | None) -> None:
-        """Raise LoadError when the rows of a result, if there are any to be checked, are not as they must."""
-        wrong = None if rows is None else difference(self.answers[step.name], rows)
-        if wrong is not None:
-            raise LoadError(f"{step.name} has a wrong answer: {wrong}", hint="its times would mean nothing")
 
     def statements(self, address: Address, step: Step) -> Sequence[str]:
         """Return the statements of a step."""

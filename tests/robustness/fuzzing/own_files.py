@@ -18,7 +18,6 @@ from runners.nightly.plan import PlanError, load_plan
 from runners.trying.series import base_commit_of, patches_in_mails
 from suites.data_copies.store import CopyError, read_manifest
 from suites.definition import SuiteError, load_suite
-from suites.generators.queries.conductor import AnswerError, answers_of
 from suites.keys.sql_statements import statements_in
 from suites.sizing import Hardware, sizes
 from suites.slices import slices_in
@@ -192,14 +191,6 @@ def _saved_settings(folder: Path) -> Parse:
     return parse
 
 
-def _known_answers(folder: Path) -> Parse:
-    def parse(data: bytes) -> Iterable[Number]:
-        (folder / "answers-1.json").write_bytes(data)
-        return [Number("rows", answer.count, 1e12) for answer in answers_of(folder, 1).values()]
-
-    return parse
-
-
 def _copy(_folder: Path) -> Parse:
     def parse(data: bytes) -> Iterable[Number]:
         return [Number("bytes", size, 2.0**63) for size in read_manifest(data)["files"].values()]
@@ -305,15 +296,6 @@ _PINS = {
     for version in map(parse_version, ("postgres@18.6", "mysql@9.7.2"))
 }
 _SETTINGS = {"/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave"}
-_ANSWERS = {
-    "q6": {"columns": ["sum"], "count": 1, "totals": ["123141078.2283"], "rows": [["123141078.2283"]]},
-    "q4": {
-        "columns": ["exact", "share"],
-        "count": 2,
-        "totals": [None, "3.5"],
-        "rows": [["a", "1.5"], ["b", "2"]],
-    },
-}
 _COPY = {
     "version": "postgres@18.6",
     "suite": "tpch",
@@ -356,7 +338,6 @@ TARGETS = (
     FuzzTarget("heartbeat", lambda: [_json(_BEAT)], _heartbeat, ()),
     FuzzTarget("build record", lambda: [_json(_MANIFEST)], _build_record, (store.StoreError,)),
     FuzzTarget("archive record", lambda: [_json(_SIDECAR)], _sidecar, (ArchiveError, store.StoreError)),
-    FuzzTarget("known answers", lambda: [_json(_ANSWERS)], _known_answers, (AnswerError,)),
     FuzzTarget("kept copy", lambda: [_json(_COPY)], _copy, (CopyError,)),
     FuzzTarget("statements of SQL", lambda: [_SQL], _sql, ()),
     FuzzTarget("saved settings", lambda: [_json(_SETTINGS)], _saved_settings, (SavedSettingsError,)),
