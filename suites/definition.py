@@ -184,8 +184,9 @@ class Suite(Strict):
     """Whether slices can be of milliseconds, because clients stay connected from one to the next."""
     restarts: ClassVar[bool] = False
     """Whether each slice is a run of its own, which connects anew."""
-    levels_are_steps: ClassVar[bool] = True
-    """Whether every level of clients is a step of its own; else a step has all of them."""
+    holds_connections: ClassVar[bool] = False
+    """Whether its connections idle while memory is read: a round is no slices, and a step has all levels of
+    clients. Else every level is a step of its own."""
 
     @staticmethod
     def shared_files(script: Path | None) -> tuple[Path, ...]:
@@ -376,7 +377,7 @@ class Suite(Strict):
         `read-write@8` names one level of a step. Other steps have the levels `clients`, else their own, else
         those of `profile`. Raises SuiteError, which lists the steps, if there is none of a name.
         """
-        known, apart = [step.name for step in self.steps], self.levels_are_steps
+        known, apart = [step.name for step in self.steps], not self.holds_connections
         levels: dict[str, list[int]] = {}
         for name in names:
             plain, at, level = name.partition(LEVEL)
@@ -487,7 +488,7 @@ class ConnectionsSuite(SysbenchSuite):
         "background": "",
         "timed": "",
     }
-    levels_are_steps = False
+    holds_connections = True
 
     def _check(self) -> None:
         for name, profile in self.profiles.items():

@@ -37,7 +37,6 @@ from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS, require_runnable
 from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
-from suites.memory.held_connections import OWN_ROUNDS
 from suites.postgres.initdb_options import require_initdb
 from suites.processes import require_reachable, require_readable, tool
 from suites.profiling.perf import find_perf
@@ -64,10 +63,7 @@ def check_request(request: Request, home: Home) -> Sizes:
         is_pooled = CompanionName.PGBOUNCER in request.companions_of(version)
         request.suite.require_layers(request.layers_of(version), is_pooled=is_pooled)
     profile = request.profile
-    own_rounds = OWN_ROUNDS.get(request.suite.generator)
-    if own_rounds is not None:
-        own_rounds.check_machine()
-    anew = request.suite.name if own_rounds is not None else ""
+    anew = request.suite.name if request.suite.holds_connections else ""
     anew = anew or next((step.name for step in request.steps if step.timed), "")
     if profile.mode is Mode.LONG and anew:
         raise ServerError(

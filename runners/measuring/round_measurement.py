@@ -14,12 +14,12 @@ from suites.accounting.disturbance import DisturbanceLimits, DisturbanceWatch
 from suites.additions.companions import accompanied
 from suites.checking.data_checks import DataChecks
 from suites.data_copies.store import CopyKey, DataCopies
+from suites.generators.connections import Connections
 from suites.generators.load import Generator, Share
 from suites.generators.placement import placement, stretched
 from suites.keys.profile import Mode
 from suites.keys.step import Step
 from suites.measurement import Measurement, at_equal_work
-from suites.memory.held_connections import OWN_ROUNDS
 from suites.processes import bind
 from suites.profiling.profiler import Profiling
 from suites.server import Server
@@ -27,6 +27,7 @@ from suites.sizing import Sizes, fit_together, max_transactions, this_machine
 from suites.slices import Schedule, mirrored
 from suites.turns.connects import connect_values
 from suites.turns.failures import CensoredError, ServerDiedError
+from suites.turns.held_connections import hold_connections
 from suites.turns.run import EndsStep, run_slices
 from suites.turns.warming import warm_up
 from suites.turns.warmth import Warmth
@@ -165,7 +166,7 @@ class RoundMeasurement:
             place: _start_from_loaded_data(versions[place], place, number, stays=stays)
             for place in (places if number % 2 else reversed(places))
         }
-        if OWN_ROUNDS.get(self.request.suite.generator) is not None or not all(took.values()):
+        if self.request.suite.holds_connections or not all(took.values()):
             return [took[place] for place in places]
         connects = connect_values([version.server for version in versions])
         return [{**took[place], **connects[place]} for place in places]
@@ -190,13 +191,12 @@ class RoundMeasurement:
         self._bind(versions, step)
         settle = self.request.profile.settle_seconds
         profiling = self.profiling if profiles or (self.profiling and self.profiling.during) else None
-        own = OWN_ROUNDS.get(self.request.suite.generator)
         servers = [version.server for version in versions]
         with contextlib.ExitStack() as companions:
             for place, version in enumerate(versions):
                 self._start_companions(version, place, step, companions)
-            if own is not None:
-                measurements = own.measure(servers, self.generator, step, share, settle)
+            if isinstance(self.generator, Connections):
+                measurements = hold_connections(servers, self.generator, step, share, settle)
             else:
                 measurements = run_slices(
                     servers,

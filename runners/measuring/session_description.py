@@ -157,7 +157,7 @@ def _of_suite(request: Request) -> dict[str, object]:
 def _clients(request: Request, sizes: Sizes) -> dict[str, object]:
     """Return the clients that work at once in each step; nothing where a step holds connections instead."""
     suite = request.suite
-    if not suite.levels_are_steps:
+    if suite.holds_connections:
         return {}
     return {CLIENTS: {step.name: suite.clients_of(step) or sizes.clients_of(step) for step in request.steps}}
 

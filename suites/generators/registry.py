@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from build.errors import TidemarkError
 from build.finished_build import Build
+from suites.accounting.proc import require_readable
 from suites.definition import GeneratorName, Suite
 from suites.generators.connections import Connections
 from suites.generators.load import Generator, LoadError
@@ -35,8 +36,8 @@ class Entry:
     counts: bool = False
     """Whether it can carry out the work of a counted pass."""
     check: Callable[[Suite], None] = lambda suite: None
-    """Asks the system programs whether they can run a suite, before anything is built. May raise
-    TidemarkError."""
+    """Asks the machine and the system programs whether they can run a suite, before anything is built. May
+    raise TidemarkError."""
 
 
 def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
@@ -106,7 +107,9 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
     GeneratorName.PGBENCH: Entry(
         _pgbench, build_programs=("pgbench",), loading_programs=_loading_programs, counts=True
     ),
-    GeneratorName.CONNECTIONS: Entry(_connections, system_programs=("sysbench",)),
+    GeneratorName.CONNECTIONS: Entry(
+        _connections, system_programs=("sysbench",), check=lambda suite: require_readable()
+    ),
     GeneratorName.QUERIES: Entry(_queries, loading_programs=_loading_programs, check=_require_data_program),
     GeneratorName.PLAIN_SYSBENCH: Entry(
         _plain_sysbench,

@@ -11,7 +11,13 @@ from build.control_groups import cpu_quota, memory_limit
 from build.home import ROOT
 from runners.fitness.cron import jobs
 from runners.fitness.timers import next_timers
-from suites.accounting.proc import machine_ticks, process_ticks
+from suites.accounting.proc import (
+    MAX_KIB,
+    ProcessMemoryError,
+    machine_ticks,
+    process_memory,
+    process_ticks,
+)
 from suites.accounting.throttling import ThrottleCounters, Throttling
 from suites.additions.binlog_stream import ROTATE, after
 from suites.counting.callgrind import CallgrindError, parsed
@@ -21,7 +27,6 @@ from suites.generators.load import Load, LoadError
 from suites.generators.pgbench.transcript import PgbenchTranscript, logged_transactions
 from suites.generators.transcript import SysbenchTranscript
 from suites.innodb.log_volume import event_types
-from suites.memory.process_memory import MAX_KIB, ProcessMemoryError, process_memory
 from suites.postgres.log_volume import record_types, volume
 from suites.profiling.folding import fold, parsed_samples
 from suites.profiling.perf import PerfError

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.memory import process_memory as module
-from suites.memory.process_memory import (
+from suites.accounting import proc as module
+from suites.accounting.proc import (
     MAX_KIB,
     ProcessMemory,
     ProcessMemoryError,

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from build.finished_build import Build
+from suites.accounting.proc import ProcessMemory, server_memory
 from suites.data_sets import EqualTables
 from suites.definition import load_suite
 from suites.engines import make_server
@@ -21,13 +22,12 @@ from suites.generators.programs import lines_of_all
 from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
 from suites.keys.step import Step
-from suites.memory import held_connections as module
-from suites.memory.held_connections import SAMPLES, HeldServer, hold_connections
-from suites.memory.process_memory import ProcessMemory, server_memory
 from suites.server import Server
 from suites.sizing import Sizes
 from suites.slices import Schedule
+from suites.turns import held_connections as module
 from suites.turns.failures import ServerDiedError
+from suites.turns.held_connections import SAMPLES, HeldServer, hold_connections
 from tests.new_servers.data_directories import create
 from tests.suites.servers import MIB
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.memory.held_connections import CONFIDENCE, inversions, omitted, theil_sen
+from suites.turns.held_connections import CONFIDENCE, inversions, omitted, theil_sen
 
 levels = st.lists(st.integers(0, 1000), min_size=2, max_size=8, unique=True).map(sorted)
 numbers = st.integers(-10_000, 10_000)

@@ -3,18 +3,16 @@
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import median
-from typing import Protocol
 
-from suites.definition import GeneratorName
+from suites.accounting.proc import ProcessMemory, ProcessMemoryError, server_memory
 from suites.generators.connections import AT_ONCE, Connections, HeldConnections
-from suites.generators.load import Generator, LoadError, Share, blamed_on
+from suites.generators.load import LoadError, Share, blamed_on
 from suites.keys.step import Step
 from suites.measurement import Measurement
-from suites.memory.process_memory import ProcessMemory, ProcessMemoryError, require_readable, server_memory
 from suites.metrics import (
     CONNECTION_HIGH,
     CONNECTION_KIB,
@@ -83,29 +81,6 @@ def inversions(size: int) -> list[int]:
             sum(counts[max(0, total - length + 1) : total + 1]) for total in range(len(counts) + length - 1)
         ]
     return counts
-
-
-class RoundOfServers(Protocol):
-    """A function that measures servers which have just been started."""
-
-    def __call__(
-        self,
-        servers: Sequence[Server],
-        generator: Generator,
-        step: Step,
-        share: Share,
-        settle_seconds: float,
-    ) -> list[Measurement]:
-        """Return one measurement per server. Raises ServerDiedError."""
-
-
-@dataclass(frozen=True)
-class OwnRounds:
-    """How the rounds of a generator are measured."""
-
-    measure: RoundOfServers
-    check_machine: Callable[[], None]
-    """Raises TidemarkError if the machine does not show what is measured."""
 
 
 SAMPLES = 3
@@ -177,7 +152,7 @@ class HeldServer:
 
 def hold_connections(
     servers: Sequence[Server],
-    generator: Generator,
+    generator: Connections,
     step: Step,
     share: Share,
     settle_seconds: float,
@@ -187,7 +162,6 @@ def hold_connections(
     Servers take turns in opening, in reverse order at every other level, and then idle together for
     `settle_seconds`. Nothing is reset or profiled. Return one measurement per server. Raises ServerDiedError.
     """
-    assert isinstance(generator, Connections)
     held = [HeldServer(server, generator, step) for server in servers]
     with contextlib.ExitStack() as stack:
         for holder in held:
@@ -225,9 +199,3 @@ def _sample(held: HeldServer, place: int) -> None:
         ended = death_soon(held.server)  # its memory is gone before it can be waited for
         what = f"{held.server.build.version} died while it held {held.connections} connections: {ended}"
         raise ServerDiedError(what if ended is not None else str(error), place) from error
-
-
-OWN_ROUNDS: Mapping[GeneratorName, OwnRounds] = {
-    GeneratorName.CONNECTIONS: OwnRounds(hold_connections, require_readable),
-}
-"""The rounds of all other generators are slices of work."""
