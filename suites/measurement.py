@@ -33,7 +33,7 @@ class Measurement:
     counted: "StepProfile | None" = None
     """The counted instructions by stack; None if they were not counted, or not kept apart."""
     waits: "StepProfile | None" = None
-    """What the clients did, sampled (suites.profiling.waits); None without a sample."""
+    """What the clients did, sampled (suites.profiling.profiler); None without a sample."""
     activities: Sequence["Activity"] = ()
     """What went on beside queries in which seconds, and when transactions stalled."""
 

@@ -272,7 +272,7 @@ def _named(value: str, places: Mapping[str, str]) -> str:
 
 
 class Beside(Protocol):
-    """What runs beside a server for a while, and is counted apart (suites.additions.companions)."""
+    """What runs beside a server for a while, and is counted apart (suites.additions.registry)."""
 
     @property
     def address(self) -> Address | None:

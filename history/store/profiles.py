@@ -80,7 +80,7 @@ def steps_that_execute(
 def wait_profiles_of(
     connection: Connection, session_id: int, step: str, version: str
 ) -> Mapping[int, StepProfile]:
-    """Return what the clients of a version did on a step of a session (suites.profiling.waits), by round."""
+    """Return what the clients of a version did on a step of a session by round."""
     columns = (wait_profiles.c.frequency, wait_profiles.c.queries, wait_profiles.c.stacks)
     return {
         repetition: StepProfile(CLIENT_STATES, frequency, queries, 0, unpacked(stacks))

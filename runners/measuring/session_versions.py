@@ -13,12 +13,11 @@ from history.stats.layouts import layout_of
 from suites.additions.extensions import create_extensions
 from suites.additions.indexes import create_indexes
 from suites.checking.data_checks import DataChecks
-from suites.checking.queries import data_extent
+from suites.checking.queries import data_extent, explain
 from suites.engine import DataExtent
 from suites.generators.load import Generator
 from suites.keys.check import CheckOccasion
 from suites.keys.step import Step
-from suites.plans.explain import explain
 from suites.server import Server
 from suites.turns.failures import loading_failure
 

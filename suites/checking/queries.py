@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ import pymysql
 from build.errors import TidemarkError
 from suites.engine import DataExtent, TableDigest
 from suites.engines import engine_of
+from suites.plans.trees import normalized
 from suites.server import Address
 
 
@@ -88,3 +89,17 @@ def connected(address: Address) -> Iterator[Any]:
             yield connection
     except (psycopg.Error, pymysql.err.Error) as error:
         raise QueryError(f"the server does not answer: {str(error).strip()}") from error
+
+
+class ExplainError(TidemarkError):
+    """A server cannot explain a statement."""
+
+
+def explain(address: Address, statements: Sequence[str]) -> str:
+    """Return the plans of statements, a paragraph for each in alphabetical order. Raises ExplainError."""
+    try:
+        with connected(address) as connection:
+            plans = engine_of(address.engine).explain(connection, sorted(statements))
+    except QueryError as error:
+        raise ExplainError(f"the server cannot explain a statement: {error.what}") from error
+    return "\n\n".join(map(normalized, plans))

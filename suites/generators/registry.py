@@ -15,7 +15,7 @@ from suites.generators.separate_runs.plain_sysbench import PlainSysbench
 from suites.generators.separate_runs.script_options import require_script
 from suites.generators.sysbench import Sysbench
 from suites.keys.loaded_file import kind_of
-from suites.postgres.loaded_data import PROGRAMS
+from suites.postgres.setup_file import PROGRAMS
 from suites.processes import tool
 from suites.sizing import Sizes
 

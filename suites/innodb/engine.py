@@ -14,6 +14,7 @@ from build.accounts import server_account
 from build.files import open_checked
 from suites.engine import (
     DIGEST_DIGITS,
+    PATIENCE_SECONDS,
     Connect,
     DatabaseEngine,
     DataExtent,
@@ -27,10 +28,25 @@ from suites.engine import (
     digest_of,
 )
 from suites.innodb import configuration
-from suites.innodb.connecting import connect
 from suites.innodb.server import InnodbServer
 from suites.processes import ProcessError, run
 from suites.server import SETUP_SECONDS, Address, SetupError
+
+
+def connect(address: Address, **options: Any) -> Any:
+    """Return a connection of PyMySQL in autocommit mode, with further `options` of its.
+
+    Raises pymysql.err.Error.
+    """
+    told = {"read_timeout": PATIENCE_SECONDS, "autocommit": True, **options}
+    return pymysql.connect(
+        unix_socket=str(address.socket),
+        user=address.user,
+        password=address.password,
+        database=address.database,
+        **told,
+    )
+
 
 SESSION_SECONDS = 60
 """How long a server that works for other streams may take to accept a connection."""

@@ -24,7 +24,7 @@ from suites.engine import (
     deepest,
     digest_of,
 )
-from suites.postgres import configuration, loaded_data, setup_file, shared_memory
+from suites.postgres import configuration, setup_file, shared_memory
 from suites.postgres.client_options import client_database, client_place, client_words
 from suites.postgres.connecting import connect, told_of
 from suites.postgres.server import SOCKET, PostgresServer
@@ -119,9 +119,9 @@ class Postgres(DatabaseEngine):
     setup = SetupClient(
         "psql",
         setup_file.run_file,
-        loaded_data.variables,
+        setup_file.variables,
         setup_file.with_all_rights,
-        loaded_data.restore,
+        setup_file.restore,
         setup_file.advice,
         setup_file.trial_copy,
     )

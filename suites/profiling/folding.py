@@ -9,8 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from build import environment
-from suites.profiling.output import in_a_sentence
-from suites.profiling.perf import PerfError
+from suites.profiling.perf import PerfError, in_a_sentence
 from suites.profiling.stacks import OTHER
 
 FIELDS = "comm,pid,tid,time,event,ip,sym,dso"

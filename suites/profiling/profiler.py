@@ -1,9 +1,14 @@
-"""Profiling servers that take turns: one perf samples all of them, and samples are assigned by time."""
+"""Profiling servers that take turns: one perf samples all of them, and samples are assigned by time.
+
+A sample of the waits says of every client of a server what it does at that moment. However short a wait is,
+the share of the samples that it is in is the share of the clients' time that it takes.
+"""
 
 import contextlib
 import math
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,13 +16,14 @@ from pathlib import Path
 import psutil
 
 from build.errors import TidemarkError
+from suites.accounting.sampling import RepeatedQuestion
 from suites.generators.load import Generator, Load, Observer, Share, committed_in
 from suites.keys.step import Step
 from suites.processes import tree_of
 from suites.profiling.folding import Samples, Window, fold, read
 from suites.profiling.perf import Perf, Recording, frequency, record
-from suites.profiling.stacks import StepProfile
-from suites.server import Server
+from suites.profiling.stacks import CLIENT_STATES, StepProfile
+from suites.server import ClientStates, Server
 from suites.slices import mirrored
 
 OTHER_IDS = 100_000
@@ -200,3 +206,33 @@ def _cores_beside(pid: int) -> Collection[int] | None:
         ours = set(psutil.Process().cpu_affinity() or [])
         return sorted(ours - set(psutil.Process(pid).cpu_affinity() or [])) or None
     return None
+
+
+class WaitObserver:
+    """An observer of a load (suites.generators.load.Observer) that samples the clients of a server."""
+
+    def __init__(self, states: ClientStates) -> None:
+        self.question = RepeatedQuestion(states.read, states.per_second)
+        """What the clients did at each of the moments, without a window too."""
+
+        self._windows: list[Window] = []
+
+    def begin(self, pid: int) -> None:
+        """Begin a window whose samples count."""
+        del pid
+        now = time.monotonic()
+        self._windows.append((now, now))
+
+    def end(self, pid: int) -> None:
+        """End the window; if called again, the last call counts."""
+        del pid
+        self._windows[-1] = (self._windows[-1][0], time.monotonic())
+
+    def profile(self, queries: float) -> StepProfile | None:
+        """Return the samples of the windows, in which so many queries finished; None without any."""
+        stacks: Counter[str] = Counter()
+        for moment, states in self.question.answers:
+            if any(begin <= moment < end for begin, end in self._windows):
+                stacks.update(states)
+        usable = stacks and queries > 0 and self.question.failure is None
+        return StepProfile(CLIENT_STATES, self.question.per_second, queries, 0, stacks) if usable else None

@@ -25,7 +25,7 @@ COUNTED_FREQUENCY = 1e6
 """Instructions in what stands for a second."""
 
 CLIENT_STATES = "client states"
-"""The event of a profile whose samples are clients, and what their queries do (suites/profiling/waits.py)."""
+"""The event of a profile whose samples are clients, and what their queries do (WaitObserver)."""
 
 OTHER = "other"
 """The role of threads that started and ended during the profile."""

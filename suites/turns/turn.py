@@ -12,9 +12,8 @@ from build.errors import TidemarkError
 from suites.accounting.activity import ACTIVITIES_PER_SECOND, activities
 from suites.accounting.costs import Meter
 from suites.accounting.counters import TreeCounter
-from suites.accounting.disk_limit import disk_limit_reader
 from suites.accounting.memory_growth import memory_values
-from suites.accounting.pressure import pressure_reader
+from suites.accounting.pressure import disk_limit_reader, pressure_reader
 from suites.accounting.sampling import RepeatedQuestion
 from suites.accounting.throttling import quota_reader
 from suites.accounting.work_curve import TotalsReader, TotalsReading, WorkCurve, curve_of, readings_per_second
@@ -51,8 +50,7 @@ from suites.metrics import (
     TRANSACTIONS,
     VARIATION,
 )
-from suites.profiling.profiler import ObserverPair, Profiled
-from suites.profiling.waits import WaitObserver
+from suites.profiling.profiler import ObserverPair, Profiled, WaitObserver
 from suites.server import ResetError, Server
 from suites.slices import Schedule
 from suites.turns.detrended import detrended

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from suites.accounting.activity import DISK_LIMIT
-from suites.accounting.disk_limit import disk_limit_reader
+from suites.accounting.pressure import disk_limit_reader
 from suites.control_groups.declared import DiskSpeed, DiskUse
 from suites.slices import Schedule
 

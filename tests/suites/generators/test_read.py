@@ -9,13 +9,13 @@ import pytest
 
 from build.finished_build import Build
 from suites.accounting.costs import Meter
+from suites.checking.queries import explain
 from suites.definition import Suite, load_suite
 from suites.engines import make_server
 from suites.generators.load import Load, WorkLimit
 from suites.generators.sysbench import Sysbench
 from suites.keys.durability import Durability
 from suites.keys.step import Step
-from suites.plans.explain import explain
 from suites.server import Server
 from tests.new_servers.data_directories import create
 from tests.suites.servers import small

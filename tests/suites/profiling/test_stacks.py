@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.profiling.folding import Samples, Window, descendants, fold, frame_of, without_arguments
-from suites.profiling.output import in_a_sentence
-from suites.profiling.perf import FREQUENCY, MIN_FREQUENCY, PerfError, frequency
+from suites.profiling.perf import FREQUENCY, MIN_FREQUENCY, PerfError, frequency, in_a_sentence
 from suites.profiling.stacks import OTHER, StepProfile, merged, of_role
 from tests.suites.golden import GOLDEN, require_golden
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.innodb.server import states_of
-from suites.profiling.waits import WaitObserver
+from suites.profiling.profiler import WaitObserver
 from suites.server import ClientStates, ServerError
 
 LOCK = "waiting;LWLock:WALInsert"

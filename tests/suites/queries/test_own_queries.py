@@ -7,12 +7,12 @@ import pytest
 
 from build.finished_build import Build
 from suites.accounting.costs import Meter
+from suites.checking.queries import explain
 from suites.definition import Suite, load_suite
 from suites.engines import make_server
 from suites.generators.load import LoadError, Share
 from suites.generators.registry import make_generator
 from suites.keys.durability import Durability
-from suites.plans.explain import explain
 from suites.server import Server
 from suites.slices import Schedule
 from tests.new_servers.data_directories import create

@@ -11,6 +11,7 @@ import pytest
 from build.finished_build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
+from suites.checking.queries import explain
 from suites.definition import load_suite
 from suites.engines import engine_of, make_server
 from suites.generators.load import LoadError, OverLimitError, Share
@@ -18,7 +19,6 @@ from suites.generators.queries.client import ERRORS, execute
 from suites.generators.queries.conductor import QueryConductor
 from suites.keys.durability import Durability
 from suites.keys.step import Step
-from suites.plans.explain import explain
 from suites.server import Server
 from suites.sizing import Hardware, Sizes, sizes
 from suites.slices import Schedule
