@@ -272,7 +272,7 @@ def _named(value: str, places: Mapping[str, str]) -> str:
 
 
 class Beside(Protocol):
-    """What runs beside a server for a while, and is counted apart (suites.additions.registry)."""
+    """What runs beside a server for a while, and is counted apart (suites.additions.companions)."""
 
     @property
     def address(self) -> Address | None:

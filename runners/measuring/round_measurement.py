@@ -11,7 +11,7 @@ from runners.measuring.request import Request
 from runners.measuring.session_versions import MeasuredVersion
 from runners.measuring.variants import definition_of
 from suites.accounting.disturbance import DisturbanceLimits, DisturbanceWatch
-from suites.additions.registry import accompanied
+from suites.additions.companions import accompanied
 from suites.checking.data_checks import DataChecks
 from suites.data_copies.store import CopyKey, DataCopies
 from suites.generators.connections import Connections

@@ -14,8 +14,9 @@ from build.finished_build import Build
 from build.version import Engine
 from suites.additions import consumers
 from suites.additions.companion import CompanionError
-from suites.additions.registry import Companions, require_companions, settings_for
-from suites.additions.registry import accompanied as with_companions
+from suites.additions.companions import Companions
+from suites.additions.companions import accompanied as with_companions
+from suites.additions.registry import require_companions, settings_for
 from suites.engines import make_server
 from suites.generators.placement import Placement
 from suites.keys.durability import Durability

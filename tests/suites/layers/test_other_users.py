@@ -15,7 +15,7 @@ import pytest
 from build.finished_build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
-from suites.additions.registry import accompanied
+from suites.additions.companions import accompanied
 from suites.checking.queries import QueryError, connected
 from suites.definition import Suite, load_suite
 from suites.engines import make_server
