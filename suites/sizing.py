@@ -1,8 +1,8 @@
 """Sizes of data, server and load, computed from the cores and the memory of a machine."""
 
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -11,10 +11,10 @@ from build.control_groups import memory_limit
 from build.errors import TidemarkError
 from build.host import usable_cores
 from suites.control_groups.declared import DiskSpeed
-from suites.data_sets import DataSet, data_set
-from suites.definition import Suite
+from suites.definition import Scale, ScaledTable, Suite
 from suites.keys.profile import Profile
 from suites.keys.step import Step
+from suites.keys.values import Option
 
 WAL_LIMIT_SHARE = 0.25
 """max_wal_size as a share of memory: large enough that a step does not force frequent checkpoints."""
@@ -47,6 +47,152 @@ class Hardware:
     """Its memory: physical, or what a control group leaves."""
     usable: tuple[int, ...] = ()
     """The numbers of the usable cores; empty if they are not known."""
+
+
+TABLE_THREADS = 5
+"""Client threads per table: the study that the write-heavy suite follows uses 40 threads on 8 tables."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of a data set that one process loads."""
+
+    options: Mapping[str, int]
+    """Options that identify the part to the suite's script."""
+    rows: int
+    """Number of rows in the part."""
+
+
+@dataclass(frozen=True)
+class WalkedRows:
+    """The rows that the threads of a step visit in order, if the step uses rows up."""
+
+    tables: int
+    """Number of tables with such rows; a thread draws the table of each transaction at random."""
+    rows_per_table: int
+
+    @property
+    def rows(self) -> int:
+        """Rows over all these tables."""
+        return self.tables * self.rows_per_table
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """The loaded data of one server: equal tables, tables of a scale, or those that files of a suite make."""
+
+    bytes: int
+    """Estimated size of the loaded data on disk."""
+    options: Mapping[str, Option]
+    """Options that give the size of the data to the suite's script, in `prepare` and in `run`, where those of
+    a step override them."""
+    facts: Mapping[str, int | str]
+    """The description of the data that the history stores with each session."""
+    stages: Sequence[Sequence[Part]] = ()
+    """The stages of loading, one after the other; the parts of one stage are loaded in parallel."""
+    rows: int = 0
+    """Loaded rows over all tables; 0 if they are known to the suite's files alone."""
+    tables: int = 0
+    """The equal tables, or 1; 0 if they are known to the suite's files alone."""
+    rows_by_table: Mapping[str, int] = field(default_factory=dict)
+    """Loaded rows of each table of a suite's scale; empty if the suite has no scale."""
+    scale: int | None = None
+    """Number of units of the suite's scale; None if the suite has no scale."""
+
+    def walked(self, table: str | None) -> WalkedRows:
+        """Return the rows that are used up by a step whose `rows_of` is `table`; all if it is None."""
+        if table is not None:
+            return WalkedRows(1, self.rows_by_table[table])
+        return WalkedRows(self.tables, self.rows // max(1, self.tables))
+
+
+def equal_tables(tables: int, rows_per_table: int, size: int) -> DataSet:
+    """Return so many tables with the same structure and number of rows, of `size` bytes in all.
+
+    They are loaded in one stage with one part per table, so that rows depend only on the seed and the table's
+    number.
+    """
+    return DataSet(
+        size,
+        {"tables": tables, "table_size": rows_per_table},
+        {"tables": tables, "rows_per_table": rows_per_table},
+        [[Part({"table": table}, rows_per_table) for table in range(1, tables + 1)]],
+        tables * rows_per_table,
+        tables,
+    )
+
+
+def scaled_tables(scale: Scale, units: int) -> DataSet:
+    """Return the tables of a scale with so many units, whose rows the script knows.
+
+    Unit 0 creates the tables and fills those of fixed size, then all others are loaded in parallel.
+    """
+    growing = {name: table for name, table in scale.tables.items() if not table.fixed}
+    fixed = {name: table for name, table in scale.tables.items() if table.fixed}
+    rows_per_unit = sum(table.rows for table in growing.values())
+    fixed_rows = sum(table.rows for table in fixed.values())
+    return DataSet(
+        int(_bytes_of_rows(fixed.values()) + units * _bytes_of_rows(growing.values())),
+        {"scale": units},
+        {"scale": units, "unit": scale.unit},
+        [
+            [Part({"unit": 0}, fixed_rows)],
+            [Part({"unit": unit}, rows_per_unit) for unit in range(1, units + 1)],
+        ],
+        fixed_rows + units * rows_per_unit,
+        1,
+        {name: table.rows * (1 if table.fixed else units) for name, table in scale.tables.items()},
+        units,
+    )
+
+
+def own_tables(suite: Suite, profile: Profile, wanted_bytes: float) -> DataSet:
+    """Return the tables of the suite's own files, which are taken to have `wanted_bytes`, or those of a dump.
+
+    A script prepares them with the options that all steps have with the same value, or the profile for all.
+    """
+    first, *others = [{**step.options, **_known(profile.options, step.options)} for step in suite.steps]
+    shared = {
+        name: value for name, value in first.items() if all(other.get(name) == value for other in others)
+    }
+    files = [name for name in (suite.load, suite.setup, suite.script) if name is not None]
+    dumped = 0 if suite.load is None else _bytes_of_files(suite.folder / suite.load)
+    options = shared if suite.script is not None else {}
+    return DataSet(max(int(wanted_bytes), dumped), options, {"setup": ", ".join(files)})
+
+
+def _bytes_of_files(path: Path) -> int:
+    """Return the size of a file, or of all files of a folder."""
+    return sum(part.stat().st_size for part in (path, *path.rglob("*")) if part.is_file())
+
+
+def _known(options: Mapping[str, Option], own: Mapping[str, Option]) -> Mapping[str, Option]:
+    return {name: value for name, value in options.items() if name in own}
+
+
+def _bytes_of_rows(tables: Iterable[ScaledTable]) -> float:
+    return sum(table.bytes for table in tables)
+
+
+def data_set(suite: Suite, profile: Profile, wanted_bytes: float, threads: int) -> DataSet:
+    """Return the data of `suite` of about `wanted_bytes` in all, within the bounds of `profile`."""
+    if suite.scale is not None and profile.scale is not None:
+        fixed_bytes = _bytes_of_rows(table for table in suite.scale.tables.values() if table.fixed)
+        unit_bytes = _bytes_of_rows(table for table in suite.scale.tables.values() if not table.fixed)
+        least, most = profile.scale
+        return scaled_tables(
+            suite.scale, min(max(int((wanted_bytes - fixed_bytes) / unit_bytes), least), most)
+        )
+    if suite.bytes_per_row is None or profile.rows is None:
+        return own_tables(suite, profile, wanted_bytes)
+    tables = profile.tables or max(1, threads // TABLE_THREADS)
+    least, most = profile.rows
+    growing = [table for table in suite.beside.values() if not table.fixed]
+    bytes_per_row = suite.bytes_per_row + sum(table.rows * table.bytes_per_row for table in growing)
+    fixed_bytes = sum(table.rows * table.bytes_per_row for table in suite.beside.values() if table.fixed)
+    wanted = int((wanted_bytes - fixed_bytes) / bytes_per_row)
+    rows_per_table = max(1, min(max(wanted, least), most) // tables)
+    return equal_tables(tables, rows_per_table, int(rows_per_table * tables * bytes_per_row + fixed_bytes))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import psycopg
 
 from build.finished_build import Build
 from suites.additions import pooler
-from suites.data_sets import EqualTables
 from suites.keys.durability import Durability
 from suites.postgres.configuration import ADMIN, NAME, PORT
 from suites.postgres.server import PostgresServer
@@ -29,9 +28,9 @@ from suites.processes import (
     write_for_server,
 )
 from suites.server import ServerError
-from suites.sizing import Sizes
+from suites.sizing import Sizes, equal_tables
 
-SMALL = Sizes(1, EqualTables(1, 1, 1), 128 * 1024**2, 1024**3, 1, 1)
+SMALL = Sizes(1, equal_tables(1, 1, 1), 128 * 1024**2, 1024**3, 1, 1)
 
 SETTINGS = {
     "max_connections": "60",

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from suites.data_sets import Part, WalkedRows
 from suites.definition import LUA_MODULES, Suite
 from suites.generators.drivers import connection_options, current_folder, statement_options
 from suites.generators.load import (
@@ -29,7 +28,7 @@ from suites.generators.transcript import SysbenchTranscript, statements_in
 from suites.keys.step import Step
 from suites.processes import run, tool
 from suites.server import Address, password_variables, session_password
-from suites.sizing import Sizes
+from suites.sizing import Part, Sizes, WalkedRows
 
 LINGER_MS = 2000
 """How long connections stay open after the work at most; the server's processes are measured meanwhile."""

@@ -11,11 +11,10 @@ from sqlalchemy import create_engine
 from build.finished_build import Build
 from history.open import open_store
 from history.store.writer import Store
-from suites.data_sets import EqualTables
 from suites.keys.durability import Durability
 from suites.postgres.configuration import NAME, PORT
 from suites.postgres.server import PostgresServer
-from suites.sizing import Sizes
+from suites.sizing import Sizes, equal_tables
 from tests.history.handmade import NIGHT
 from tests.new_servers.data_directories import create
 
@@ -28,7 +27,7 @@ def server_url(
     server_folders: Callable[[], AbstractContextManager[Path]], postgres_18: Build
 ) -> Iterator[str]:
     """The URL of a running server's database."""
-    small = Sizes(1, EqualTables(1, 1, 1), 128 * 1024**2, 1024**3, 1, 1)
+    small = Sizes(1, equal_tables(1, 1, 1), 128 * 1024**2, 1024**3, 1, 1)
     with server_folders() as folder:
         server = PostgresServer(postgres_18, small, Durability.RELAXED, folder / "1")
         try:

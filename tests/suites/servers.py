@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 import psutil
 
 from build.finished_build import Build
-from suites.data_sets import EqualTables
 from suites.keys.durability import Durability
 from suites.postgres import shared_memory
 from suites.postgres.server import PostgresServer
-from suites.sizing import Sizes
+from suites.sizing import Sizes, equal_tables
 from tests.new_servers.data_directories import create
 
 MIB = 1024**2
@@ -23,7 +22,7 @@ T = TypeVar("T")
 def small(rows: int = 2000, tables: int = 1, threads: int = 1) -> Sizes:
     """Sizes of a server that starts at once."""
     data = rows * tables * 300
-    return Sizes(threads, EqualTables(tables, rows, data), 64 * MIB, 256 * MIB, 3 * data, workers=2)
+    return Sizes(threads, equal_tables(tables, rows, data), 64 * MIB, 256 * MIB, 3 * data, workers=2)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from build.version import Engine
 from suites import sizing
-from suites.data_sets import EqualTables
 from suites.definition import Suite, load_suite, suite_names
 from suites.engines import engine_of, own_sizes
 from suites.keys.profile import Profile
@@ -19,6 +18,7 @@ from suites.sizing import (
     WAL_TO_DATA,
     DiskSpaceError,
     Hardware,
+    equal_tables,
     fit_together,
     least_memory,
     require_disk,
@@ -99,7 +99,7 @@ def test_smoke_on_a_laptop() -> None:
     suite = load_suite("write-heavy")
     room = sizes(suite, suite.profile("smoke"), Hardware(2, 24 * GIB))
     assert (room.threads, room.workers) == (1, 1)
-    assert room.data == EqualTables(1, 99_114, 99_114 * 260)
+    assert room.data == equal_tables(1, 99_114, 99_114 * 260)
     assert room.buffer_bytes == int(24 * GIB * 0.02)
     assert room.wal_limit_bytes == GIB
 

@@ -12,7 +12,6 @@ from build.finished_build import Build
 from suites.counting.counted_pass import CountedPass, count
 from suites.counting.fixed_work import WorkTerms, work_and_crash
 from suites.counting.tool import Callgrind, find_callgrind
-from suites.data_sets import own_tables
 from suites.definition import Suite, load_suite
 from suites.engines import make_server
 from suites.generators.load import CountedWork, LoadError, PassLength
@@ -20,7 +19,7 @@ from suites.generators.separate_runs.plain_sysbench import PlainSysbench
 from suites.keys.durability import Durability
 from suites.metrics import COUNTED_TRANSACTIONS, INSTRUCTIONS
 from suites.server import Server
-from suites.sizing import Sizes
+from suites.sizing import Sizes, own_tables
 from tests.new_servers.data_directories import create
 from tests.suites.separate_runs.test_plain_sysbench import TOML
 from tests.suites.servers import small
@@ -74,7 +73,7 @@ def own(folder: Path, script: str = SCRIPT) -> tuple[Suite, Sizes]:
     (folder / "suite.toml").write_text(toml)
     (folder / "read.lua").write_text(script)
     suite = load_suite(f"{folder}/")
-    return suite, replace(small(), data=own_tables(suite, suite.profile("smoke"), 1e6, 1))
+    return suite, replace(small(), data=own_tables(suite, suite.profile("smoke"), 1e6))
 
 
 @contextlib.contextmanager

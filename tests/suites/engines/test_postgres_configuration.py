@@ -9,18 +9,17 @@ import pytest
 from build.finished_build import Build
 from build.version import Engine, parse_version
 from suites.capabilities import CapabilityError, require_engine
-from suites.data_sets import EqualTables
 from suites.keys.durability import Durability
 from suites.postgres.configuration import render
 from suites.postgres.server import initdb_words
-from suites.sizing import Sizes
+from suites.sizing import Sizes, equal_tables
 from tests.manifests import a_manifest
 from tests.suites.golden import require_golden
 
 GIB = 1024**3
 ROOM = Sizes(
     threads=40,
-    data=EqualTables(8, 10_000_000, 0),
+    data=equal_tables(8, 10_000_000, 0),
     buffer_bytes=32 * GIB,
     wal_limit_bytes=32 * GIB,
     disk_bytes=0,

@@ -8,7 +8,6 @@ import pytest
 
 from build.finished_build import Build
 from suites.accounting.costs import Meter
-from suites.data_sets import ScaledTables
 from suites.definition import Suite, load_suite
 from suites.engines import make_server
 from suites.generators.load import Load, LoadError, Share
@@ -77,7 +76,6 @@ def work(server: Server, suite: Suite, room: Sizes, step: str, share: Share) -> 
 
 
 def test_the_scale_is_what_is_loaded_and_used(server: Server, suite: Suite, room: Sizes) -> None:
-    assert isinstance(room.data, ScaledTables)
     for table, rows in room.data.rows_by_table.items():
         assert total(server, "COUNT(*)", table) == rows
     assert total(server, "COUNT(DISTINCT warehouse)", "stock") == room.data.scale == 2

@@ -11,13 +11,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from build.version import Engine
-from suites.data_sets import WalkedRows
 from suites.definition import load_suite
 from suites.generators import sysbench
 from suites.generators.load import LoadError, Share
 from suites.generators.sysbench import Sysbench, walk_from
 from suites.generators.transcript import Slice, seconds_in, seconds_of
 from suites.server import Address
+from suites.sizing import WalkedRows
 from suites.slices import Schedule
 from tests.suites.generators.test_sysbench import CAPTURE, transcript
 from tests.suites.golden import lines, require_golden

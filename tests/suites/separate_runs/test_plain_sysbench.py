@@ -9,7 +9,6 @@ import pytest
 
 from build.finished_build import Build
 from build.version import Engine
-from suites.data_sets import own_tables
 from suites.definition import Suite, SuiteError, load_suite
 from suites.engines import make_server
 from suites.generators.load import Generator, LoadError, Share, WorkLimit
@@ -20,6 +19,7 @@ from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
 from suites.server import Address, SetupError
 from suites.setup.loading import load_files
+from suites.sizing import own_tables
 from suites.slices import Schedule
 from tests.new_servers.data_directories import create
 from tests.suites.generators.test_sysbench_slices import Noting
@@ -115,7 +115,7 @@ def suite(tmp_path: Path) -> Callable[..., Suite]:
 
 def test_a_script_is_prepared_with_the_options_of_all_steps(suite: Callable[..., Suite]) -> None:
     own = suite()
-    data = own_tables(own, own.profile("smoke"), 1e6, 1)
+    data = own_tables(own, own.profile("smoke"), 1e6)
     assert data.options == {"rows": 300}
     assert data.facts == {"setup": "read.lua"}
     sizes = replace(ROOM, data=data, most_clients=8)
@@ -208,7 +208,7 @@ def test_a_script_is_loaded_and_run_in_slices(
 ) -> None:
     build: Build = request.getfixturevalue(fixture)
     own = suite(("seed = 1", 'seed = 1\nsetup = "setup.sql"'), setup="CREATE TABLE other (id int);\n")
-    sizes = replace(ROOM, data=own_tables(own, own.profile("smoke"), 1e6, 1))
+    sizes = replace(ROOM, data=own_tables(own, own.profile("smoke"), 1e6))
     server = make_server(build, sizes, Durability.RELAXED, server_folder / "s", {})
     try:
         create(server, sizes)

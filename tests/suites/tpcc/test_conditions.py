@@ -12,7 +12,6 @@ from build.finished_build import Build
 from suites.accounting.costs import Meter
 from suites.checking.data_checks import DataChecks, DataError, finding
 from suites.checking.queries import connected
-from suites.data_sets import ScaledTables
 from suites.definition import Suite
 from suites.engines import make_server
 from suites.generators.load import Load, Share, WorkLimit, committed_in
@@ -97,7 +96,6 @@ def loaded(
     suite = smaller(tmp_path_factory.mktemp("tpcc"))
     (step,) = suite.select((), "smoke")
     room = sizes(suite, suite.profile("smoke"), Hardware(cores=1, memory_bytes=1), [step.at(PEOPLE)])
-    assert isinstance(room.data, ScaledTables)
     expected = room.data.rows_by_table
     with server_folders() as folder:
         server = make_server(build, room, Durability.RELAXED, folder / "s", {})

@@ -13,7 +13,6 @@ import pytest
 
 from build.finished_build import Build
 from suites.accounting.proc import ProcessMemory, server_memory
-from suites.data_sets import EqualTables
 from suites.definition import load_suite
 from suites.engines import make_server
 from suites.generators.connections import AT_ONCE, Connections, HeldConnections, OpeningTranscript
@@ -23,7 +22,7 @@ from suites.innodb.server import InnodbServer
 from suites.keys.durability import Durability
 from suites.keys.step import Step
 from suites.server import Server
-from suites.sizing import Sizes
+from suites.sizing import Sizes, equal_tables
 from suites.slices import Schedule
 from suites.turns import held_connections as module
 from suites.turns.failures import ServerDiedError
@@ -34,7 +33,7 @@ from tests.suites.servers import MIB
 SUITE = load_suite("connections")
 IDLE, USED = (step.model_copy(update={"clients": (2, 4)}) for step in SUITE.steps)
 SHARE = Share(Schedule(1.0, (0,)), 1)
-ROOM = Sizes(1, EqualTables(2, 300, 600 * 300), 64 * MIB, 256 * MIB, 600 * 900, workers=2, most_clients=16)
+ROOM = Sizes(1, equal_tables(2, 300, 600 * 300), 64 * MIB, 256 * MIB, 600 * 900, workers=2, most_clients=16)
 PREPARED = 9 * 2
 """The statements of a transaction on two tables, without BEGIN and COMMIT."""
 
