@@ -1,9 +1,10 @@
 """The settings and features of each engine's versions: the only module that compares version numbers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from string import Template
 
 from build.engines import EngineRegistry
 from build.errors import TidemarkError
@@ -165,6 +166,37 @@ def require_setting(build: Build, name: str) -> None:
     if not knows_setting(build, name):
         instead = CAPABILITIES[build.version.engine].settings[name].instead
         raise SettingError(f"{build.version} has no setting {name}", hint=instead)
+
+
+def rendered(
+    template: Path,
+    build: Build,
+    values: Mapping[str, object],
+    of_layers: Sequence[str],
+    chosen: Mapping[str, str],
+    line_of: Callable[[str, str], str],
+) -> str:
+    """Return the text of a server's configuration: the settings of a template that the version has.
+
+    `values` are filled in. The lines of its layers follow, then those of `chosen` settings by `line_of`,
+    which take precedence. Raises CapabilityError if the version is too old, or lacks one of the chosen ones.
+    """
+    require_known(build)
+    for name in chosen:
+        require_setting(build, name)
+    text = Template(template.read_text(encoding="utf-8")).substitute(values)
+    lines = [line for line in text.splitlines() if _has_setting_of(build, line)]
+    for title, further in (
+        ("# The layers of this version.", of_layers),
+        ("# Chosen for this session.", [line_of(name, value) for name, value in chosen.items()]),
+    ):
+        lines += ["", title, *further] if further else []
+    return "\n".join(lines) + "\n"
+
+
+def _has_setting_of(build: Build, line: str) -> bool:
+    name, equals, _ = line.partition(" = ")
+    return not equals or line.startswith("#") or knows_setting(build, name)
 
 
 def knows_initdb_option(build: Build, name: str) -> bool:

@@ -33,6 +33,10 @@ WAL_TO_DATA = 16
 """max_wal_size as a multiple of the loaded data, at most."""
 
 
+SPARE_CONNECTIONS = 20
+"""Connections of a server besides the load generator's: for Tidemark, vacuum, and whoever inspects it."""
+
+
 class DiskSpaceError(TidemarkError):
     """There is too little disk space for the data of a session."""
 

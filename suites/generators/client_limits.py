@@ -7,10 +7,7 @@ from pathlib import Path
 from build.errors import TidemarkError
 from build.version import Version
 from suites.capabilities import CAPABILITIES
-from suites.sizing import Hardware, Sizes, fit_together
-
-SPARE = 20
-"""Connections of a server besides those of the load generator."""
+from suites.sizing import SPARE_CONNECTIONS, Hardware, Sizes, fit_together
 
 FILES_OF_CLIENT = 4
 """Open files that one client may take in the largest of the processes that serve it."""
@@ -52,8 +49,10 @@ def _require_of_server(clients: int, version: Version, chosen: str | None) -> No
     most = CAPABILITIES[version.engine].most_connections
     if chosen is not None and chosen.isdigit():
         most = min(most, int(chosen))
-    if clients + SPARE > most:
-        raise _too_many(f"{version} takes {most} connections: {clients} clients and {SPARE} others connect")
+    if clients + SPARE_CONNECTIONS > most:
+        raise _too_many(
+            f"{version} takes {most} connections: {clients} clients and {SPARE_CONNECTIONS} others connect"
+        )
 
 
 def _require_of_kernel(clients: int) -> None:

@@ -5,18 +5,17 @@ import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from string import Template
 
 from build.engines import ENGINES
 from build.finished_build import Build
 from build.version import Engine
-from suites.capabilities import SettingError, knows_setting, require_known, require_setting
+from suites.capabilities import SettingError, rendered
 from suites.keys.durability import Durability
 from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY, certificate_beside, loopback_address
 from suites.layers.choice import NONE, Layers, Transport
 from suites.processes import ProcessError, as_server_user, own, run, write_for_server
 from suites.server import Address, session_password
-from suites.sizing import Sizes
+from suites.sizing import SPARE_CONNECTIONS, Sizes
 
 NAME = "tidemark"
 """The account of clients, and the database to which it has all rights."""
@@ -31,9 +30,6 @@ ACCOUNTS_FILE = "accounts.sql"
 
 TCP_PORT = 3379
 """The port with TCP: a service of the machine may have the usual one at all addresses."""
-
-SPARE_CONNECTIONS = 20
-"""Connections besides the load generator's: for Tidemark, and for a person who inspects the server."""
 
 MIN_OPEN_TABLES = 4000
 """The default of table_open_cache in MySQL, which is twice that of MariaDB."""
@@ -76,36 +72,25 @@ def fill_in(
     take precedence, after those of the `layers`. Raises CapabilityError if the version does not have one of
     them.
     """
-    require_known(build)
-    for name in settings:
-        require_setting(build, name)
     folder = socket.parent
-    text = Template(template.read_text(encoding="utf-8")).substitute(
-        prefix=build.prefix,
-        folder=folder,
-        data=folder / "data",
-        socket=socket,
-        log=folder / "server.log",
-        binlog=folder / "data" / "binlog",
-        max_connections=sizes.connections + SPARE_CONNECTIONS,
-        table_open_cache=max(MIN_OPEN_TABLES, sizes.connections * OPEN_TABLES_OF_CLIENT),
-        buffer_bytes=sizes.buffer_bytes,
-        buffer_limit=settings.get("innodb_buffer_pool_size", sizes.buffer_bytes),
-        chunk_bytes=_chunk_bytes(sizes),
-        flush_at_commit=1 if durability is Durability.FULL else 0,
-        redo_bytes=sizes.wal_limit_bytes,
-        redo_file_bytes=sizes.wal_limit_bytes // REDO_FILES,
-    )
-    lines = [line for line in text.splitlines() if _known(build, line)]
-    if layers.transport is Transport.TCP:
-        lines += ["", "# The layers of this version.", *_layer_settings(build, layers, folder)]
-    if settings:
-        lines += [
-            "",
-            "# Chosen for this session.",
-            *(f"{name} = {value}" for name, value in settings.items()),
-        ]
-    return "\n".join(lines) + "\n"
+    values = {
+        "prefix": build.prefix,
+        "folder": folder,
+        "data": folder / "data",
+        "socket": socket,
+        "log": folder / "server.log",
+        "binlog": folder / "data" / "binlog",
+        "max_connections": sizes.connections + SPARE_CONNECTIONS,
+        "table_open_cache": max(MIN_OPEN_TABLES, sizes.connections * OPEN_TABLES_OF_CLIENT),
+        "buffer_bytes": sizes.buffer_bytes,
+        "buffer_limit": settings.get("innodb_buffer_pool_size", sizes.buffer_bytes),
+        "chunk_bytes": _chunk_bytes(sizes),
+        "flush_at_commit": 1 if durability is Durability.FULL else 0,
+        "redo_bytes": sizes.wal_limit_bytes,
+        "redo_file_bytes": sizes.wal_limit_bytes // REDO_FILES,
+    }
+    of_layers = _layer_settings(layers, folder) if layers.transport is Transport.TCP else []
+    return rendered(template, build, values, of_layers, settings, lambda name, value: f"{name} = {value}")
 
 
 def address_of(engine: Engine, socket: Path, layers: Layers) -> Address:
@@ -164,7 +149,7 @@ def writes_directly(settings: Mapping[str, str]) -> bool:
     return method in ("O_DIRECT", "O_DIRECT_NO_FSYNC") and buffered in ("OFF", "0")
 
 
-def _layer_settings(build: Build, layers: Layers, folder: Path) -> list[str]:
+def _layer_settings(layers: Layers, folder: Path) -> list[str]:
     lines = [
         "skip_networking = OFF",
         f"bind_address = {loopback_address(folder)}",
@@ -205,8 +190,3 @@ def check(build: Build, text: str, words: Sequence[str]) -> None:
             f"{build.version} refuses its settings: {reason}",
             hint="correct --set, or the settings of the variant in the plan",
         ) from failure
-
-
-def _known(build: Build, line: str) -> bool:
-    name, equals, _ = line.partition(" = ")
-    return not equals or line.startswith("#") or knows_setting(build, name)

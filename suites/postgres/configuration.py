@@ -4,15 +4,14 @@ import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from string import Template
 
 from build.finished_build import Build
-from suites.capabilities import SettingError, knows_setting, require_known, require_setting
+from suites.capabilities import SettingError, rendered
 from suites.keys.durability import Durability
 from suites.layers.certificate import SERVER_CERTIFICATE, SERVER_KEY, loopback_address
 from suites.layers.choice import NONE, Layers, Transport
 from suites.processes import ProcessError, as_server_user, own, run, write_for_server
-from suites.sizing import Sizes
+from suites.sizing import SPARE_CONNECTIONS, Sizes
 
 TEMPLATE = Path(__file__).with_name("postgresql.conf.in")
 
@@ -42,9 +41,6 @@ PORT = 5432
 _TCP_PORT = 5479
 """The same with TCP: a service of the machine may have the usual one at all addresses."""
 
-SPARE_CONNECTIONS = 20
-"""Connections besides the load generator's: for Tidemark, vacuum, and a person who inspects the server."""
-
 
 def render(
     build: Build,
@@ -59,29 +55,22 @@ def render(
     Settings that the version does not have are omitted. `overrides` come last and therefore take precedence,
     after the settings of the `layers`. Raises CapabilityError if the version does not have one of them.
     """
-    require_known(build)
-    for name in overrides:
-        require_setting(build, name)
-    text = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        socket_folder=_quote(str(socket_folder)),
-        max_connections=sizes.connections + SPARE_CONNECTIONS,
-        shared_buffers=_megabytes(sizes.buffer_bytes),
-        maintenance_work_mem=_megabytes(min(sizes.buffer_bytes // 4, 1024**3)),
-        synchronous_commit="on" if durability is Durability.FULL else "off",
-        max_wal_size=_megabytes(sizes.wal_limit_bytes),
-        min_wal_size=_megabytes(min(sizes.wal_limit_bytes, 1024**3)),
-        maintenance_workers=sizes.workers,
-        effective_cache_size=_megabytes(2 * sizes.buffer_bytes),
-        io_method="sync",
-    )
-    lines = [line for line in text.splitlines() if _known(build, line)]
+    values = {
+        "socket_folder": _quote(str(socket_folder)),
+        "max_connections": sizes.connections + SPARE_CONNECTIONS,
+        "shared_buffers": _megabytes(sizes.buffer_bytes),
+        "maintenance_work_mem": _megabytes(min(sizes.buffer_bytes // 4, 1024**3)),
+        "synchronous_commit": "on" if durability is Durability.FULL else "off",
+        "max_wal_size": _megabytes(sizes.wal_limit_bytes),
+        "min_wal_size": _megabytes(min(sizes.wal_limit_bytes, 1024**3)),
+        "maintenance_workers": sizes.workers,
+        "effective_cache_size": _megabytes(2 * sizes.buffer_bytes),
+        "io_method": "sync",
+    }
     of_layers = _layer_settings(layers, socket_folder)
-    if of_layers:
-        lines += ["", "# The layers of this version.", *of_layers]
-    chosen = [f"{name} = '{_quote(value)}'" for name, value in overrides.items()]
-    if chosen:
-        lines += ["", "# Chosen for this session.", *chosen]
-    return "\n".join(lines) + "\n"
+    return rendered(
+        TEMPLATE, build, values, of_layers, overrides, lambda name, value: f"{name} = '{_quote(value)}'"
+    )
 
 
 def host_authentication(layers: Layers) -> str:
@@ -134,11 +123,6 @@ def check(build: Build, text: str) -> None:
                 f"{build.version} refuses its settings: {'; '.join(reasons) or error.what}",
                 hint=_NO_TLS if "SSL is not supported" in error.what else _WRONG_SETTING,
             ) from error
-
-
-def _known(build: Build, line: str) -> bool:
-    name, equals, _ = line.partition(" = ")
-    return not equals or line.startswith("#") or knows_setting(build, name)
 
 
 def _megabytes(size: int) -> str:
