@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import psutil
 
@@ -36,6 +36,8 @@ from suites.control_groups.storage import device_of, forget
 from suites.metrics import BEFORE
 from suites.processes import as_server_user, exit_reason, run, tail_of, tree_of
 from suites.sizing import Sizes
+
+Answer = TypeVar("Answer")
 
 SOCKET_PATH_LIMIT = 107
 """Bytes in the path of a Unix socket, without the terminating null byte (unix(7), sun_path)."""
@@ -296,6 +298,9 @@ class Server(ABC):
 
     ERROR: ClassVar[re.Pattern[str]]
     """Matches a line of its log with an error, which is group 1."""
+
+    DRIVER_ERROR: ClassVar[type[Exception]]
+    """What Tidemark's own connections raise."""
 
     CRASH: ClassVar[re.Pattern[str] | None] = None
     """Matches a line about a process that crashed, which is group 1; None for a server of one process."""
@@ -562,6 +567,43 @@ class Server(ABC):
         if group is not None:
             with contextlib.suppress(LimitError):  # the clean-up of the session tries again, and says so
                 group.remove()
+
+    @contextlib.contextmanager
+    def request(self, what: str) -> Iterator[None]:
+        """Convert errors of a connection, such as after the death of the server, into ServerError."""
+        try:
+            with self._answering(what):
+                yield
+        except self.DRIVER_ERROR as error:
+            reason = self._death_soon() or str(error).strip()
+            raise ServerError(
+                f"{self.build.version}: {what} failed: {reason}", where=str(self.log)
+            ) from error
+
+    def ask_often(self, question: Callable[[], Answer]) -> Answer:
+        """Return an answer without the time limit of a request, whose timer costs as much as the question."""
+        try:
+            return question()
+        except self.DRIVER_ERROR as error:
+            raise ServerError(f"{self.build.version}: {str(error).strip()}") from error
+
+    def _require_starting(self, began: float, limit: float, error: Exception | None = None) -> None:
+        """Raise ServerError if the server has ended, or has not begun to answer within `limit` seconds.
+
+        `error` is what a client was told.
+        """
+        if (ended := self.death()) is not None:
+            raise ServerError(f"{self.build.version} did not start: {ended}", where=str(self.log)) from error
+        if time.monotonic() > began + limit:
+            self.stop()
+            raise ServerError(
+                f"{self.build.version} did not answer within {limit:g} s: {tail_of(self.log)}",
+                where=str(self.log),
+            ) from error
+
+    def _remove_socket(self) -> None:
+        self.own_address.socket.unlink(missing_ok=True)
+        self.own_address.socket.with_name(f"{self.own_address.socket.name}.lock").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _answering(self, what: str) -> Iterator[None]:

@@ -258,6 +258,7 @@ _AT_RANDOM = ("server_uuid",)
 class InnodbServer(Server):
     """A server of the MySQL family; of MySQL or of MariaDB."""
 
+    DRIVER_ERROR = pymysql.err.Error
     ERROR = re.compile(r"\[ERROR\] (.*)")
 
     SOCKET: ClassVar[str]
@@ -329,15 +330,11 @@ class InnodbServer(Server):
         connection = self.connect()
 
         def read() -> Mapping[str, int]:
-            # Without the time limit of a request, whose timer costs as much as the question.
-            try:
-                with connection.cursor() as cursor:
-                    return states_by(cursor, self.CLIENT_STATES)
-            except pymysql.err.Error as error:
-                raise ServerError(f"{self.build.version}: {error}") from error
+            with connection.cursor() as cursor:
+                return states_by(cursor, self.CLIENT_STATES)
 
         with contextlib.closing(connection):
-            yield ClientStates(read, STATES_PER_SECOND)
+            yield ClientStates(lambda: self.ask_often(read), STATES_PER_SECOND)
 
     def roles(self) -> Mapping[int, str]:
         """Return thread id -> role of a thread. Raises ServerError."""
@@ -514,22 +511,6 @@ class InnodbServer(Server):
         with self.request("the reset"), self.connect() as connection:
             return reset.reset(connection, NAME, self.data, self.DRIVEN, self.limits)
 
-    @contextlib.contextmanager
-    def request(self, what: str) -> Iterator[None]:
-        """Convert errors of pymysql, such as after the death of the server, into ServerError."""
-        try:
-            with self._answering(what):
-                yield
-        except pymysql.err.Error as error:
-            reason = self._death_soon() or str(error)
-            raise ServerError(
-                f"{self.build.version}: {what} failed: {reason}", where=str(self.log)
-            ) from error
-
-    def _remove_socket(self) -> None:
-        self.own_address.socket.unlink(missing_ok=True)
-        self.own_address.socket.with_name(self.SOCKET + ".lock").unlink(missing_ok=True)
-
     def command(self) -> list[str | Path]:
         """Return the command that starts the server."""
         program = self.build.program(ENGINES[self.build.version.engine].server_program)
@@ -545,7 +526,8 @@ class InnodbServer(Server):
         )
 
     def _accepts_root(self, began: float, limit: float) -> bool:
-        """Whether the server accepts a connection. Raises ServerError as `_require_starting` does.
+        """Whether the server accepts a connection. Raises ServerError as `_require_starting` does, and if it
+        refuses the login.
 
         Once it listens, it lets clients wait until it is ready for them, so that no attempt is too early.
         """
@@ -557,22 +539,8 @@ class InnodbServer(Server):
                 error = refusal
             else:
                 return True
-        self._require_starting(error, began, limit)
-        return False
-
-    def _require_starting(
-        self, error: pymysql.err.OperationalError | None, began: float, limit: float
-    ) -> None:
-        """Raise ServerError if the server has ended, refuses the login, or has taken more than `limit` s."""
-        ended = self.death()
-        if ended is not None:
-            raise ServerError(f"{self.build.version} did not start: {ended}", where=str(self.log)) from error
+        self._require_starting(began, limit, error)
         if error is not None and error.args[0] == pymysql.constants.ER.ACCESS_DENIED_ERROR:
             self.stop()
             raise ServerError(f"{self.build.version} refuses the login of root: {error.args[-1]}") from error
-        if time.monotonic() > began + limit:
-            self.stop()
-            raise ServerError(
-                f"{self.build.version} did not answer within {limit:.0f} s: {tail_of(self.log)}",
-                where=str(self.log),
-            ) from error
+        return False

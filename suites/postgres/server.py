@@ -44,7 +44,6 @@ from suites.processes import (
     require_reachable,
     run,
     start,
-    tail_of,
     write_for_server,
 )
 from suites.server import (
@@ -229,6 +228,7 @@ def _address(folder: Path, layers: Layers) -> Address:
 class PostgresServer(Server):
     """A Postgres server."""
 
+    DRIVER_ERROR = psycopg.Error
     ERROR = re.compile(r" (?:ERROR|FATAL|PANIC):  (.*)")
     # What the postmaster says before it ends all others, and itself, which tells no signal.
     CRASH = re.compile(r" LOG:  (.* \(PID \d+\) was terminated by .*)")
@@ -291,21 +291,13 @@ class PostgresServer(Server):
             began = time.monotonic()
             self._process = start(argv, log, bound_to=bound_to, stderr=subprocess.STDOUT, cwd=self.folder)
         while not self._is_ready():
-            ended = self.death()
-            if ended is not None:
-                raise ServerError(f"{self.build.version} did not start: {ended}", where=str(self.log))
-            if time.monotonic() > began + START_SECONDS:
-                self.stop()
-                raise ServerError(
-                    f"{self.build.version} did not answer within {START_SECONDS} s: {tail_of(self.log)}",
-                    where=str(self.log),
-                )
+            self._require_starting(began, START_SECONDS)
             time.sleep(start_pause(began))
         ready = time.monotonic()
         self._log.begin()
         if instrument is not None:
             return {}
-        with self._request("creating the database"), self.connect("postgres") as connection:
+        with self.request("creating the database"), self.connect("postgres") as connection:
             row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [NAME]).fetchone()
             answered = time.monotonic()
             if not self._has_clients:
@@ -344,7 +336,7 @@ class PostgresServer(Server):
 
     def settings(self) -> Mapping[str, str]:
         """Return every setting of the running server, with its unit if it has one: `8192 8kB`."""
-        with self._request("reading the settings"), self.connect() as connection:
+        with self.request("reading the settings"), self.connect() as connection:
             rows = connection.execute(
                 "SELECT name, setting || COALESCE(' ' || unit, '') FROM pg_settings ORDER BY name"
             )
@@ -356,14 +348,14 @@ class PostgresServer(Server):
         with self.connect() as connection:
 
             def read() -> Mapping[str, float]:
-                with self._request("reading the WAL position"):
+                with self.request("reading the WAL position"):
                     return {WAL_BYTES: float(reset.wal_position(connection))}
 
             yield read
 
     def _counters(self) -> Mapping[str, float]:
         """Return the bytes of WAL inserted, and the deadlocks of all databases."""
-        with self.connect() as connection, self._request("reading the counters"):
+        with self.connect() as connection, self.request("reading the counters"):
             return {
                 WAL_BYTES: float(reset.wal_position(connection)),
                 DEADLOCKS: deadlocks(connection),
@@ -375,31 +367,23 @@ class PostgresServer(Server):
         with self.connect() as connection:
             read = states_reader(connection)
             prefer(connection.info.backend_pid)
-
-            def answered() -> Mapping[str, int]:
-                # Without the time limit of a request, whose timer costs as much as the question.
-                try:
-                    return read()
-                except psycopg.Error as error:
-                    raise ServerError(f"{self.build.version}: {str(error).strip()}") from error
-
-            yield ClientStates(answered)
+            yield ClientStates(lambda: self.ask_often(read))
 
     @contextlib.contextmanager
     def open_activities(self) -> Iterator[Callable[[], Collection[str]]]:
         """Yield a function that returns what the server did beside queries since its last call."""
         with self.connect() as connection:
             prefer(connection.info.backend_pid)
-            yield self._request("reading its activities")(activity_reader(connection))
+            yield self.request("reading its activities")(activity_reader(connection))
 
     def checkpoint_meter(self) -> Callable[[], float]:
         """Return a function that says whether a checkpoint has begun and ended since then: 1, or 0."""
         what = "reading the last checkpoint"
-        with self._request(what), self.connect() as connection:
+        with self.request(what), self.connect() as connection:
             begin = log_volume.position(connection)
 
         def ended() -> float:
-            with self._request(what), self.connect() as connection:
+            with self.request(what), self.connect() as connection:
                 return float(checkpoint_ended(connection, begin.lsn))
 
         return ended
@@ -407,13 +391,13 @@ class PostgresServer(Server):
     def log_meter(self) -> Callable[[], LogVolume | None]:
         """Return a function that reads the records of WAL since then, which it flushes."""
         program, what = self.build.program(log_volume.PROGRAM), "reading the WAL"
-        with self._request(what), self.connect() as connection:
+        with self.request(what), self.connect() as connection:
             begin = log_volume.position(connection)
 
         def read() -> LogVolume | None:
             if not program.exists():
                 return None
-            with self._request(what), self.connect() as connection:
+            with self.request(what), self.connect() as connection:
                 end = log_volume.flushed_position(connection)
             return log_volume.written(program, self.data / log_volume.FOLDER, begin, end)
 
@@ -421,31 +405,19 @@ class PostgresServer(Server):
 
     def debt(self) -> Mapping[str, float]:
         """Return the dead tuples, once all clients have reported theirs, as they do when they disconnect."""
-        with self._request("reading the dead tuples"), self.connect() as connection:
+        with self.request("reading the dead tuples"), self.connect() as connection:
             return {"debt_dead_tuples": float(reset.dead_tuples(connection))}
 
     def roles(self) -> Mapping[int, str]:
         """Return process id -> role: `client backend`, `checkpointer`, `io worker` and others."""
-        with self._request("reading the processes"), self.connect() as connection:
+        with self.request("reading the processes"), self.connect() as connection:
             rows = connection.execute("SELECT pid, backend_type FROM pg_stat_activity")
             return {self.pid: "postmaster"} | {int(pid): str(role) for pid, role in rows}
 
     def _reset(self) -> Mapping[str, float]:
         """Vacuum, checkpoint and verify; see suites.postgres.reset."""
-        with self._request("the reset"):
+        with self.request("the reset"):
             return reset.reset(self.connect, self.cores)
-
-    @contextlib.contextmanager
-    def _request(self, what: str) -> Iterator[None]:
-        """Convert errors of psycopg, such as after the death of the server, into ServerError."""
-        try:
-            with self._answering(what):
-                yield
-        except psycopg.Error as error:
-            reason = self._death_soon() or str(error).strip()
-            raise ServerError(
-                f"{self.build.version}: {what} failed: {reason}", where=str(self.log)
-            ) from error
 
     def _is_ready(self) -> bool:
         """Whether the postmaster accepts connections, as the lock file says, which may be an older one's.
@@ -469,5 +441,4 @@ class PostgresServer(Server):
         if any(processes_in(self.data)):
             kill_processes_in(self.data)
         segments.remove()
-        self.own_address.socket.unlink(missing_ok=True)
-        self.own_address.socket.with_name(f"{self.own_address.socket.name}.lock").unlink(missing_ok=True)
+        self._remove_socket()
