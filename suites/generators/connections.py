@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from suites.generators.drivers import current_folder
-from suites.generators.load import COUNT, NUMBER, CountedLoad, CountedWork, Load, LoadError, Observer, Share
+from suites.generators.load import COUNT, NUMBER, LoadError
 from suites.generators.placement import placement
 from suites.generators.plausibility import require_seconds
 from suites.generators.programs import lines_of_all
@@ -114,17 +114,3 @@ class Connections(Sysbench):
         self, argv: Sequence[str], seconds: float, cores: Collection[int] | None, cwd: Path | None
     ) -> Generator[tuple[int, int, str]]:
         yield from lines_of_all([argv], seconds, self.environment, bound_to=cores, cwd=cwd)
-
-    def alternate(
-        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
-    ) -> list[Load]:
-        """Raise LoadError: connections that idle do no work in slices."""
-        raise _idle()
-
-    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
-        """Raise LoadError: connections that idle do no work that could be counted."""
-        raise _idle()
-
-
-def _idle() -> LoadError:
-    return LoadError("connections that are held do no work", hint="use a suite for sysbench")

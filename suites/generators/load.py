@@ -250,9 +250,6 @@ class Generator(Protocol):
     def load(self, address: Address) -> None:
         """Create the tables and fill them. Raises LoadError."""
 
-    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
-        """Run one step. Raises LoadError."""
-
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
@@ -260,12 +257,14 @@ class Generator(Protocol):
 
     def statements(self, address: Address, step: Step) -> Sequence[str]:
         """Return the statements of a step, with usual parameters; only of suites with `plans`."""
+        raise LoadError(f"the statements of {step.name} are not known", hint="omit plans in suite.toml")
 
     def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         """Run a counted pass of a step. Raises LoadError, and LongPassError at its time limit.
 
         Equal work on equal data sends the server the same statements with the same parameters.
         """
+        raise LoadError(f"{step.name} has no counted passes", hint="use a suite for sysbench or pgbench")
 
 
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}

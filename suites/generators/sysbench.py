@@ -13,6 +13,7 @@ from suites.generators.drivers import connection_options, current_folder, statem
 from suites.generators.load import (
     CountedLoad,
     CountedWork,
+    Generator,
     Load,
     LoadError,
     Observer,
@@ -61,8 +62,8 @@ def _measured_file() -> Iterator[Path]:
         yield Path(folder) / "measured"
 
 
-class Sysbench:
-    """sysbench with the script of a suite; implements suites.generators.load.Generator."""
+class Sysbench(Generator):
+    """sysbench with the script of a suite."""
 
     def __init__(self, suite: Suite, sizes: Sizes, *, prepares: bool = True) -> None:
         self.suite = suite

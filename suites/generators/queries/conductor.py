@@ -22,17 +22,7 @@ from build.version import Engine
 from suites.definition import Suite
 from suites.engine import Rows
 from suites.engines import engine_of
-from suites.generators.load import (
-    CountedLoad,
-    CountedWork,
-    Load,
-    LoadError,
-    Observer,
-    OverLimitError,
-    Share,
-    WorkLimit,
-    blamed_on,
-)
+from suites.generators.load import Generator, Load, LoadError, Observer, OverLimitError, Share, blamed_on
 from suites.generators.placement import placement
 from suites.generators.plausibility import require_plausible
 from suites.generators.programs import OVERTIME_SECONDS, run_all
@@ -43,7 +33,6 @@ from suites.processes import run, start, stop, tool
 from suites.server import Address
 from suites.setup.loading import load_files
 from suites.sizing import Sizes
-from suites.slices import Schedule
 
 MAX_SHOWN = 50
 """The characters of a statement in its name."""
@@ -157,8 +146,8 @@ UNLIMITED_SECONDS = 7 * 86_400.0
 """The limit of a query in a profile without one."""
 
 
-class QueryConductor:
-    """Tidemark's own client of long queries; implements suites.generators.load.Generator."""
+class QueryConductor(Generator):
+    """Tidemark's own client of long queries."""
 
     def __init__(self, suite: Suite, sizes: Sizes, builds: Sequence[Build] = ()) -> None:
         self.suite = suite
@@ -205,11 +194,6 @@ class QueryConductor:
             run_all([[tool(DATA_PROGRAM), "csv", "--quiet", factor, f"--output-dir={partial}"]], 1, limit)
             partial.rename(rows)
         return rows
-
-    def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer) -> Load:
-        """Run one step on one server alone."""
-        share = Share(Schedule(work.seconds, (0, 0), warming=1), 1)
-        return self.alternate([address], step, share, [observer])[0]
 
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
@@ -314,10 +298,6 @@ class QueryConductor:
 
     def _file_of(self, step: Step) -> Path:
         return self.suite.folder / str(step.options["file"])
-
-    def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
-        """Raise LoadError: under callgrind a query of seconds would take minutes."""
-        raise LoadError("long queries cannot be counted", hint="use a suite for sysbench")
 
 
 def _require_finished(over: str | None, step: Step, asked: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from suites.generators.load import (
     NUMBER,
     CountedLoad,
     CountedWork,
+    Generator,
     Load,
     LoadError,
     Observer,
@@ -63,8 +64,8 @@ class _Failing:
             )
 
 
-class PlainSysbench:
-    """sysbench with a script that people have; implements suites.generators.load.Generator."""
+class PlainSysbench(Generator):
+    """sysbench with a script that people have."""
 
     def __init__(self, suite: Suite, sizes: Sizes, builds: Sequence[Build], *, prepares: bool = True) -> None:
         self.suite = suite
@@ -146,10 +147,6 @@ class PlainSysbench:
     ) -> list[Load]:
         """Run sysbench once per slice, because the script does not pause; see run_each_slice."""
         return run_each_slice(self.run, addresses, step, share, observers)
-
-    def statements(self, address: Address, step: Step) -> Sequence[str]:
-        """Raise LoadError: such a script does not print its statements."""
-        raise LoadError("a script without Tidemark's module prints no statements", hint="omit plans")
 
     def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         """Run the fixed work of one thread, by a script of Tidemark that loads that of the suite."""

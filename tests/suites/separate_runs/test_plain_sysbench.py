@@ -11,7 +11,7 @@ from build.finished_build import Build
 from build.version import Engine
 from suites.definition import Suite, SuiteError, load_suite
 from suites.engines import make_server
-from suites.generators.load import Generator, LoadError, Share, WorkLimit
+from suites.generators.load import LoadError, Share, WorkLimit
 from suites.generators.registry import make_generator
 from suites.generators.separate_runs.plain_sysbench import FAILING_SECONDS, PlainSysbench
 from suites.generators.separate_runs.script_options import require_script
@@ -213,7 +213,7 @@ def test_a_script_is_loaded_and_run_in_slices(
     try:
         create(server, sizes)
         server.start()
-        generator = make_generator(own, sizes, [build])
+        generator = PlainSysbench(own, sizes, [build])
         with pytest.raises(LoadError, match=r"^read.lua, line 15: .*(column \"w\"|column 'w')"):
             generator.load(server.address)
         (step,) = own.select(("read",), "smoke", (2,))
@@ -232,7 +232,7 @@ def test_a_script_is_loaded_and_run_in_slices(
         server.destroy()
 
 
-def _fails(generator: Generator, address: Address, own: Suite, build: Build) -> None:
+def _fails(generator: PlainSysbench, address: Address, own: Suite, build: Build) -> None:
     """Failing statements end a step with the line of the script and the server's sentence."""
     with pytest.raises(LoadError) as caught:
         generator.run(address, own.steps[1], WorkLimit(5, None), Noting())
