@@ -1,16 +1,16 @@
 """The client program: loads a server's tables, or runs the queries that it is told of, one at a time.
 
 It is started by Python, with a JSON object as its only argument. With the command `serve` it reads one JSON
-object a line, and answers each by one. It is a process of its own so that its costs are known apart.
+object a line, and answers each by one: first what it is to run, by how many sessions at once, then each
+slice. It is a process of its own so that its costs are known apart.
 """
 
+import contextlib
 import json
 import os
-import statistics
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,7 +27,6 @@ from build.errors import TidemarkError
 from build.version import Engine
 from suites.engine import QuerySession, Rows, RowsError
 from suites.engines import engine_of
-from suites.generators.load import KindLoad, Load, LoadError
 from suites.keys.sql_statements import statements_in
 from suites.server import Address
 
@@ -93,18 +92,20 @@ def execute(
 
 @dataclass(frozen=True)
 class StreamRuns:
-    """What streams did."""
+    """What sessions did that carried out the same queries at once."""
 
     runs: Sequence[tuple[str, float]]
     """The name of each query that was finished, and its seconds."""
     seconds: float
-    """From the first query to the end of the last."""
+    """Those of the queries of the session that was busy for longest."""
     over: str | None
     """The query that took longer than its limit, which ended the streams; None if all were finished."""
+    rows: Rows
+    """The rows of the last query of a session, if they were wanted."""
 
 
 class QueryFailure(Exception):
-    """A query of a stream failed; `name` is its name, and the text what the server said."""
+    """A query failed; `name` is its name, and the text what the server said."""
 
     def __init__(self, name: str, error: Exception) -> None:
         said = error.diag.message_primary if isinstance(error, psycopg.Error) else error.args[-1]
@@ -113,110 +114,70 @@ class QueryFailure(Exception):
 
 
 def run_streams(
-    connect: Callable[[], QuerySession],
-    streams: Sequence[Sequence[Mapping[str, Any]]],
+    sessions: Sequence[QuerySession],
+    queries: Sequence[Mapping[str, Any]],
     limit: float,
     seconds: float,
+    *,
+    wants_rows: bool = False,
 ) -> StreamRuns:
-    """Carry out all streams at once, with a session each: once, and again until so many seconds are over.
+    """Carry all queries out in all sessions at once: once, and again until so many seconds are over.
 
-    A query has `name` and `statements`. When one fails or takes longer than `limit` seconds, the
-    others end after the query that they are at. Raises QueryFailure, and what connecting raises.
+    A query has `name` and `statements`. When one fails or takes longer than `limit` seconds, which is that of
+    the sessions, the others end after the query that they are at. Raises QueryFailure.
     """
-    sessions = [connect() for _ in streams]
     ended = threading.Event()
 
-    def one(place: int) -> tuple[list[tuple[str, float]], str | None]:
+    def one(session: QuerySession) -> StreamRuns:
         runs: list[tuple[str, float]] = []
-        name = ""
+        name, busy = "", 0.0
+        rows: Rows = ()
         try:
-            while not (ended.is_set() or (runs and time.perf_counter() - began >= seconds)):
-                for query in streams[place]:
+            while not (ended.is_set() or (runs and busy >= seconds)):
+                for query in queries:
                     name = str(query["name"])
                     if ended.is_set():
                         break
-                    done = execute(sessions[place], query["statements"], limit)
+                    done = execute(session, query["statements"], limit, wants_rows=wants_rows)
                     if done.is_over:
                         ended.set()
-                        return runs, name
+                        return StreamRuns(runs, busy, name, ())
                     runs.append((name, done.seconds))
+                    busy, rows = busy + done.seconds, done.rows
         except BaseException as error:
             ended.set()
             if isinstance(error, ERRORS):
                 raise QueryFailure(name, error) from error
             raise
-        return runs, None
+        return StreamRuns(runs, busy, None, rows)
 
-    try:
+    with ThreadPoolExecutor(len(sessions)) as pool:
+        results = list(pool.map(one, sessions))
+    return StreamRuns(
+        [run for result in results for run in result.runs],
+        max(result.seconds for result in results),
+        next((result.over for result in results if result.over is not None), None),
+        results[0].rows,
+    )
+
+
+def serve(connect: Callable[[], QuerySession]) -> None:
+    """Answer each line of standard input but the first, which says what is to be run in a slice."""
+    task = json.loads(sys.stdin.readline())
+    with contextlib.ExitStack() as stack:
+        sessions = [stack.enter_context(contextlib.closing(connect())) for _ in range(task["clients"])]
         for session in sessions:
-            session.set_limit(limit)
-        began = time.perf_counter()
-        with ThreadPoolExecutor(len(streams)) as pool:
-            results = list(pool.map(one, range(len(streams))))
-        taken = time.perf_counter() - began
-    finally:
-        for session in sessions:
-            session.close()
-    over = next((name for _, name in results if name is not None), None)
-    return StreamRuns([run for runs, _ in results for run in runs], taken, over)
-
-
-def load_of_streams(runs: Sequence[tuple[str, float]], seconds: float, executions: int) -> Load:
-    """Return the result of streams that took `seconds` in all; each query is a kind.
-
-    `executions` are all queries of the session so far. Raises LoadError if no query was finished.
-    """
-    if not runs or seconds <= 0 or not all(taken > 0 for _, taken in runs):
-        raise LoadError("no query was finished", hint="check the server's log")
-    by_name: dict[str, list[float]] = defaultdict(list)
-    for name, taken in runs:
-        by_name[name].append(1000 * taken)
-    latency = latency_of([1000 * taken for _, taken in runs])
-    kinds = {
-        name: KindLoad(len(taken), {}, 0, len(taken), latency_of(taken)) for name, taken in by_name.items()
-    }
-    return Load(len(runs), float(len(runs)), seconds, 0, (), latency, float(executions), seconds, kinds=kinds)
-
-
-def latency_of(milliseconds: Sequence[float]) -> dict[str, float]:
-    """Return the latencies of a Load, by name, of executions that took so many milliseconds."""
-    return {
-        "mean": statistics.fmean(milliseconds),
-        "p50": statistics.median(milliseconds),
-        "max": max(milliseconds),
-    }
-
-
-def serve(session: QuerySession, connect: Callable[[], QuerySession]) -> None:
-    """Answer each line of standard input: run a query until its slice is over, at least once, or streams."""
-    print(json.dumps({"ready": True}), flush=True)
-    limit: float | None = None
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if "streams" in asked:
-            done = run_streams(connect, asked["streams"], asked["limit"], asked["again_seconds"])
-            print(json.dumps({"runs": done.runs, "took": done.seconds, "is_over": done.over}), flush=True)
-        else:
-            if limit != asked["limit"]:
-                limit = asked["limit"]
-                session.set_limit(asked["limit"])
-            print(json.dumps(_slice(session, asked)), flush=True)
-
-
-def _slice(session: QuerySession, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Run a query until its slice is over, at least once; return the answer."""
-    runs: list[float] = []
-    rows: Rows = ()
-    is_over = False
-    while not is_over and (not runs or sum(runs) < asked["seconds"]):
-        done = execute(session, asked["statements"], asked["limit"], wants_rows=asked["rows"])
-        runs.append(done.seconds)
-        rows, is_over = done.rows, done.is_over
-    answer: dict[str, Any] = {"runs": runs, "is_over": is_over}
-    if asked["rows"]:
-        # Columns of a fixed length are padded by one engine and not by the others.
-        answer["rows"] = [[None if cell is None else cell.rstrip(" ") for cell in row] for row in rows]
-    return answer
+            session.set_limit(task["limit"])
+        print(json.dumps({"ready": True}), flush=True)
+        for line in sys.stdin:
+            asked = json.loads(line)
+            done = run_streams(
+                sessions, task["queries"], task["limit"], asked["seconds"], wants_rows=asked["rows"]
+            )
+            # Columns of a fixed length are padded by one engine and not by the others.
+            rows = [[None if cell is None else cell.rstrip(" ") for cell in row] for row in done.rows]
+            answer = {"runs": done.runs, "seconds": done.seconds, "over": done.over, "rows": rows}
+            print(json.dumps(answer), flush=True)
 
 
 def load(session: QuerySession, asked: Mapping[str, Any]) -> None:
@@ -244,12 +205,11 @@ def main() -> int:
     )
     try:
         connect = partial(engine_of(address.engine).session, address)
-        session = connect()
         if asked["command"] == "load":
-            load(session, asked)
+            with contextlib.closing(connect()) as session:
+                load(session, asked)
         else:
-            serve(session, connect)
-        session.close()
+            serve(connect)
     except QueryFailure as failure:
         print(json.dumps({"error": str(failure), "query": failure.name}), flush=True)
         return 1

@@ -5,12 +5,12 @@ import json
 import re
 import selectors
 import shutil
+import statistics
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from importlib.metadata import version
 from pathlib import Path
@@ -22,11 +22,20 @@ from build.version import Engine
 from suites.definition import Suite
 from suites.engine import Rows
 from suites.engines import engine_of
-from suites.generators.load import Generator, Load, LoadError, Observer, OverLimitError, Share, blamed_on
+from suites.generators.load import (
+    Generator,
+    KindLoad,
+    Load,
+    LoadError,
+    Observer,
+    OverLimitError,
+    Share,
+    blamed_on,
+)
 from suites.generators.placement import placement
 from suites.generators.plausibility import require_plausible
 from suites.generators.programs import OVERTIME_SECONDS, run_all
-from suites.generators.queries.client import HUNDREDTHS, latency_of, load_of_streams, statements_of
+from suites.generators.queries.client import HUNDREDTHS, statements_of
 from suites.keys.sql_statements import Statement, statements_in
 from suites.keys.step import Step
 from suites.processes import run, start, stop, tool
@@ -36,25 +45,6 @@ from suites.sizing import Sizes
 
 MAX_SHOWN = 50
 """The characters of a statement in its name."""
-
-
-def own_streams(file: Path, engine: Engine, step: Step, seconds: float, limit: float) -> dict[str, Any]:
-    """Return what the client program is asked for: the clients of the step at once carry the file out.
-
-    They begin it again until `seconds` are over. A statement may take `limit` seconds. Without levels there
-    is one client, whatever the cores: what people time by hand, they time alone.
-    """
-    queries = [
-        {"name": name, "statements": [statement.text]}
-        for name, statement in _named(statements_in(file.read_text(encoding="utf-8"), engine))
-    ]
-    return {
-        "file": str(file),
-        "streams": [queries] * (step.clients[0] if step.clients else 1),
-        "limit": limit,
-        "again_seconds": seconds,
-        "seconds": seconds + limit * len(queries),
-    }
 
 
 def _named(statements: Sequence[Statement]) -> list[tuple[str, Statement]]:
@@ -73,11 +63,10 @@ def _first_words(text: str) -> str:
     return words if len(words) <= MAX_SHOWN else f"{words[: MAX_SHOWN - 1].rstrip()}…"
 
 
-def place_of(file: str, query: str) -> str:
-    """Return file and line of the statement in `file` that is called `query`."""
+def place_of(file: Path, query: str) -> str:
+    """Return the file, and the line if it has a name by that, of the statement that is called `query`."""
     line = re.match(r"line-(\d+)", query)
-    assert line is not None
-    return f"{Path(file).name}, line {line[1]}"
+    return file.name if line is None else f"{file.name}, line {line[1]}"
 
 
 def explained_statements(file: Path, engine: Engine) -> list[str]:
@@ -106,7 +95,7 @@ def _is_same(right: str | None, cell: str | None) -> bool:
 
     Engines round averages and ratios to different numbers of digits; counts and sums are exact.
     """
-    if right is None or cell is None:
+    if right == cell or right is None or cell is None:
         return right == cell
     try:
         known, seen = Decimal(right), Decimal(cell)
@@ -198,94 +187,78 @@ class QueryConductor(Generator):
     def alternate(
         self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
     ) -> list[Load]:
-        """Run the query in the slices of each server: once to warm up, otherwise until the slice is over.
+        """Run the queries of a step in the slices of each server: once to warm up, else until one is over.
 
-        The first results of all servers must be the same. Raises OverLimitError when a query takes longer
-        than its limit. A file of a suite with a setup is a stream of its statements for each
-        client; see own_streams.
+        With a scale that is one query, whose first results on all servers must be the same; of a file of a
+        suite with a setup all clients of the step carry out each statement. Raises OverLimitError when the
+        one query takes longer than its limit, LoadError when one of several does: then there is no figure.
         """
-        if self.suite.scale is None:
-            return self._alternate_streams(addresses, step, share, observers)
-        limit = share.limit_seconds or UNLIMITED_SECONDS
-        schedule, runs = share.schedule, [list[float]() for _ in addresses]
+        limit, schedule = share.limit_seconds or UNLIMITED_SECONDS, share.schedule
+        runs, busy = [list[tuple[str, float]]() for _ in addresses], [0.0] * len(addresses)
         answers: dict[int, Rows] = {}
-        with self._clients(addresses, step, observers) as clients:
+        with self._clients(addresses, step, limit, observers) as clients:
             for number, place in enumerate(schedule.order):
                 share.works(place)
                 is_warm = number < schedule.warming
-                seconds = 0.0 if is_warm else schedule.slice_seconds
-                wants_rows = place not in answers
+                wants_rows = self.suite.scale is not None and place not in answers
                 with blamed_on(place):
-                    answer = clients[place].ask(self._asked(step, seconds, limit, wants_rows), limit)
-                if answer["is_over"]:
-                    raise OverLimitError(step.name, limit, self._others(clients, step, limit, place))
+                    answer = clients[place].ask(0.0 if is_warm else schedule.slice_seconds, wants_rows)
+                    if answer["over"] is not None:
+                        raise self._over_limit(step, limit, answer["over"], clients, place)
                 if wants_rows:
                     answers[place] = answer["rows"]
                     _require_same(step, answers)
                 if not is_warm:
-                    runs[place] += answer["runs"]
-        return [load_of(runs[place], client.executions) for place, client in enumerate(clients)]
-
-    def _alternate_streams(
-        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
-    ) -> list[Load]:
-        """Run the streams of a step in every slice.
-
-        Raises LoadError when a query takes longer than its limit: without it there is no figure.
-        """
-        limit, schedule = share.limit_seconds or UNLIMITED_SECONDS, share.schedule
-        runs = [list[tuple[str, float]]() for _ in addresses]
-        taken = [0.0] * len(addresses)
-        with self._clients(addresses, step, observers) as clients:
-            for number, place in enumerate(schedule.order):
-                is_warm = number < schedule.warming
-                share.works(place)
-                again = 0.0 if is_warm else schedule.slice_seconds
-                asked = own_streams(self._file_of(step), addresses[place].engine, step, again, limit)
-                with blamed_on(place):
-                    answer = clients[place].ask(asked, limit)
-                    _require_finished(answer["is_over"], step, asked)
-                if not is_warm:
                     runs[place] += [(name, seconds) for name, seconds in answer["runs"]]
-                    taken[place] += answer["took"]
-        loads = [
-            load_of_streams(runs[place], taken[place], client.executions)
-            for place, client in enumerate(clients)
-        ]
-        # A single statement is what the step itself is about.
-        loads = [load if len(load.kinds) > 1 else replace(load, kinds={}) for load in loads]
-        return [require_plausible(load, "the client of long queries") for load in loads]
+                    busy[place] += answer["seconds"]
+        return [load_of(runs[place], busy[place], client.executions) for place, client in enumerate(clients)]
+
+    def _over_limit(
+        self, step: Step, limit: float, query: str, clients: "Sequence[_Client]", slow: int
+    ) -> LoadError:
+        """Return the error of a query that is over its limit on one server; all others execute it again."""
+        if self.suite.scale is None:
+            return LoadError(
+                f"{place_of(self._file_of(step), query)}: took longer than its limit of {limit:g} s in "
+                f"{step.name}",
+                hint="there is a figure only if all queries end: measure this one alone, or raise "
+                "limit_seconds",
+            )
+        seconds: dict[int, float | None] = {slow: None}
+        for place in set(range(len(clients))) - {slow}:
+            with blamed_on(place):
+                answer = clients[place].ask(0.0, wants_rows=False)
+            seconds[place] = None if answer["over"] is not None else answer["seconds"]
+        return OverLimitError(step.name, limit, seconds)
 
     @contextlib.contextmanager
     def _clients(
-        self, addresses: Sequence[Address], step: Step, observers: Sequence[Observer]
+        self, addresses: Sequence[Address], step: Step, limit: float, observers: Sequence[Observer]
     ) -> "Iterator[list[_Client]]":
         """Yield a connected client for each server, whose work is observed unless it fails."""
         with contextlib.ExitStack() as stack:
-            cores = placement(step, self.sizes).client
+            cores, file = placement(step, self.sizes).client, self._file_of(step)
             clients = []
             for place, address in enumerate(addresses):
+                task = {
+                    "queries": self._queries(address, step),
+                    "clients": self.suite.clients_of(step) or 1,
+                    "limit": limit,
+                }
                 with blamed_on(place):
-                    clients.append(stack.enter_context(_connected(address, cores)))
+                    clients.append(stack.enter_context(_connected(address, cores, task, file)))
             for client, observer in zip(clients, observers, strict=True):
                 observer.begin(client.pid)
             yield clients
             for client, observer in zip(clients, observers, strict=True):
                 observer.end(client.pid)
 
-    def _others(
-        self, clients: "Sequence[_Client]", step: Step, limit: float, slow: int
-    ) -> dict[int, float | None]:
-        """Return the seconds of one execution by server: None for `slow`; all others run one now."""
-        seconds: dict[int, float | None] = {slow: None}
-        for place in set(range(len(clients))) - {slow}:
-            with blamed_on(place):
-                answer = clients[place].ask(self._asked(step, 0.0, limit, wants_rows=False), limit)
-            seconds[place] = None if answer["is_over"] else answer["runs"][0]
-        return seconds
-
-    def _asked(self, step: Step, seconds: float, limit: float, wants_rows: bool) -> dict[str, Any]:
-        return {"statements": self._texts(step), "seconds": seconds, "limit": limit, "rows": wants_rows}
+    def _queries(self, address: Address, step: Step) -> list[dict[str, Any]]:
+        """Return what the client program is told of the queries of a step: names, and statements."""
+        if self.suite.scale is not None:
+            return [{"name": step.name, "statements": self._texts(step)}]
+        statements = statements_in(self._file_of(step).read_text(encoding="utf-8"), address.engine)
+        return [{"name": name, "statements": [statement.text]} for name, statement in _named(statements)]
 
     def statements(self, address: Address, step: Step) -> Sequence[str]:
         """Return the statements of a step."""
@@ -300,49 +273,41 @@ class QueryConductor(Generator):
         return self.suite.folder / str(step.options["file"])
 
 
-def _require_finished(over: str | None, step: Step, asked: Mapping[str, Any]) -> None:
-    """Raise LoadError if a query of streams was over its limit."""
-    if over is not None:
-        raise LoadError(
-            f"{place_of(asked['file'], over)}: took longer than its limit of {asked['limit']:g} s in "
-            f"{step.name}",
-            hint="there is a figure only if all queries end: measure this one alone, or raise limit_seconds",
-        )
-
-
 class _Client:
     """A running client that is connected to a server."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self._process = process
+    def __init__(self, process: "subprocess.Popen[bytes]", task: Mapping[str, Any], file: Path) -> None:
+        """Tell it its task, the queries of a file, and wait until it is connected. Raises LoadError."""
+        self._process, self._file = process, file
         self._rest = b""
+        # None is begun beyond its limit, but the last statement of one may begin just within it.
+        statements = sum(min(2, len(query["statements"])) for query in task["queries"])
+        self._most_seconds = task["limit"] * statements
         self.executions = 0
         """The queries so far, with those that warm up."""
+        self._tell(task)
+        self._answer(CONNECT_SECONDS)
 
     @property
     def pid(self) -> int:
         """Its process."""
         return self._process.pid
 
-    def ask(self, asked: Mapping[str, Any], limit: float) -> dict[str, Any]:
-        """Have one slice carried out; return its answer. Raises LoadError."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(asked).encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError:
-            pass  # what it said before it ended says why
-        # A slice ends with the query begun in it, whose last statement may begin just within its limit.
-        last = limit * min(2, len(asked.get("statements", "1")))
-        answer = self.read(asked["seconds"] + last + OVERTIME_SECONDS, asked.get("file", ""))
+    def ask(self, seconds: float, wants_rows: bool) -> dict[str, Any]:
+        """Have one slice carried out, of at least so many seconds; return its answer. Raises LoadError."""
+        self._tell({"seconds": seconds, "rows": wants_rows})
+        answer = self._answer(seconds + self._most_seconds + OVERTIME_SECONDS)
         self.executions += len(answer["runs"])
         return answer
 
-    def read(self, seconds: float, file: str = "") -> dict[str, Any]:
-        """Return the next answer, to statements of `file`.
+    def _tell(self, what: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # what it said before it ended says why
+            self._process.stdin.write(json.dumps(what).encode() + b"\n")
+            self._process.stdin.flush()
 
-        Raises LoadError if there is none, or it tells of an error.
-        """
+    def _answer(self, seconds: float) -> dict[str, Any]:
+        """Return its next answer. Raises LoadError if there is none, or it tells of an error."""
         line = self._line(time.monotonic() + seconds)
         try:
             answer = json.loads(line)
@@ -350,7 +315,7 @@ class _Client:
                 return answer
             reason = str(answer["error"])
             if "query" in answer:
-                raise LoadError(f"{place_of(file, answer['query'])}: {reason}", where=file)
+                raise LoadError(f"{place_of(self._file, answer['query'])}: {reason}", where=str(self._file))
         except (ValueError, TypeError, KeyError):
             reason = line.decode(errors="replace") or f"it ended with status {self._process.wait(5)}"
         raise LoadError(f"the client of long queries failed: {reason}", hint="check the server's log")
@@ -375,7 +340,9 @@ class _Client:
 
 
 @contextlib.contextmanager
-def _connected(address: Address, bound_to: Collection[int] | None) -> Iterator[_Client]:
+def _connected(
+    address: Address, bound_to: Collection[int] | None, task: Mapping[str, Any], file: Path
+) -> Iterator[_Client]:
     """Yield a client of the server at `address`, which has ended afterwards. Raises LoadError."""
     process = start(
         _command("serve", address, {}),
@@ -386,9 +353,7 @@ def _connected(address: Address, bound_to: Collection[int] | None) -> Iterator[_
         env=_environment(address),
     )
     try:
-        client = _Client(process)
-        client.read(CONNECT_SECONDS)
-        yield client
+        yield _Client(process, task, file)
     finally:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
@@ -397,17 +362,41 @@ def _connected(address: Address, bound_to: Collection[int] | None) -> Iterator[_
         stop(process, patience=1)
 
 
-def load_of(runs: Sequence[float], executions: int) -> Load:
-    """Return the result of queries that took `runs` seconds, of `executions` in all. Raises LoadError.
+def load_of(runs: Sequence[tuple[str, float]], seconds: float, executions: int) -> Load:
+    """Return the result of queries, by name, that took `seconds` in all; each is a kind if there are several.
 
-    There are no rates from second to second, in which a query of seconds would be nothing or everything.
+    `executions` are all queries of the session so far. There are no rates from second to second, in which a
+    query of seconds would be nothing or everything. Raises LoadError if no query was finished.
     """
-    if not runs or not all(runs):
+    if not runs or not all(taken > 0 for _, taken in runs):
         raise LoadError("no query was finished", hint="check the server's log")
-    latency = latency_of([1000 * seconds for seconds in runs])
-    seconds = sum(runs)
-    load = Load(len(runs), float(len(runs)), seconds, 0, (), latency, float(executions), seconds)
+    by_name: dict[str, list[float]] = defaultdict(list)
+    for name, taken in runs:
+        by_name[name].append(1000 * taken)
+    latency = _latency_of([1000 * taken for _, taken in runs])
+    kinds = {
+        name: KindLoad(len(taken), {}, 0, len(taken), _latency_of(taken)) for name, taken in by_name.items()
+    }
+    load = Load(
+        len(runs),
+        float(len(runs)),
+        seconds,
+        0,
+        (),
+        latency,
+        float(executions),
+        seconds,
+        kinds=kinds if len(kinds) > 1 else {},
+    )
     return require_plausible(load, "the client of long queries")
+
+
+def _latency_of(milliseconds: Sequence[float]) -> dict[str, float]:
+    return {
+        "mean": statistics.fmean(milliseconds),
+        "p50": statistics.median(milliseconds),
+        "max": max(milliseconds),
+    }
 
 
 def _environment(address: Address) -> dict[str, str]:

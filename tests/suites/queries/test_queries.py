@@ -64,16 +64,16 @@ def test_a_result_is_the_same_as_itself_and_no_longer_one(rows: list[tuple[str, 
 
 
 def test_a_load_is_of_the_measured_executions_alone() -> None:
-    load = load_of([0.2, 0.4], executions=3)
+    load = load_of([("q1", 0.2), ("q1", 0.4)], 0.6, executions=3)
     assert (load.transactions, load.watched_queries) == (2, 3)
-    assert load.seconds == pytest.approx(0.6)
+    assert (load.seconds, load.kinds) == (0.6, {})
     assert load.latency_ms == pytest.approx({"mean": 300, "p50": 300, "max": 400})
 
 
-@pytest.mark.parametrize("runs", [[], [0.0]])
-def test_no_execution_is_no_rate_of_zero(runs: list[float]) -> None:
+@pytest.mark.parametrize("runs", [[], [("q1", 0.0)]])
+def test_no_execution_is_no_rate_of_zero(runs: list[tuple[str, float]]) -> None:
     with pytest.raises(LoadError, match="no query was finished"):
-        load_of(runs, 0)
+        load_of(runs, 0.0, 0)
 
 
 @pytest.mark.parametrize(
