@@ -31,17 +31,11 @@ class Entry:
     """Programs that must be installed before a session starts."""
     build_programs: tuple[str, ...] = ()
     """Programs of the builds of a session that it runs."""
-    loading_programs: Callable[[Suite], tuple[str, ...]] = lambda suite: ()
-    """Returns further ones of Postgres that the files of a suite need; builds of the others have theirs."""
     counts: bool = False
     """Whether it can carry out the work of a counted pass."""
     check: Callable[[Suite], None] = lambda suite: None
     """Asks the machine and the system programs whether they can run a suite, before anything is built. May
     raise TidemarkError."""
-
-
-def _sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
-    return Sysbench(suite, sizes, prepares=prepares)
 
 
 def _connections(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
@@ -83,13 +77,9 @@ def _lacking(build: Build, programs: Sequence[str]) -> list[str]:
 
 
 def _loading_programs(suite: Suite) -> tuple[str, ...]:
-    """Return the programs of Postgres that the files of a suite need."""
+    """Return the programs of Postgres that the files of a suite need; builds of other engines have theirs."""
     loads = PROGRAMS[kind_of(suite.folder / suite.load)] if suite.load is not None else ()
     return tuple(dict.fromkeys((*loads, *(("psql",) if suite.setup is not None else ()))))
-
-
-def _queries(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
-    return QueryConductor(suite, sizes, builds)
 
 
 def _require_data_program(suite: Suite) -> None:
@@ -98,23 +88,23 @@ def _require_data_program(suite: Suite) -> None:
         tool(DATA_PROGRAM)
 
 
-def _plain_sysbench(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: bool) -> Generator:
-    return PlainSysbench(suite, sizes, builds, prepares=prepares)
-
-
 GENERATORS: Mapping[GeneratorName, Entry] = {
-    GeneratorName.SYSBENCH: Entry(_sysbench, system_programs=("sysbench",), counts=True),
-    GeneratorName.PGBENCH: Entry(
-        _pgbench, build_programs=("pgbench",), loading_programs=_loading_programs, counts=True
+    GeneratorName.SYSBENCH: Entry(
+        lambda suite, sizes, builds, prepares: Sysbench(suite, sizes, prepares=prepares),
+        system_programs=("sysbench",),
+        counts=True,
     ),
+    GeneratorName.PGBENCH: Entry(_pgbench, build_programs=("pgbench",), counts=True),
     GeneratorName.CONNECTIONS: Entry(
         _connections, system_programs=("sysbench",), check=lambda suite: require_readable()
     ),
-    GeneratorName.QUERIES: Entry(_queries, loading_programs=_loading_programs, check=_require_data_program),
+    GeneratorName.QUERIES: Entry(
+        lambda suite, sizes, builds, prepares: QueryConductor(suite, sizes, builds),
+        check=_require_data_program,
+    ),
     GeneratorName.PLAIN_SYSBENCH: Entry(
-        _plain_sysbench,
+        lambda suite, sizes, builds, prepares: PlainSysbench(suite, sizes, builds, prepares=prepares),
         system_programs=("sysbench",),
-        loading_programs=_loading_programs,
         counts=True,
         check=require_script,
     ),
@@ -124,8 +114,7 @@ GENERATORS: Mapping[GeneratorName, Entry] = {
 
 def build_programs_of(suite: Suite) -> tuple[str, ...]:
     """Return the programs of the builds of a session that measuring `suite` needs, besides the server's."""
-    entry = GENERATORS[suite.generator]
-    return (*entry.build_programs, *entry.loading_programs(suite))
+    return (*GENERATORS[suite.generator].build_programs, *_loading_programs(suite))
 
 
 def require_runnable(suite: Suite) -> None:
