@@ -252,7 +252,7 @@ def measurement(confirmed: Confirmation) -> str:
 
 
 def occasion(confirmed: Confirmation) -> str:
-    """Return when and where: `confirmed the same night`, `replicated on db2`, another box of the pool."""
+    """Return when and where: `confirmed the same night`, `replicated on db2`, another box, as of old."""
     if confirmed.replicated_on:
         return f"replicated on {confirmed.replicated_on}"
     return "confirmed the same night"

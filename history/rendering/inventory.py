@@ -8,7 +8,6 @@ from history.changes.hindsight import LevelChange
 from history.escaping.csv_cells import csv_text
 from history.escaping.json_strings import json_text
 from history.numbers import DASH, amount, rounded
-from history.placement.pool import HandOver
 from history.rendering.change_points import level_change, level_change_json
 from history.rendering.plain_table import BOLD, PlacedField, Screen
 from history.rendering.sparkline import SPARKLINE_LEGEND, sparkline
@@ -20,9 +19,6 @@ from suites.metrics import METRICS
 SPARKLINE_NIGHTS = 90
 """The nights of the sparkline above a series."""
 
-SHOWN_HAND_OVERS = 20
-"""The hand-overs that the inventory lists."""
-
 _CSV_HEADS = (
     *("date", "session_id", "version", "value", "base_version", "base_value", "relative", "gap", "changes"),
     *("measured_at", "commit"),
@@ -33,10 +29,9 @@ def render_inventory(
     branches: Sequence[Branch],
     failed: Sequence[UnfinishedSession],
     held: Sequence[tuple[SeriesKey, int]],
-    handed_over: Sequence[HandOver],
     screen: Screen,
 ) -> None:
-    """Print the branches of each environment, the given series, hand-overs, and sessions that failed."""
+    """Print the branches of each environment, the given series, and sessions that failed."""
     for environment, group in groupby(branches, key=lambda branch: branch.environment):
         screen.line(f"{environment.box}: {environment.suite}, {environment.configuration}", BOLD)
         heads = ("branch", "nights", "first", "last", "latest version")
@@ -46,9 +41,6 @@ def render_inventory(
         heads = ("step", "metric", "branch", "machine", "nights with a value")
         cells = ((key.step, key.metric, key.branch, key.environment.box, str(count)) for key, count in held)
         _print_table(screen, heads, cells, left=heads[:-1])
-        screen.line()
-    if handed_over:
-        screen.lines(_hand_over_lines(handed_over))
         screen.line()
     if failed:
         screen.line("Sessions that did not finish, the latest first:")
@@ -66,14 +58,6 @@ def _branch_cells(branch: Branch) -> Sequence[str]:
         f"{branch.last:%Y-%m-%d}",
         latest,
     )
-
-
-def _hand_over_lines(handed_over: Sequence[HandOver]) -> Iterator[str]:
-    yield "Handed on in a pool, the latest first; the series begin anew on their new box:"
-    for hand_over in handed_over[:SHOWN_HAND_OVERS]:
-        yield f"  {hand_over.placed_at:%Y-%m-%d %H:%M} UTC  {hand_over}"
-    if len(handed_over) > SHOWN_HAND_OVERS:
-        yield f"  and {len(handed_over) - SHOWN_HAND_OVERS} earlier ones"
 
 
 def render_series(timeline: Timeline, changes: Sequence[LevelChange], screen: Screen) -> None:
@@ -129,7 +113,6 @@ def inventory_json(
     branches: Sequence[Branch],
     failed: Sequence[UnfinishedSession],
     held: Sequence[tuple[SeriesKey, int]],
-    handed_over: Sequence[HandOver],
 ) -> str:
     """Return what the history holds as one JSON object."""
     whole = {
@@ -151,17 +134,6 @@ def inventory_json(
                 "nights": count,
             }
             for key, count in held
-        ],
-        "handed_over": [
-            {
-                "at": hand_over.placed_at.isoformat(),
-                "pool": hand_over.pool,
-                **vars(hand_over.task),
-                "before": hand_over.before,
-                "after": hand_over.after,
-                "reason": hand_over.reason,
-            }
-            for hand_over in handed_over
         ],
         "unfinished": [{**vars(session), "started_at": session.started_at.isoformat()} for session in failed],
     }

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from history.placement.pool import HandOver, hand_overs
 from history.series.series import SeriesKey, find_series, in_environment, key_of, series_query
 from history.store.records import Environment, SessionStatus
 from history.store.schema import machines, nights, points, series, sessions
@@ -88,17 +87,6 @@ def list_unfinished(connection: Connection, wanted: InventoryFilter) -> tuple[Un
     return tuple(
         UnfinishedSession(row[0], from_text(row[1]), row[2], row[3], SessionStatus(row[4]))
         for row in connection.execute(query)
-    )
-
-
-def list_hand_overs(connection: Connection, wanted: InventoryFilter) -> tuple[HandOver, ...]:
-    """Return what boxes of pools handed on to each other, latest first."""
-    pairs = ("suite", "configuration", "branch")
-    return tuple(
-        over
-        for over in reversed(hand_overs(connection))
-        if all(getattr(wanted, name) in (None, getattr(over.task, name)) for name in pairs)
-        and (wanted.box is None or over.concerns(wanted.box))
     )
 
 

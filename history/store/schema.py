@@ -170,12 +170,6 @@ bisect_events = _table(
     "bisect_events", integers="bisect_id number", texts="kind session_uid? detail happened_at"
 )
 
-pool_boxes = _table("pool_boxes", integers="missed", texts="pool box hostname? seen_at missed_at? left_at?")
-
-placements = _table(
-    "placements", integers="number", texts="pool suite configuration branch box reason placed_at"
-)
-
 task_states = _table(
     "task_states",
     texts="box suite configuration tracked hostname version? outcome reason since checked_at fetched_at?",

@@ -162,8 +162,8 @@ class StoredRows:
             return [change.not_in(_reaching_out(chosen))]
         if self._selection.is_all:
             return []
-        if table.name in ("alerts", "notices", "bisects", "bisect_events", "pool_boxes", "placements"):
-            # Of the whole history's changes, of sessions of any suite, of all tasks of a pool.
+        if table.name in ("alerts", "notices", "bisects", "bisect_events"):
+            # Of the whole history's changes, of sessions of any suite.
             return [false()]
         if table.name == "machines":
             return [table.table.c.id.in_(select(sessions.c.machine_id).where(sessions.c.id.in_(chosen)))]

@@ -522,8 +522,6 @@ _JOINED = {
     "change_series": ("change_id", "series_id"),
     "acknowledgements": ("change_id", "happened_at"),
     "bisect_events": ("bisect_id", "number"),
-    "pool_boxes": ("pool", "box"),
-    "placements": ("pool", "suite", "configuration", "branch", "number"),
 }
 """Tables without an id, and what names a row of them here."""
 

@@ -83,6 +83,9 @@ def completed(table: str, row: Row, schema: int) -> Iterator[tuple[str, Row]]:
             yield from follow(whole)
 
 
+DROPPED: Mapping[str, int] = {"pool_boxes": 19, "placements": 19}
+"""Table -> the schema that dropped it, whose rows in earlier exports say nothing of a result."""
+
 SCHEMA = len(load("sqlite"))
 """The schema number of exports that are written now."""
 
@@ -192,6 +195,8 @@ class NdjsonFile:
 
     def _items(self, number: int, said: dict[str, Any], schema: int) -> Iterator[Item]:
         name = said.pop("table", None)
+        if isinstance(name, str) and schema < DROPPED.get(name, 0):
+            return
         table = PORTABLE.get(name) if isinstance(name, str) else None
         if table is None:
             raise self._error(number, f"there is no table {name!r}")

@@ -199,8 +199,6 @@ _ALL = (
     _portable(schema.bisects, "uid", Reference("machine_id", "machines", ("machine",))),
     # Sessions by their uid: a bisect can travel while its last session still runs.
     _portable(schema.bisect_events, "bisect number", Reference("bisect_id", "bisects", ("bisect",))),
-    _portable(schema.pool_boxes, "pool box"),
-    _portable(schema.placements, "pool suite configuration branch number"),
 )
 
 PORTABLE: Mapping[str, Portable] = {portable.name: portable for portable in _ALL}

@@ -7,7 +7,6 @@ import htpy as h
 
 from history.counts import counted
 from history.rendering.changes import box_note_lines
-from history.store.records import Environment
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.markup.formats import day, metric_name, moment, share
@@ -18,7 +17,6 @@ from report.values.catalog import Catalog
 from report.values.machine_page import MachinePage, MachinePeriod
 
 MAX_DISTURBED = 60
-MAX_HANDED_OVER = 60
 
 
 def machine_page(values: MachinePage, catalog: Catalog) -> Page:
@@ -41,7 +39,6 @@ def machine_page(values: MachinePage, catalog: Catalog) -> Page:
         _noise(values, catalog),
         _sees(values, root),
         _periods(values, catalog, root),
-        _handed_over(values, catalog),
         _disturbed(values, catalog, root),
         section("Nights that failed", note(", ".join(f"{night:%Y-%m-%d}" for night in values.failed)))
         if values.failed
@@ -221,33 +218,6 @@ def _period(period: MachinePeriod, catalog: Catalog, root: str) -> h.Node:
         h.td[h.code[machine.fingerprint]],
         h.td[bullets(dict.fromkeys(changed)) or "the first one"],
     ]
-
-
-def _handed_over(values: MachinePage, catalog: Catalog) -> h.Node:
-    """Return the series that moved between this box and others of its pool; nothing for a box without any."""
-    if not values.handed_over:
-        return None
-    clearance = catalog.clearance
-    shown = []
-    for hand_over in values.handed_over[:MAX_HANDED_OVER]:
-        place = Environment("", hand_over.task.suite, hand_over.task.configuration)
-        task = replace(hand_over.task, configuration=clearance.place(place).configuration)
-        before, after = (
-            clearance.box(host or name)
-            for host, name in (
-                (hand_over.hostname_before, hand_over.before),
-                (hand_over.hostname_after, hand_over.after),
-            )
-        )
-        line = replace(hand_over, task=task, before=before, after=after)
-        shown.append(f"{day(hand_over.placed_at)}: {line}")
-    more = len(values.handed_over) - MAX_HANDED_OVER
-    return section(
-        "Series handed on",
-        bullets(shown),
-        note(f"and {counted(more, 'earlier one')}.") if more > 0 else None,
-        lead="Boxes of a pool share their tasks. A series that another box takes over begins anew there.",
-    )
 
 
 def _disturbed(values: MachinePage, catalog: Catalog, root: str) -> h.Node:

@@ -11,8 +11,6 @@ from sqlalchemy import Connection, select
 
 from history.changes.boxes.notes import BoxNote
 from history.comparison.intervals import smallest_worsening
-from history.placement.pool import HandOver
-from history.series.inventory import InventoryFilter, list_hand_overs
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design
 from history.store.records import Machine
@@ -97,9 +95,6 @@ class MachinePage:
     notes: tuple[BoxNote, ...] = ()
     """What changed about the noise of the box: no changes of a branch."""
 
-    handed_over: tuple[HandOver, ...] = ()
-    """What the box handed on to others of its pool, or took over from them, latest first."""
-
 
 def read_machine(
     connection: Connection,
@@ -128,7 +123,6 @@ def read_machine(
         tuple(sorted(failures)),
         missed(nights),
         tuple(note for note in notes if note.environment.box == box),
-        list_hand_overs(connection, InventoryFilter(box=box)),
     )
 
 

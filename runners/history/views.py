@@ -22,7 +22,6 @@ from history.rendering.plain_table import standard_output
 from history.series.inventory import (
     InventoryFilter,
     list_branches,
-    list_hand_overs,
     list_series,
     list_unfinished,
 )
@@ -43,11 +42,10 @@ def show_(arguments: argparse.Namespace) -> int:
         failed = list_unfinished(connection, wanted)
         named = arguments.step is not None or arguments.metric is not None
         held = list_series(connection, wanted) if named else ()
-        handed_over = list_hand_overs(connection, wanted)
     if arguments.format == "json":
-        sys.stdout.write(inventory_json(branches, failed, held, handed_over))
+        sys.stdout.write(inventory_json(branches, failed, held))
     else:
-        render_inventory(branches, failed, held, handed_over, standard_output())
+        render_inventory(branches, failed, held, standard_output())
     if not branches:
         print("tidemark history: no night matches; use fewer options", file=sys.stderr)
     return 0 if branches else 2

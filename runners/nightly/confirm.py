@@ -25,8 +25,6 @@ class Suspicion:
 
     branch: str
     request: Request
-    whose: str = ""
-    """The box of the pool that has the series; empty for one's own."""
 
     @property
     def confirms(self) -> Confirms:
@@ -40,8 +38,7 @@ class Suspicion:
         what = (
             "is the change gone" if self.confirms.question is ConfirmationRequest.GONE else "has it changed"
         )
-        whose = f" of {self.whose}" if self.whose else ""
-        return f"{self.branch}{whose}: {what} in {', '.join(self.confirms.steps)}: {old} against {new}"
+        return f"{self.branch}: {what} in {', '.join(self.confirms.steps)}: {old} against {new}"
 
 
 @dataclass(frozen=True)
@@ -64,13 +61,11 @@ def find_suspicions(plan: Plan, spot: Spot, connection: Connection) -> list[Susp
             continue
         known = repository.load(connection, branch=branch, suite=environment.suite)
         questions = confirmation.open_questions(connection, environment, branch, known, least)
-        suspicions += [suspicion_of(plan, spot.task, question, whose=spot.whose) for question in questions]
+        suspicions += [suspicion_of(plan, spot.task, question) for question in questions]
     return suspicions
 
 
-def suspicion_of(
-    plan: Plan, task: Task, question: OpenQuestion, *, is_past: bool = False, whose: str = ""
-) -> Suspicion:
+def suspicion_of(plan: Plan, task: Task, question: OpenQuestion, *, is_past: bool = False) -> Suspicion:
     """Return a question with the session that answers it; that of past commits has no layouts or profiles."""
     versions = (parse_version(question.before.version), parse_version(question.after.version))
     engine, branch = versions[1].engine, question.confirms.branch
@@ -80,13 +75,13 @@ def suspicion_of(
     request = replace(request, steps=steps, confirms=confirms)
     if question.by_counts:
         # Minutes instead of an hour: what counts have found, counts can confirm.
-        return Suspicion(branch, counted_alone(request), whose)
+        return Suspicion(branch, counted_alone(request))
     request = replace(request, until_decided=True, beside_passes=None)
     if is_past:
-        return Suspicion(branch, replace(request, perf=None), whose)
+        return Suspicion(branch, replace(request, perf=None))
     layouts = (task.confirm_layouts or 0) if can_lay_out(engine) else 0
     rounds = max(request.repetitions, layouts)
-    return Suspicion(branch, replace(request, layouts=layouts, repetitions=rounds), whose)
+    return Suspicion(branch, replace(request, layouts=layouts, repetitions=rounds))
 
 
 def examine(

@@ -12,10 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
-from build.version import Engine, parse_version
-from history.placement.hashing import SharedTask
-from history.placement.pool import current_boxes
-from history.series.night import release_branch
+from build.version import parse_version
 from history.series.results import has_points
 from history.series.series import in_environment
 from history.series.task_states import WELL, TaskOutcome, TaskState, TrackedTask, read_states
@@ -142,8 +139,6 @@ def box_healths(
     """
     chosen = list(plan.boxes) if boxes is None else list(boxes)
     states = read_states(connection, chosen)
-    pools = {plan.boxes[box].pool for box in chosen}
-    placed = {pool: current_boxes(connection, pool) for pool in pools if pool}
     found = []
     for box in chosen:
         task_states = {task: state for task, state in states.items() if task.box == box}
@@ -152,8 +147,7 @@ def box_healths(
         signs += [sign for sign in ((heard or {}).get(box), _last_run(connection, hostname)) if sign]
         last = max(signs, default=None)
         silent = last is None or now - last > timedelta(hours=MISSED_HOURS)
-        pool = plan.boxes[box].pool
-        tasks = _tasks(plan, box, connection, hostname, task_states, now, placed.get(pool) if pool else None)
+        tasks = _tasks(plan, box, connection, hostname, task_states, now)
         found.append(BoxHealth(box, hostname, last, silent, tuple(tasks)))
     return found
 
@@ -204,7 +198,6 @@ def _tasks(
     hostname: str | None,
     states: Mapping[TrackedTask, TaskState],
     now: datetime,
-    placed: Mapping[SharedTask, str] | None,
 ) -> Iterator[TaskHealth]:
     for task in plan.tasks_of(box):
         for engine in plan.engines_of(task):
@@ -212,17 +205,9 @@ def _tasks(
             environment = environment_of(request_of(task, (base,)), hostname or "")
             suite, configuration = environment.suite, environment.configuration
             for name in tracked_names(plan, engine):
-                shared = SharedTask(suite, configuration, _branch(plan, engine, name))
-                if placed is not None and placed.get(shared) != box:
-                    continue
                 state = states.get(TrackedTask(box, suite, configuration, name))
                 newest = _newest(connection, environment, name, hostname is not None)
                 yield TaskHealth(task, configuration, name, newest, state, *_judged(state, newest, now))
-
-
-def _branch(plan: Plan, engine: Engine, tracked: str) -> str:
-    is_branch = tracked.partition("@")[2] in plan.engines[engine].moving
-    return tracked if is_branch else release_branch(parse_version(tracked))
 
 
 def _newest(

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 from build.cache.pruning import GIGABYTE
 from build.errors import TidemarkError
@@ -29,9 +28,7 @@ from runners.nightly.confirm import examine, find_suspicions
 from runners.nightly.night_result import NightResult, concluded
 from runners.nightly.past.backfill import BackfillPlace, BackfillRun
 from runners.nightly.plan import Plan, PlanError
-from runners.nightly.pools.last_placement import recall, remember
-from runners.nightly.pools.share import begin_in_pool, elsewhere, examined_spots, is_mine
-from runners.nightly.work import Mine, PlannedSession, Spot, Target, find_work
+from runners.nightly.work import PlannedSession, Spot, Target, find_work
 from runners.occupancy.pause import current_pause
 from runners.retention.pruning import Limits, gigabytes, prune
 
@@ -57,15 +54,14 @@ def measure(
     """
     night = NightResult(box)
     with measuring_alone(home):
-        mine = _join_pool(night, plan, hostname, home, store)
         with store.standing_in() as (connection, *others):
-            work = find_work(plan, box, hostname, connection, home, mine, others)
+            work = find_work(plan, box, hostname, connection, home, others)
         left = _Budget(night, home, clock, plan.boxes[box].budget_minutes * 60 - waited_seconds).seconds_left
         measuring = _Measuring(night, plan, home, store, progress, left)
         measuring.begin(work.targets)
         after_step(store)
         try:
-            for spot in examined_spots(plan, night.pool, work.spots):
+            for spot in work.spots:
                 if measuring.carry_out(spot):
                     measuring.examine(spot)
                 after_step(store)
@@ -76,9 +72,7 @@ def measure(
         if asked and measuring.seconds_left() > 0:
             try:
                 filling = BackfillRun(plan, box, home, store, progress)
-                places = filling.places(asked, hostname)
-                places = [place for place in places if mine(place.environment, place.asked.branch)]
-                _fill(night, filling, places, measuring.seconds_left)
+                _fill(night, filling, filling.places(asked, hostname), measuring.seconds_left)
             except HistoryError as error:
                 night.problems.append(f"past commits: {error}")
         _prune(night, plan, home, store)
@@ -109,21 +103,6 @@ def _prune(night: NightResult, plan: Plan, home: Home, store: Store) -> None:
         )
 
 
-def _join_pool(night: NightResult, plan: Plan, hostname: str, home: Home, store: Store) -> Mine:
-    """Agree with the other boxes of the pool, if there is one, on what this one measures.
-
-    While the history cannot be reached, it is what they agreed on last.
-    """
-    try:
-        night.pool = begin_in_pool(plan, night.box, hostname, store)
-        remember(home, night.pool)
-    except HistoryError as error:
-        night.pool = recall(home, plan, night.box, str(error))
-    if night.pool is not None:
-        night.problems += night.pool.problems
-    return partial(is_mine, night.pool)
-
-
 def measure_past(
     plan: Plan,
     box: str,
@@ -150,17 +129,8 @@ def measure_past(
         raise PlanError(f"no task of box {box} measures {asked.engine}", hint="docs/nightly.md: tasks")
     with measuring_alone(home):
         left = _Budget(night, home, clock, plan.boxes[box].budget_minutes * 60 - waited_seconds).seconds_left
-        _join_pool(night, plan, hostname, home, store)
         filling = BackfillRun(plan, box, home, store, progress)
         places = filling.places([(task, asked) for task in tasks], hostname)
-        others = {elsewhere(night.pool, place.environment, asked.branch) for place in places} - {None}
-        places = [spot for spot in places if elsewhere(night.pool, spot.environment, asked.branch) is None]
-        if others and not places:
-            raise PlanError(
-                f"{asked.branch} is measured on {', '.join(sorted(map(str, others)))} of its pool",
-                where="nightly --backfill",
-                hint="fill its series there",
-            )
         _fill(night, filling, places, left)
         _prune(night, plan, home, store)
     store.deliver()

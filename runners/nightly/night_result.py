@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from history.counts import counted
 from history.escaping.characters import one_line
-from history.placement.pool import PoolNight
 from history.series.task_states import TaskOutcome
 from history.store.records import FailureCause, VersionFailure
 from runners.measuring.request import Request
@@ -72,9 +71,6 @@ class NightResult:
 
     past: BackfillResult | None = None
     """What was done about past commits; None without a backfill."""
-
-    pool: PoolNight | None = None
-    """What the box shares with others; None for a box without a pool."""
 
     pause: Pause | None = None
     """The pause that began during the night, after which nothing more was measured."""

@@ -13,7 +13,6 @@ from build.home import Home
 from build.version import Engine, Version, is_variant
 from history.changes.rules.mutes import Mute
 from history.changes.rules.owners import OwnerRule
-from history.open import is_server
 from history.stats.layouts import MIN_LAYOUTS
 from runners.alerting.notices.digest import WEEKDAYS
 from runners.alerting.notices.routes import Route
@@ -67,16 +66,6 @@ class Box(PlanPart):
 
     confirm_minutes: Minutes = CONFIRM_MINUTES
     """The most minutes of a session that examines one suspicion."""
-
-    pool: Label | None = None
-    """The pool of boxes that are alike, with which it shares its tasks; None if it has them for itself."""
-
-
-class PoolPlan(PlanPart):
-    """What the boxes of a pool have in common."""
-
-    confirm: Annotated[str, Field(pattern="^(own|other)$")] = "own"
-    """Whether a suspected change is confirmed on its own box or on another one of the pool."""
 
 
 class Task(PlanPart):
@@ -207,7 +196,6 @@ class Plan(PlanPart):
     boxes: dict[Label, Box] = Field(min_length=1)
     engines: dict[Engine, Tracked] = Field(min_length=1)
     tasks: tuple[Task, ...] = Field(min_length=1)
-    pools: dict[Label, PoolPlan] = Field(default={})
     variants: dict[str, VariantPlan] = Field(default={})
     """The variants by name, which releases and branches are followed by after a `#`."""
 
@@ -233,7 +221,7 @@ class Plan(PlanPart):
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"boxes: two boxes have the label {label}; labels must be unique")
-        for problem in (*_pool_problems(self), *_task_problems(self), *_route_problems(self)):
+        for problem in (*_task_problems(self), *_route_problems(self)):
             raise ValueError(problem)
         for problem in problems_of(self.mutes, self.boxes):
             raise ValueError(problem)
@@ -271,10 +259,6 @@ class Plan(PlanPart):
         """Return the tasks of a box in order of priority."""
         mine = [task for task in self.tasks if not task.boxes or box in task.boxes]
         return sorted(mine, key=lambda task: task.priority)
-
-    def boxes_of(self, pool: str) -> list[str]:
-        """Return the boxes of a pool."""
-        return [name for name, box in self.boxes.items() if box.pool == pool]
 
     def engines_of(self, task: Task) -> list[Engine]:
         """Return the engines of the plan that a task measures."""
@@ -322,16 +306,6 @@ def find_box(plan: Plan, chosen: str | None, hostname: str) -> str:
         f"no box of the plan has the host name {hostname}",
         hint=f"name one with --box or $TIDEMARK_BOX: {', '.join(plan.boxes)}",
     )
-
-
-def _pool_problems(plan: Plan) -> Iterator[str]:
-    pools = [box.pool for box in plan.boxes.values() if box.pool is not None]
-    for pool in pools:
-        if pools.count(pool) > 1 and not is_server(plan.history):
-            yield f"history: the boxes of pool {pool} share it, so it must be the URL of a Postgres database"
-    for pool in plan.pools:
-        if pool not in pools:
-            yield f"pools.{pool}: no box is in this pool"
 
 
 def _route_problems(plan: Plan) -> Iterator[str]:

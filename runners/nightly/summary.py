@@ -11,7 +11,6 @@ from history.changes.report import ChangeReport
 from history.comparison.verdict import MetricChange, verdict_of
 from history.counts import counted
 from history.escaping.markdown import Markdown, document, joined, md
-from history.placement.pool import PoolNight
 from history.rendering.changes import (
     box_note_lines,
     interval,
@@ -48,8 +47,6 @@ def summary(
     if night is not None:
         lines += [md("Box {}: {}.", night.box, night.outcome), ""]
         lines += [*_missing(night), ""] if night.missing else []
-    if night is not None and night.pool is not None and night.pool.handed_over:
-        lines += [*_handed_over(night.pool), ""]
     if report is not None:
         lines += [*_changes(report), ""]
     if night is not None and night.past is not None:
@@ -74,12 +71,6 @@ def _missing(night: NightResult) -> Iterator[Markdown]:
         names[target.outcome, target.reason].append(f"{target.name}, {target.place}")
     for (outcome, reason), several in names.items():
         yield md("- {}: {}", "; ".join(several), explained(outcome, reason, LONGEST_REASON))
-
-
-def _handed_over(pool: PoolNight) -> Iterator[str]:
-    """What one box of the pool handed on to another."""
-    yield f"Pool {pool.pool}: a series that is handed on begins anew on its new box."
-    yield from (md("- handed on: {}", hand_over) for hand_over in pool.handed_over)
 
 
 def _changes(report: NightReport) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The work of a night on a box: releases without a result, and branches that have moved since theirs."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -35,10 +35,6 @@ COMMIT_DIGITS = 12
 
 NIGHT_PASSES = 1
 """The counted passes of a version and step in a night: what looks changed is counted again the same night."""
-
-
-Mine = Callable[[Environment, str], bool]
-"""Whether a box is to measure a branch in an environment. In a pool each branch is on one box."""
 
 
 @dataclass(frozen=True)
@@ -119,11 +115,8 @@ class Spot:
     branches: frozenset[str] = frozenset()
     """The tracked branches whose suspicions the box is to examine there."""
 
-    whose: str = ""
-    """The box of the pool whose suspicions these are; empty for one's own."""
-
     targets: tuple[Target, ...] = ()
-    """Everything that the plan tracks there and the box is to measure."""
+    """Everything that the plan tracks there."""
 
 
 @dataclass(frozen=True)
@@ -144,18 +137,12 @@ class NightWork:
         return tuple(target for spot in self.spots for target in spot.targets)
 
 
-def everything(environment: Environment, branch: str) -> bool:
-    """Return whether a box without a pool is to measure a branch: it is."""
-    return True
-
-
 def find_work(
     plan: Plan,
     box: str,
     hostname: str,
     connection: Connection,
     home: Home,
-    mine: Mine = everything,
     others: Sequence[Connection] = (),
 ) -> NightWork:
     """Return what the history lacks for a box, in order of priority; `others` are further histories of it.
@@ -173,19 +160,17 @@ def find_work(
             every = [
                 _at_commit(target, commits)
                 for target in _targets(plan, engine, task, environment, tips[engine])
-                if mine(environment, branch_of(target))
             ]
             targets = _looked_up(plan, every, environment, (connection, *others))
             base = bases[engine]
             if base.version is None:
                 targets = _without_base(targets, base)
             session = _session(plan, engine, task, environment, targets, base.version)
-            branches = (f"{engine}@{branch}" for branch in tracked.branches)
-            own = frozenset(branch for branch in branches if mine(environment, branch))
+            examined = frozenset(f"{engine}@{branch}" for branch in tracked.branches)
             # The build of an install prefix before a change is gone, and cannot confirm it.
             fetched = (target for target in every if target.was_fetched and not _is_install(target))
-            own |= {branch_of(target) for target in fetched}
-            found.append(Spot(task, engine, environment, session, own, targets=targets))
+            examined |= {branch_of(target) for target in fetched}
+            found.append(Spot(task, engine, environment, session, examined, targets))
     return NightWork(tuple(found))
 
 

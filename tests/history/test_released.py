@@ -120,7 +120,8 @@ def test_bringing_it_up_to_date_loses_nothing(released: ReleasedHistory, history
     before, read = rows(history), contents(history)
     assert main(["history", "migrate", "--history", str(history)]) == 0
     after = rows(history)
-    for table in before.keys() - {"metrics"}:  # those of the code
+    # The metrics are those of the code; of the others nothing says anything of a result.
+    for table in before.keys() - {"metrics", "pool_boxes", "placements"}:
         old = (
             [{name: row[name] for name in before[table][0]} for row in after[table]] if before[table] else []
         )

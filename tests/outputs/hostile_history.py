@@ -52,8 +52,6 @@ STRUCTURED = {
     "notices": {"kind", "happened_at"},
     "bisects": {"began_at"},
     "bisect_events": {"kind", "happened_at"},
-    "pool_boxes": {"seen_at", "missed_at", "left_at"},
-    "placements": {"reason", "placed_at"},
     "task_states": {"version", "outcome", "since", "checked_at", "fetched_at"},
     "relative_qps": {"step", "base_version", "contender_version"},
 }

@@ -7,6 +7,11 @@ from pydantic import ValidationError
 
 from build.errors import did_you_mean
 
+_NO_POOLS = (
+    "boxes share no tasks any more: remove it, and name the boxes of each task by its key `boxes`; measured"
+    " series stay where they are"
+)
+
 
 def mistakes(error: ValidationError) -> Sequence[str]:
     """Return a line for each mistake: the key and the reason, and of an unknown word the nearest one."""
@@ -17,5 +22,7 @@ def mistakes(error: ValidationError) -> Sequence[str]:
         if mistake["type"] == "enum":  # an engine, or how releases are followed
             expected = mistake["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
             reason = f"{reason}; {did_you_mean(str(mistake['input']), expected)}".removesuffix("; ")
+        elif mistake["type"] == "extra_forbidden" and mistake["loc"][-1] in ("pool", "pools"):
+            reason = _NO_POOLS
         found.append(f"{key}: {reason}" if key else str(reason))
     return found

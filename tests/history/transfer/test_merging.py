@@ -13,8 +13,6 @@ from hypothesis import given, settings
 
 from history.escaping.markdown import Markdown
 from history.open import open_store
-from history.placement.hashing import Demand, SharedTask
-from history.placement.pool import begin_night
 from history.store import alert_outbox, bisects
 from history.store.records import SessionStatus, StepNoise
 from history.store.schema import changes, metrics
@@ -106,8 +104,6 @@ def test_everything_travels(folder: Path) -> None:
         alert_outbox.set_desired(connection, [alert], NIGHT)
         bisect = bisects.begin(connection, "b1", MACHINE, {}, {}, None, NIGHT)
         bisects.append(connection, bisect, bisects.EventKind.SESSION, {}, NIGHT, "night-1")
-        shared = {SharedTask("write-heavy", "short", "postgres@18"): Demand(5.0, frozenset("ab"))}
-        begin_night(connection, "fast", "ab", shared, "a", "db1", NIGHT)
     merged = into(folder / "b.db", folder / "a.db")
     assert {name for name, count in merged.counts.items() if not count.added} == {"metrics"}
     assert contents(folder / "b.db") == contents(folder / "a.db")

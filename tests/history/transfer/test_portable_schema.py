@@ -101,8 +101,4 @@ def test_fields_have_the_kinds_that_readers_rely_on() -> None:
         "notices.happened_at",
         "bisects.began_at",
         "bisect_events.happened_at",
-        "pool_boxes.seen_at",
-        "pool_boxes.missed_at",
-        "pool_boxes.left_at",
-        "placements.placed_at",
     }

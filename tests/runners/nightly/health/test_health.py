@@ -148,21 +148,6 @@ def test_a_history_of_an_older_tidemark_is_well_until_its_next_night(lab: Lab) -
     assert found.tasks[0].newest is not None
 
 
-def test_of_a_pool_each_box_has_the_tasks_that_are_placed_on_it(lab: Lab) -> None:
-    boxes = {name: {"label": name, "pool": "fast", "hostname": MACHINE.hostname} for name in ("x", "y")}
-    plan = lab.plan(boxes=boxes, history="postgresql://nowhere/none")
-    place = TrackedTask("x", "write-heavy", "smoke relaxed 3s", BRANCH)
-    with open_store(lab.home.history) as store:
-        with store.database.writing() as connection:
-            record_checks(connection, [TaskCheck(place, "db1", TaskOutcome.CURRENT)], NIGHT)
-            values = ("fast", "write-heavy", place.configuration, BRANCH, 1, "x", "new", "2026-03-01")
-            connection.exec_driver_sql(f"INSERT INTO placements VALUES {values}")
-        with store.database.reading() as connection:
-            found = {health.box: health.tasks for health in box_healths(plan, connection, NIGHT + SOON)}
-    assert [task.state and task.state.outcome for task in found["x"]] == [TaskOutcome.CURRENT]
-    assert found["y"] == ()
-
-
 def test_a_night_that_begins_hides_no_failure_of_the_last_one(lab: Lab) -> None:
     task = TrackedTask("db1", "write-heavy", "smoke", BRANCH)
 

@@ -1,1 +1,0 @@
-"""Where the series of a pool are measured: on which of its boxes, and since when."""

@@ -1,1 +1,0 @@
-"""Boxes that are alike share the tasks of the plan."""

@@ -1,3 +1,0 @@
-"""Tests of pools write into each kind of database."""
-
-from tests.history.both_stores import target as target
