@@ -6,7 +6,6 @@ one database, which a merge changes. Text from outside becomes a file name only 
 
 import hashlib
 import re
-from urllib.parse import quote
 
 INDEX = "index.html"
 CHANGES = "changes/index.html"
@@ -14,12 +13,10 @@ FEED = "changes/feed.atom"
 BRANCHES = "branches/index.html"
 TREND = "trend.html"
 LADDERS = "compare/index.html"
-TWO = "two.html"
 SERIES = "series.html"
 SESSIONS = "sessions/index.html"
 MACHINES = "machines/index.html"
 BISECTS = "bisects/index.html"
-PROFILES = "profiles.html"
 HELP = "help.html"
 
 DIGITS = 12
@@ -70,11 +67,6 @@ def ladder(suite: str, box: str, configuration: str, base: str) -> str:
     return f"compare/{digest(suite, box, configuration, base)}.html"
 
 
-def two(place: tuple[str, str, str]) -> str:
-    """Return the page that compares any two nights, at a box, suite and configuration."""
-    return f"{TWO}#place={quote(','.join(place), safe='')}"
-
-
 def series(key: str = "") -> str:
     """Return the series explorer, at one series if a key of `series_id` is given."""
     return f"{SERIES}#s={key}" if key else SERIES
@@ -118,11 +110,6 @@ def shard_folder(box: str, suite: str, configuration: str) -> str:
 def shard(box: str, suite: str, configuration: str, step_name: str, name: str) -> str:
     """Return the key of the data of a step in a period, and with `.js` the path of a file of such data."""
     return f"{shard_folder(box, suite, configuration)}/{file_name(step_name)}/{name}"
-
-
-def profile_data(uid: str, step_name: str, version: str) -> str:
-    """Return the folded stacks of one version on a step of a session, as a script."""
-    return f"data/profiles/{file_name(uid)}/{digest(step_name, version)}.js"
 
 
 def flame_graph(uid: str, step_name: str, what: str) -> str:

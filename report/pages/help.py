@@ -73,8 +73,7 @@ SIGNS = (
     "never shown as clean.",
     "✖ in red: nothing could be measured. – beside a box: it did not report in the last night.",
     "+ and − beside a cost: it is more or less by the rules of a verdict.",
-    "? beside the four bars of a cost fingerprint: costs explain less than half of the change of throughput; "
-    "the rest is waiting.",
+    "? after a verdict: costs explain less than half of the change of throughput; the rest is waiting.",
     "“sees” is the smallest change that a step is likely to flag, from a calibration of the box.",
 )
 

@@ -42,12 +42,6 @@ def ladder_page(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
                 ("configuration", place.configuration),
                 ("box", h.a(href=f"{root}{addresses.machine(place.box)}")[place.box]),
                 ("base", ladders[0].base),
-                (
-                    "any two",
-                    h.a(href=f"{root}{addresses.two((place.box, place.suite, place.configuration))}")[
-                        "compare two versions or nights"
-                    ],
-                ),
             )
         ),
         metric_parts((ladder.metric, _ladder(ladder, root, naming)) for ladder in ladders),
@@ -131,11 +125,8 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
         *("suite", "box", "configuration", "metric", "base", "versions", "steps", "latest"),
         "its geometric mean",
     )
-    any_two = h.p[
-        h.a(href=f"{root}{addresses.TWO}")["Compare any two versions or nights"], " of a suite and box."
-    ]
     body: h.Node = (
-        [any_two, table(heads, rows, caption="Versions by suite and box", sortable=True)]
+        table(heads, rows, caption="Versions by suite and box", sortable=True)
         if rows
         else note("No session has both a base and another version yet.")
     )

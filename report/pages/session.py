@@ -1,6 +1,6 @@
 """The page of a session: what it measured, its verdicts as `compare` prints them, its warnings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 import htpy as h
@@ -17,10 +17,10 @@ from report.markup.formats import amount, moment, typeset
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_parts
 from report.markup.parts import bullets, commands, facts, legend, note, numbers, numeric, section, table
-from report.pages.verdicts import debt, findings, plans, table_beside, verdict_table
+from report.pages.verdicts import findings, plans, table_beside, verdict_table
 from report.values.catalog import SessionEntry, SessionKind
 from report.values.clearance import Clearance
-from report.values.session_page import SessionPage, StepRuns
+from report.values.session_page import SessionPage
 from suites.control_groups.declared import Declared
 from suites.metrics import METRICS, Metric
 
@@ -61,20 +61,6 @@ def session_page(values: SessionPage, clearance: Clearance, *, linked: bool = Tr
         heading=["Session ", h.code[entry.uid]],
         crumbs=(("Sessions", addresses.SESSIONS),),
     )
-
-
-def resets_of(steps: Sequence[StepRuns], base: str, contender: str) -> dict[str, float]:
-    """Return the seconds of the reset of the contender over those of the base, by step."""
-    found = {}
-    for step in steps:
-        old, new = (
-            [run.values.get("reset_seconds", 0.0) for run in step.runs.get(version, {}).values()]
-            for version in (base, contender)
-        )
-        before, after = geometric_mean(old), geometric_mean(new)
-        if before and after:
-            found[step.step] = after / before
-    return found
 
 
 def _kind(entry: SessionEntry) -> str:
@@ -172,13 +158,11 @@ def _contender(
         return f"{root}{addresses.step(uid, step)}" if root is not None else ""
 
     lines = [clearance.text(line) for line in values.notes[str(contender.contender)]]
-    resets = resets_of(values.steps, str(contender.base), str(contender.contender))
     return section(
         f"{contender.contender} against {contender.base}",
         verdict_table(contender, address),
         findings(contender, clearance.text),
         plans(contender, clearance.text),
-        debt(contender, resets, address),
         h.details(open=bool(contender.warnings))[
             h.summary["What the numbers rest on, and warnings"],
             bullets(dict.fromkeys(map(typeset, lines))),

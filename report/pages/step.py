@@ -334,17 +334,11 @@ def _functions(
         return note(
             "No CPU profile was recorded: ", h.code["--perf"], " records one at the end of each step."
         )
-    before, after = (
-        addresses.digest(values.entry.uid, step.step, version) for version in (both.base, both.contender)
-    )
     return [
         h.h3["Functions: CPU time per query"],
         function_table(profiled),
         h.p(".quiet")[f"base: {typeset(quality(profiled.base))}"],
         h.p(".quiet")[f"new: {typeset(quality(profiled.contender))}"],
-        h.p[
-            h.a(href=f"{root}{addresses.PROFILES}#a={before}&b={after}")["Compare the stacks in the browser"]
-        ],
         [_graph(f"{root}{address}", what) for what, address in graphs.items()],
     ]
 

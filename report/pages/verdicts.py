@@ -8,12 +8,10 @@ from markupsafe import Markup
 from history.comparison.beside.domain import domain_of
 from history.comparison.findings.plans import changed_plans
 from history.comparison.result import ContenderComparison, StepComparison
-from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
+from history.comparison.verdict import Judged, MetricChange, Verdict
 from history.metric_words import words_of
 from history.rendering.notes import findings_lines, unknown_lines
 from history.rendering.table import word_of
-from report.charts.fingerprint import CostMark, fingerprint
-from report.charts.quadrant import DebtMark, quadrant_figure
 from report.markup.formats import (
     DASH,
     amount,
@@ -44,21 +42,16 @@ from report.markup.parts import (
     trade_badge,
     verdict_badge,
 )
-from suites.metrics import METRICS, Better, Role
-
-FINGERPRINT = (
-    ("server_cpu_us_per_op", "machine_cpu_us_per_op"),
-    ("server_cs_per_op", "machine_cs_per_op"),
-    ("wal_bytes_per_op",),
-    ("server_written_kb_per_op", "machine_written_kb_per_op"),
-)
-"""The costs of a fingerprint; of each the first one that was recorded."""
+from suites.metrics import METRICS, Role
 
 Address = Callable[[str], str]
 """Gives the page of a step; an empty text for none."""
 
 
 _SEES = h.abbr(title="the smallest worsening that this session is likely to flag in the step")["sees"]
+
+
+_UNEXPLAINED = h.abbr(title="costs explain less than half of the change: perhaps it waited")[" ?"]
 
 
 def verdict_table(contender: ContenderComparison, address: Address) -> h.Node:
@@ -70,7 +63,6 @@ def verdict_table(contender: ContenderComparison, address: Address) -> h.Node:
         "new",
         "ratio",
         "interval",
-        "costs",
         *(
             h.abbr(title=f"{metric_name(column)}, {METRICS[column].unit}: contender over base")[_head(column)]
             for column in columns
@@ -132,38 +124,9 @@ def _verdict(contender: ContenderComparison, step: StepComparison) -> Markup:
     reason = h.span(".quiet")[f" {judged.reason}"] if judged.reason else None
     word = word_of(contender, judged.verdict) if judged.verdict is not None else judged.gap or ""
     badge = verdict_badge(judged.verdict, word)
-    return cell([badge, reason], f"verdict {tone_of(judged.verdict)}")
-
-
-def _fingerprint(step: StepComparison) -> h.Node:
-    """Return the marks of what a query of a step costs, with a sign where none explains the verdict."""
-    by_name = {ratio.metric: ratio for ratio in step.beside}
-    marks = []
-    for names in FINGERPRINT:
-        ratio = next((by_name[name] for name in names if name in by_name and by_name[name].pairs), None)
-        label = metric_name(names[0])
-        marks.append(CostMark(label, ratio.value if ratio else None, _tone(ratio)))
-    why = "costs explain less than half of the change: perhaps it waited" if step.is_unexplained else ""
-    return fingerprint(marks, why)
-
-
-def debt(contender: ContenderComparison, resets: dict[str, float], address: Address) -> h.Node:
-    """Return the debt quadrant; `resets` are the relative seconds of the reset by step."""
-    marks = [
-        DebtMark(
-            step.step,
-            step.judged.value,
-            resets[step.step],
-            not step.is_open,
-            address(step.step),
-        )
-        for step in contender.steps
-        if step.judged.value is not None and resets.get(step.step, 0) > 0
-    ]
-    if not marks or contender.steps[0].judged.row.role is not Role.THROUGHPUT:
-        return None
-    caption = "Debt: throughput against the vacuum, purge and flush that follow each step"
-    return quadrant_figure(marks, contender.steps[0].judged.unit, caption)
+    return cell(
+        [badge, _UNEXPLAINED if step.is_unexplained else None, reason], f"verdict {tone_of(judged.verdict)}"
+    )
 
 
 def _row(
@@ -179,7 +142,6 @@ def _row(
         numeric(amount(step.judged.contender)),
         heat_cell(heat_of(step.judged)),
         cell(bounds(step.judged.interval), "n interval"),
-        cell(_fingerprint(step), "costs"),
         *(_cost(by_name.get(name)) for name in columns),
         *([numeric(sees)] if contender.has_visible else []),
         _verdict(contender, step),
@@ -241,18 +203,10 @@ def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator
             cell(),
             numeric(ratio_text(judged)),
             cell(),
-            cell(),
             *(numeric(ratio_text(values.get(column))) for column in columns),
             *([cell()] if contender.has_visible else []),
             cell(),
         )
-
-
-def _tone(ratio: Judged | None) -> str:
-    if ratio is None or ratio.change not in (MetricChange.MORE, MetricChange.LESS):
-        return "plain"
-    better = METRICS[ratio.metric].better
-    return "plain" if better is Better.NEITHER else tone_of(verdict_of(ratio.change, better))
 
 
 COST_HEADS = ("metric", "unit", "base", "new", "ratio", "interval", "threshold", "verdict")

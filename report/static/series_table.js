@@ -96,21 +96,16 @@ const seriesTable = (() => {
     const [step] = list().steps[series.step];
     const parts = nights.map((point) => el("li", {}, el("a", { href: session(point.uid) }, moment(point.at)), ` ${point.version}${point.value === null ? "" : `: ${amount(point.value)}`}`));
     const lines = nights.length ? [el("h2", {}, "Picked nights"), el("ul", { class: "inline" }, ...parts)] : [];
-    /** @type {HTMLElement[]} */ const links = [];
     if (nights.length === 2) {
       const [a, b] = nights;
       const [before, after] = nights.map((point) => shown(point, true));
       if (before && after) lines.push(el("p", {}, `The second is ${percent(after / before)} against the first: the quotient of two ratios to the base, without an interval.`));
-      const branch = list().branches[series.branch];
-      const sides = [a, b].map((point) => encodeURIComponent(`${branch},${point.uid}`));
-      links.push(el("a", { href: `two.html#place=${encodeURIComponent(list().places[series.place].slice(0, 3).join(","))}&metric=${encodeURIComponent(list().metrics[series.metric][0])}&first=${sides[0]}&second=${sides[1]}` }, "Compare all steps of both"));
       if (a.version !== b.version) lines.push(el("pre", { tabindex: "0", role: "group", "aria-label": "To measure both" }, `./tidemark run --step ${step} --until-decided ${a.version} ${b.version}`));
-      links.push(el("a", { href: `profiles.html#step=${encodeURIComponent(step)}&before=${encodeURIComponent(a.uid)}&after=${encodeURIComponent(b.uid)}` }, "Subtract their CPU profiles"));
     }
     if (nights.length) {
       const none = el("button", { type: "button" }, "Pick none");
       none.addEventListener("click", pickNone);
-      lines.push(el("ul", { class: "inline" }, ...[...links, none].map((link) => el("li", {}, link))));
+      lines.push(none);
     }
     by("picked").replaceChildren(...lines);
   };

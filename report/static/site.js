@@ -6,9 +6,7 @@
 
 const tidemark = {
   /** @type {Map<string, any>} */ shards: new Map(),
-  /** @type {Map<string, any>} */ profilesByName: new Map(),
   /** @type {any} */ list: null,
-  /** @type {any[]} */ profileList: [],
   /** @type {Written | null} */ state: null,
   /** @type {((path: string) => void)[]} */ waiting: [],
   /** @type {(table: any, subject: string) => void} of tables.js */ onlyMoved: () => {},
@@ -28,10 +26,6 @@ const tidemark = {
     });
     tidemark.list = content;
   },
-  /** @param {string} name @param {any} content */
-  profile(name, content) { tidemark.profilesByName.set(name, content); },
-  /** @param {any[]} rows */
-  profiles(rows) { tidemark.profileList = rows; },
 
   /** Loads a data file of the site; from disk a script is all that can be loaded.
    * @param {string} path @returns {Promise<boolean>} whether it is there */

@@ -10,11 +10,11 @@ from report.markup.frame import Page
 from report.pages.session import session_page
 from report.pages.setup import setup_page
 from report.pages.step import pruned_step_page, step_page
-from report.values.catalog import Catalog, SessionEntry
+from report.values.catalog import Catalog
+from report.values.clearance import Clearance
 from report.values.comparisons import Comparisons
 from report.values.night_intervals import NightIntervals, night_intervals
 from report.values.session_page import SessionPage, StepRuns, read_session
-from report.writing.profile_data import ProfileEntry, stacks_script
 from report.writing.tree import SiteTree
 
 LATEST_GRAPHS = 10
@@ -34,8 +34,8 @@ def write_sessions(
     touched: Mapping[str, Collection[str]],
     write: Callable[[Page], None],
     task: ProgressTask,
-) -> list[ProfileEntry]:
-    """Write the pages of all sessions, and return their profiles, latest first.
+) -> None:
+    """Write the pages of all sessions.
 
     `prefix` is what all signatures begin with; `touched` are the sessions of changes and bisects, with the
     steps that are about them.
@@ -43,7 +43,6 @@ def write_sessions(
     entries = list(catalog.sessions.values())
     profiled = [entry.uid for entry in entries if entry.id in catalog.profiles]
     drawn = {*profiled[-LATEST_GRAPHS:], *touched}
-    found: list[ProfileEntry] = []
     for number, entry in enumerate(entries):
         source = f"session {entry.uid}"
         graphs = entry.uid in drawn and entry.id in catalog.profiles
@@ -58,7 +57,7 @@ def write_sessions(
             with tree.made_of(_steps_of(entry.uid), state) as fresh:
                 if fresh:
                     values = values or read_session(comparisons, catalog, entry)
-                    _write_steps(values, catalog, tree, write, has_graphs=graphs)
+                    _write_steps(values, catalog.clearance, tree, write, has_graphs=graphs)
                     night = catalog.nights_by_session.get(entry.id)
                     tree.remember(night_intervals(values.comparison, night))
         elif (
@@ -71,8 +70,6 @@ def write_sessions(
             with tree.made_of(_steps_of(entry.uid), state):
                 for step in sorted(steps):
                     write(pruned_step_page(values, step))
-        found += [_entry(catalog, entry, *profile) for profile in catalog.profiles.get(entry.id, ())]
-    return found[::-1]
 
 
 def _steps_of(uid: str) -> str:
@@ -80,11 +77,15 @@ def _steps_of(uid: str) -> str:
 
 
 def _write_steps(
-    values: SessionPage, catalog: Catalog, tree: SiteTree, write: Callable[[Page], None], *, has_graphs: bool
+    values: SessionPage,
+    clearance: Clearance,
+    tree: SiteTree,
+    write: Callable[[Page], None],
+    *,
+    has_graphs: bool,
 ) -> None:
     uid = values.entry.uid
     for step in values.steps:
-        _write_profiles(values, step, catalog, tree)
 
         def graphs(name: str, contender: str, step: StepRuns = step) -> Mapping[str, str]:
             both = step.differentials.get(contender)
@@ -102,18 +103,6 @@ def _write_steps(
                 addresses_by_name[what] = path
             return addresses_by_name
 
-        write(step_page(values, step, catalog.clearance, graphs))
+        write(step_page(values, step, clearance, graphs))
     if values.setups:
-        write(setup_page(values, catalog.clearance))
-
-
-def _write_profiles(values: SessionPage, step: StepRuns, catalog: Catalog, tree: SiteTree) -> None:
-    for version, profile in step.profiles.items():
-        entry = _entry(catalog, values.entry, step.step, version)
-        tree.write(entry.path, stacks_script(entry, profile))
-
-
-def _entry(catalog: Catalog, entry: SessionEntry, step: str, version: str) -> ProfileEntry:
-    return ProfileEntry(
-        entry.uid, entry.started_at, catalog.clearance.box(entry.box), entry.suite, step, version
-    )
+        write(setup_page(values, clearance))

@@ -28,7 +28,7 @@ from report.pages.help import help_page, subjects_of
 from report.pages.ladder import ladder_index, ladder_page
 from report.pages.machine import machine_page, machines_page
 from report.pages.overview.page import index_page
-from report.pages.series import profiles_page, series_page, two_page
+from report.pages.series import series_page
 from report.pages.sessions import older_years, sessions_page, year_page
 from report.values.bisect_page import BisectPage
 from report.values.branch_page import NIGHTS, Sights, read_branch
@@ -41,7 +41,6 @@ from report.values.machine_page import read_machine
 from report.values.overview import LatestComparison, comparisons_by_hand, latest_comparisons, read_overview
 from report.writing.change_pages import ChangePages
 from report.writing.parallel import InParallel
-from report.writing.profile_data import profile_index
 from report.writing.series_data import call, series_index
 from report.writing.series_files import SeriesFiles
 from report.writing.session_files import intervals_of, write_sessions
@@ -325,11 +324,10 @@ def _series(site: _Site) -> None:
         index, count = series_index(connection, catalog, site.reports, sees)
     tree.write("data/series.js", index)
     site.write(series_page(count, catalog.data_until))
-    site.write(two_page(count, catalog.data_until))
 
 
 def _sessions(site: _Site, task: ProgressTask) -> None:
-    profiled = write_sessions(
+    write_sessions(
         site.comparisons,
         site.catalog,
         site.tree,
@@ -338,8 +336,6 @@ def _sessions(site: _Site, task: ProgressTask) -> None:
         site.write,
         task,
     )
-    site.tree.write("data/profiles.js", profile_index(profiled))
-    site.write(profiles_page(len(profiled), site.catalog.data_until))
 
 
 def _touched(site: _Site) -> Mapping[str, Collection[str]]:

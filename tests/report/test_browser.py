@@ -19,7 +19,7 @@ from tests.report.rich import BASE, BRANCH, NIGHTS, SLOWED, commit
 NARROW, WIDE = 320, 1600
 
 
-FILLED = ("series.html", "profiles.html", "two.html")
+FILLED = ("series.html",)
 """Pages that a script fills."""
 
 
@@ -188,7 +188,7 @@ def test_the_explorer_draws_what_its_table_says(browser: Browser, site: Path, ki
     assert "to " not in page.inner_text("#rows tbody tr:first-child td:nth-child(6)"), "no interval of a cost"
     page.locator("#rows button.pick").nth(0).click()
     page.locator("#rows button.pick").nth(3).click()
-    assert "Subtract their CPU profiles" in page.inner_text("#picked")
+    assert "The second is " in page.inner_text("#picked")
     page.close()
 
 
@@ -227,22 +227,6 @@ def test_the_nights_of_all_boxes_are_read_at_once(browser: Browser, site: Path) 
     values = page.locator("#chart .u-legend .u-series:not(:first-child) .u-value")
     assert values.count() == 2
     assert all(re.fullmatch(r"[+−]\d+\.\d %", text) for text in values.all_inner_texts())
-    page.close()
-
-
-def test_two_profiles_are_subtracted(browser: Browser, site: Path) -> None:
-    page = browser.new_page()
-    page.goto((site / "profiles.html").as_uri())
-    page.wait_for_selector("html[data-ready]", timeout=20_000)
-    options = page.locator("#after option").all_inner_texts()
-    newest = next(number for number, text in enumerate(options) if "git:" in text)
-    page.select_option("#after", index=newest)
-    base = next(number for number, text in enumerate(options) if "17.11" in text)
-    page.select_option("#before", index=base)
-    page.wait_for_function("() => document.getElementById('functions').textContent.includes('tidemark_burn')")
-    row = page.locator("#functions tbody tr", has_text="tidemark_burn").inner_text()
-    assert "0.00 µs" in row
-    assert "+25." in row
     page.close()
 
 

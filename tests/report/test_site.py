@@ -126,7 +126,7 @@ def test_one_more_night_touches_only_what_shows_it(tmp_path: Path) -> None:
         nights.more(1)
         write(tmp_path / "h.db", folder)
     assert {str(path.relative_to(folder)) for path in before if path.stat().st_ino != before[path]} == {
-        *("index.html", "series.html", "two.html", "trend.html", "profiles.html", "sessions/index.html"),
+        *("index.html", "series.html", "trend.html", "sessions/index.html"),
         "changes/index.html",
         *("branches/index.html", "branches/postgres-17.html", "branches/postgres-REL_18_STABLE.html"),
         *("machines/index.html", "machines/db1.html", "compare/index.html"),

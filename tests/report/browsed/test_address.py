@@ -128,25 +128,6 @@ def test_back_undoes_the_base_of_a_ladder_and_another_metric_keeps_it(page: Page
     assert page.locator("table.ladder thead button").nth(1).get_attribute("aria-pressed") == "false"
 
 
-def test_profiles_of_two_nights_are_in_the_address_and_unknown_ones_are_said(page: Page, site: Path) -> None:
-    page.goto((site / "profiles.html").as_uri())
-    page.wait_for_selector("html[data-ready]", timeout=20_000)
-    before = page.input_value("#before")
-    page.select_option("#before", index=3)
-    page.wait_for_function(f"() => !location.hash.includes('{before}')")
-    page.wait_for_function("() => document.getElementById('role').options.length > 1")
-    page.select_option("#role", index=1)
-    assert "role=" in address(page)
-    page.go_back()
-    page.go_back()
-    page.wait_for_function(f"() => document.getElementById('before').value === '{before}'")
-    page.goto("about:blank")
-    page.goto(f"{(site / 'profiles.html').as_uri()}#a=c0ffee&b=c0ffee")
-    page.wait_for_selector("html[data-ready=unknown]")
-    assert "no profile of c0ffee" in page.inner_text("#state")
-    assert page.locator("#flames svg").count() == 0
-
-
 def test_the_choice_of_a_metric_hides_no_row_of_a_list(page: Page, site: Path) -> None:
     page.goto((site / "branches/postgres-master.html").as_uri())
     assert page.locator("tr[data-metric]:visible").count() == 1

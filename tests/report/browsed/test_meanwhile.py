@@ -1,4 +1,4 @@
-"""What servers did beside queries, below the chart of their seconds, and what the corners of debt mean."""
+"""What servers did beside queries, below the chart of their seconds."""
 
 from itertools import combinations
 
@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import Page
 
 from report.charts.meanwhile import DRAWN
-from report.charts.quadrant import DebtMark, quadrant_figure
 from report.charts.seconds import RoundSeconds, seconds_figure
 from suites.accounting.activity import CHECKPOINT, STALL, Activity
 from tests.report.browsed.conftest import Show
@@ -57,17 +56,3 @@ def test_a_stall_is_below_what_may_have_been_its_cause(page: Page, show: Show) -
         page.eval_on_selector_all(f".meanwhile.{name}", BOX) for name in ("checkpoint", "stall")
     )
     assert checkpoint[1] <= stall[0] + 0.1 < stall[1] <= other[0]
-
-
-@pytest.mark.parametrize(
-    ("reset", "left_out"),
-    [((1.9,), {"faster, and cleans up sooner", "slower, with less left over"}), ((0.5, 2.0), set())],
-)
-def test_the_meaning_of_a_corner_is_within_it(
-    page: Page, show: Show, reset: tuple[float, ...], left_out: set[str]
-) -> None:
-    marks = [DebtMark(f"step-{ratio}", 1.1, ratio, is_decided=True, href="") for ratio in reset]
-    show(quadrant_figure(marks, "queries/s", "debt"))
-    texts = set(page.locator("text.corner").all_text_contents())
-    assert len(texts) == 4 - len(left_out)
-    assert not texts & left_out

@@ -55,7 +55,6 @@ def main() -> int:
             "series": (addresses.SERIES, 640),
             "session": (addresses.session(NIGHT), 700),
             "step": (addresses.step(NIGHT, SLOWED), 860),
-            "profiles": (addresses.PROFILES, 640),
         }
         for picture, (path, height) in pages.items():
             page = browser.new_page(viewport={"width": WIDTH, "height": height})
