@@ -32,7 +32,6 @@ from runners.nightly.releases.new_releases import with_followed
 from runners.occupancy.pause import begin as begin_pause
 from runners.occupancy.pause import end as end_pause
 from runners.occupancy.pause import interrupt
-from runners.pull_requests.command import follow_word, tell
 from runners.watching.watch_box import watch_box
 from runners.watching.watch_jobs import watch_jobs
 
@@ -51,7 +50,6 @@ def main(arguments: argparse.Namespace) -> int:
         "resume": resume,
         "test-alert": test_alert,
         "hook": hook,
-        "pull-request": pull_request,
     }
     return subcommands[arguments.what](arguments)
 
@@ -178,14 +176,6 @@ def hook(arguments: argparse.Namespace) -> int:
         needed = night_bytes(load_plan(installed.plan), installed.variables["TIDEMARK_BOX"])
     machine = partial(CheckedMachine, home.path, Kernel())
     return jobs.started(home, machine, print, jobs.by_sudo, needed)
-
-
-def pull_request(arguments: argparse.Namespace) -> int:
-    """Follow the word in a comment or a label, or tell the answer; return 0, or 1 when it was refused."""
-    if arguments.when == "answer":
-        return tell(arguments.pull, arguments.commit, arguments.exit_code)
-    plan = plan_in_use(arguments.plan, TargetMachine())
-    return follow_word(plan, arguments.pull, arguments.comment, arguments.labelled)
 
 
 def pause(arguments: argparse.Namespace) -> int:

@@ -57,7 +57,6 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
         "and why"
     )
     _plan(alert)
-    _pull_request(what)
     hook = what.add_parser("hook", help="prepare or clean up for a job; run by GitHub's runner")
     hook.add_argument("when", choices=["started", "completed"])
 
@@ -123,30 +122,6 @@ def _watch(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     _plan(watch)
     jobs = "judge all boxes by the jobs of nightly.yml on GitHub instead: needs neither a box nor a history"
     watch.add_argument("--jobs", action="store_true", help=jobs)
-
-
-def _pull_request(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    asked = what.add_parser("pull-request", help="follow a word in a pull request; run by a workflow")
-    asked.description = (
-        "Before the job that measures: decide on the word in a comment, or on the label tidemark-try, and "
-        "set the outputs of the job. "
-        "After it: give the commit its check, and write the answer on standard input into the comment of the "
-        "pull request."
-    )
-    asked.epilog = (
-        "exit codes: 0 done; 1 the word was refused, and why was told; 2 no word to follow, or trouble"
-    )
-    asked.add_argument("when", choices=["word", "answer"])
-    asked.add_argument("--pull", required=True, metavar="OWNER/NAME#N", help="the pull request")
-    asked.add_argument("--comment", type=int, metavar="ID", help="with word: the comment")
-    labelled = "with word: the head of the pull request when the label was set, from its event"
-    asked.add_argument("--labelled", default="", metavar="COMMIT", help=labelled)
-    asked.add_argument(
-        "--commit", default="", metavar="COMMIT", help="with answer: the commit that was tried"
-    )
-    code = "with answer: the exit code of the try; empty if it did not end"
-    asked.add_argument("--exit-code", default="", metavar="CODE", help=code)
-    add_plan(asked)
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:

@@ -107,7 +107,6 @@ SILENT: dict[Path_, str] = {
             ("runner", "init"),
             ("runner", "pause"),
             ("runner", "resume"),
-            ("runner", "pull-request"),
             ("check",),
             ("data", "prune"),
             ("update",),

@@ -18,14 +18,14 @@ HOSTED = {"ubuntu-24.04", "ubuntu-26.04"}
 TRUSTED = {"schedule", "workflow_dispatch"}
 """Events that nobody can bring about who may not write to the repository."""
 
-ROUTES = {"${{ matrix.box.label }}", "${{ needs.check.outputs.label }}", "${{ needs.word.outputs.label }}"}
+ROUTES = {"${{ matrix.box.label }}", "${{ needs.check.outputs.label }}"}
 """Where labels may come from: what a command made of the plan."""
 
 PASSED_ON = {"name": "${{ matrix.box.name }}", "label": "${{ matrix.box.label }}"}
 """What a workflow for one box is called with."""
 
 PULLS = "pull-request.yml"
-PASSES_ON = ROOT / "runners/examples/pull-request-word.yml"
+PASSES_ON = ROOT / "runners/examples/pull-request-label.yml"
 """For the repository with the pull requests."""
 
 SHA = re.compile(r"[\w./-]+@[0-9a-f]{40}")

@@ -1,9 +1,8 @@
 """What a plan tracks of an engine: its base, releases, branches and install prefixes."""
 
 from enum import StrEnum
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from build.addresses import without_secrets
 from build.engines import ENGINES
@@ -56,9 +55,6 @@ class Tracked(PlanPart):
 
     git: str | None = None
     """The git source of the branches: a URL, or a path on the box; None for that of the environment."""
-
-    pull_requests: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$")] | None = None
-    """`owner/name` on GitHub, whose pull requests are tried at a word; `git` leads to the same repository."""
 
     @field_validator("git")
     @classmethod

@@ -10,12 +10,8 @@ MAKERS = {
     "Styled": ["history/rendering/plain_table.py"],
     "unescaped": ["runners/console.py"],
     "Console": ["runners/console.py"],
-    # The outbox stores what it was given; an answer to a pull request is handed on from job to job.
-    "Markdown": [
-        "history/escaping/markdown.py",
-        "history/store/alert_outbox.py",
-        "runners/pull_requests/telling.py",
-    ],
+    # The outbox stores what it was given.
+    "Markdown": ["history/escaping/markdown.py", "history/store/alert_outbox.py"],
     "Markup": ["report/markup/"],
     "csv.writer": ["history/escaping/csv_cells.py"],
     "DictWriter": [],

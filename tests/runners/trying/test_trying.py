@@ -41,8 +41,8 @@ from suites.metrics import PROVED_ROWS
 from tests.build.pretended import pretended_prefix
 from tests.history.conftest import rows
 from tests.history.handmade import MACHINE, record_steps, session_start
+from tests.runners.job_outputs import read_outputs
 from tests.runners.nightly.pretended import STEPS, Lab
-from tests.runners.pull_requests.hub import read_outputs
 from tests.suites.golden import require_golden
 
 MORE = {"update-index": 1.02}

@@ -1,13 +1,17 @@
 """Stands in for GitHub's pull requests: heads and pushes by its own clock, rights, comments and statuses."""
 
 import re
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from tests.runners.alerting import description
-from tests.runners.alerting.github import BOT, NOT_FOUND, REPOSITORY, Answer, GitHub
+from tests.runners.alerting.github import BOT, NOT_FOUND, REPOSITORY, Answer, GitHub, Handler
 
 FORK = "stranger/postgres"
 NUMBER = 7
@@ -42,8 +46,6 @@ class Hub(GitHub):
         self.statuses: list[tuple[str, dict[str, str]]] = []
         self.events: dict[int, list[dict[str, Any]]] = {}
         """What happened to pull requests, by number, the latest last."""
-        self.login: str | None = BOT
-        """The account of the token; None for that of an app."""
         self.hides_activity = False
 
     def push(self, commit: str, minute: float, number: int = NUMBER) -> None:
@@ -106,13 +108,12 @@ class Hub(GitHub):
             self.violations += problems
             return Answer(422, {"message": "Validation Failed", "errors": problems})
         if path == "/user":
-            refused = Answer(403, {"message": "Resource not accessible by integration"})
-            return refused if self.login is None else Answer(200, {"login": self.login, "type": "User"})
+            return Answer(200, {"login": BOT, "type": "User"})
         rest = re.sub(rf"^/repos/({REPOSITORY}|{FORK})/", "", path)
         if rest.startswith(f"issues/{NUMBER}/labels/"):
             return self._without_label(rest.rpartition("/")[2])
         if rest == f"issues/{NUMBER}/events":
-            return Answer(200, _page(self.events.get(NUMBER, []), query))
+            return _page(self.events.get(NUMBER, []), path, query)
         return self._about(method, rest, query, body)
 
     def _without_label(self, name: str) -> Answer:
@@ -141,7 +142,7 @@ class Hub(GitHub):
             return Answer(201, self.said[self.say(BOT, body["body"], 1_000, int(kind.split("/")[1]))])
         if name == "comments":
             there = [comment for comment in self.said.values() if comment["issue_url"].endswith(f"/{kind}")]
-            return Answer(200, _page(there, query))
+            return _page(there, f"/repos/{REPOSITORY}/{rest}", query)
         return NOT_FOUND
 
     def _pull(self, number: int) -> dict[str, Any]:
@@ -161,15 +162,32 @@ class Hub(GitHub):
         )
 
 
-def _page(entries: list[Any], query: str) -> list[Any]:
-    page = int(re.search(r"\bpage=(\d+)", query)[1]) if "&page=" in query else 1  # type: ignore[index]
-    return entries[(page - 1) * 100 : page * 100]
+def _page(entries: list[Any], path: str, query: str) -> Answer:
+    """A page of 100 entries, with the address of the next one as GitHub gives it."""
+    found = re.search(r"(?:^|&)page=(\d+)", query)
+    page = int(found[1]) if found else 1
+    more = f'<https://api.github.com{path}?per_page=100&page={page + 1}>; rel="next"'
+    headers = {"Link": more} if len(entries) > page * 100 else {}
+    return Answer(200, entries[(page - 1) * 100 : page * 100], headers)
 
 
-def read_outputs(path: Path) -> dict[str, str]:
-    """The outputs of the step of a job, as GitHub reads them."""
-    found, lines = {}, iter(path.read_text().splitlines() if path.exists() else ())
-    for line in lines:
-        name, _, end = line.partition("<<")
-        found[name] = "\n".join(iter(lambda: next(lines), end))
-    return found
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Hub]:
+    """A stand-in at a socket in a folder, to which `gh` connects with that folder as GH_CONFIG_DIR."""
+    hub = Hub()
+    folder.mkdir()
+    socket = folder / "hub.sock"
+    (folder / "config.yml").write_text(f"http_unix_socket: {socket}\n")
+    server = _Server(str(socket), type("Bound", (Handler,), {"github": hub}))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
