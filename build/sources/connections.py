@@ -91,8 +91,10 @@ def _reason(error: BaseException) -> str:
         return f"the name of its host cannot be resolved: {error.strerror}"
     if isinstance(error, http.client.RemoteDisconnected):
         return "the connection was closed without an answer"
-    if isinstance(error, http.client.IncompleteRead) and isinstance(error.partial, int):  # that of urllib3
-        return f"the connection was closed after {error.partial} of {error.partial + error.expected} bytes"
+    if isinstance(error, http.client.IncompleteRead):
+        got: object = error.partial  # the bytes themselves; of urllib3's subclass, their number
+        if isinstance(got, int):
+            return f"the connection was closed after {got} of {got + (error.expected or 0)} bytes"
     return error.strerror or "" if isinstance(error, OSError) else ""
 
 
