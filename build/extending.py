@@ -191,7 +191,7 @@ def _install(
         work.run("unpack", EXTRACT, source, stream.stdout)
     makefile = _makefile(extension, source, work)
     baseline = BASELINES.get(host.architecture())
-    chosen = "-march=" in server.manifest.choices.get("CFLAGS", "")  # by --build, for the server
+    chosen = "-march=" in server.manifest.choices.get("CFLAGS", "")  # by build.CFLAGS, for the server
     if not baseline or chosen:
         baseline = NATIVE
     values = {
@@ -257,7 +257,7 @@ def _no_control(extension: Extension, label: str, names: Sequence[str]) -> Exten
     hint = (
         f"name one of: {', '.join(names)}" if names else "only what CREATE EXTENSION can create is supported"
     )
-    return ExtensionError(f"{label}: it {what}", where=f"--extension {extension.name}", hint=hint)
+    return ExtensionError(f"{label}: it {what}", where=f"extension {extension.name}", hint=hint)
 
 
 def _copy(build: Build, tree: Path) -> None:

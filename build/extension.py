@@ -21,7 +21,7 @@ EXTENSION_DIGITS = 12
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}")
 
-_FORM = "write NAME=REPO@REF, such as pgvector=~/src/pgvector@v0.8.0"
+_FORM = "write --with extension.NAME=REPO@REF, such as extension.pgvector=~/src/pgvector@v0.8.0"
 
 
 class ExtensionError(TidemarkError):
@@ -64,23 +64,23 @@ def parse_extension(text: str, *, has_ref: bool = True) -> Extension:
     A path of a repository becomes absolute. Raises ExtensionError, or GitError for an address that git may
     not read.
     """
+    form = _FORM if has_ref else "write --extension NAME=REPO, such as pgvector=~/src/pgvector"
     name, equals, rest = text.partition("=")
     repository, at, ref = rest.rpartition("@") if has_ref else (rest, "@", "")
     if not (equals and at and repository):
-        form = _FORM if has_ref else "write NAME=REPO, such as pgvector=~/src/pgvector"
-        raise ExtensionError(f"'{text[:80]}' is no extension", where="--extension", hint=form)
+        raise ExtensionError(f"'{text[:80]}' is no extension", where="extension", hint=form)
     if not _NAME.fullmatch(name):
-        raise ExtensionError(f"'{name[:80]}' is no name of an extension", where="--extension", hint=_FORM)
+        raise ExtensionError(f"'{name[:80]}' is no name of an extension", where="extension", hint=form)
     if has_ref and not is_ref(split_steps(ref)[0]):
         raise ExtensionError(
-            f"'{ref[:80]}' in '{text[:80]}' is no tag, branch or commit", where="--extension", hint=_FORM
+            f"'{ref[:80]}' in '{text[:80]}' is no tag, branch or commit", where="extension", hint=form
         )
     require_address(repository)
     folder = Path(repository).expanduser()
     if folder.is_dir():
         repository = str(folder.resolve())
     elif "://" not in repository and ":" not in repository:
-        raise ExtensionError(f"there is no folder {repository}", where=f"--extension {text[:80]}")
+        raise ExtensionError(f"there is no folder {repository}", where=f"extension {text[:80]}")
     return Extension(name, repository, ref)
 
 
@@ -89,13 +89,13 @@ def require_extensible(version: Version, extensions: Sequence[Extension]) -> Non
     if extensions and version.engine is not EXTENSIBLE:
         raise ExtensionError(
             f"{version} takes no extension: PGXS compiles extensions of Postgres",
-            where=f"--extension {extensions[0].name}",
-            hint="define it for a variant of Postgres: --extension VARIANT:NAME=REPO@REF",
+            where=f"extension {extensions[0].name}",
+            hint="define it for a variant of Postgres: --with VARIANT:extension.NAME=REPO@REF",
         )
     if extensions and version.is_install:
         raise ExtensionError(
             f"{version} is an install prefix of yours, into which Tidemark installs nothing",
-            where=f"--extension {extensions[0].name}",
+            where=f"extension {extensions[0].name}",
             hint="install the extension there, a prefix for each ref, and have the setup create it",
         )
 

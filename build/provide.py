@@ -100,7 +100,7 @@ def _installed(request: BuildRequest, home: Home) -> Build:
     if not request.is_plain:
         raise PrefixError(
             f"{version} is installed already: it can be neither patched, compiled otherwise nor linked again",
-            hint="omit --patch, --build and --layouts, or measure its source: a release, branch or commit",
+            hint="measure its source, a release, branch or commit, or omit patches, build.KEY and --layouts",
         )
     return recorded_install(version, home)
 

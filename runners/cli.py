@@ -24,7 +24,7 @@ from runners.retention.arguments import add_data
 from runners.standard_streams import OutputError, discard_output
 from runners.updating.arguments import add_update
 from runners.values import LAYOUTS_HELP, count, duration, levels, minutes, revision, rounds, version
-from runners.variant_arguments import add_build_choices, add_variants
+from runners.variant_arguments import add_variants, add_with, require_no_former
 
 UNREAD = 141
 """The exit code of a program that SIGPIPE ended: 128 and its number."""
@@ -106,6 +106,11 @@ class _Parser(Parser):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"formatter_class": _HelpFormatter, **options})
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        parsed, others = super().parse_known_args(args, namespace)
+        require_no_former(self, parsed)
+        return parsed, others
+
 
 class _ShowVersion(argparse.Action):
     """Asks git only when it is asked, unlike argparse's own action."""
@@ -178,10 +183,8 @@ def parser() -> argparse.ArgumentParser:
 
 def _build(command: argparse.ArgumentParser) -> None:
     what = "engine@ref; or: export FOLDER VERSION..., import FILE..., list, prune [20GB] [30d] [NAME...]"
-    patch = "apply this patch before compiling; VARIANT=FILE only for engine@ref#VARIANT; can be repeated"
     command.add_argument("what", nargs="+", metavar="VERSION", help=what)
-    command.add_argument("--patch", action="append", default=[], metavar="FILE", help=patch)
-    add_build_choices(command)
+    add_with(command, "every version is compiled with, or engine@ref#VARIANT alone", ("build", "patch"))
     command.add_argument("--git", metavar="SOURCE", help=GIT_HELP)
 
 

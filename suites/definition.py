@@ -342,20 +342,20 @@ class Suite(Strict):
         if layers != NONE and not self.protocols:
             raise LayerError(
                 f"clients of the generator {self.generator} connect in one way only",
-                where="--layer",
+                where="layer",
                 hint="use a suite for sysbench or pgbench",
             )
         if layers.protocol and layers.protocol not in self.protocols:
             raise LayerError(
                 f"{self.generator} does not send statements in the protocol {layers.protocol}",
-                where="--layer",
+                where="layer",
                 hint=f"with {self.generator}, protocol is one of: {', '.join(self.protocols)}",
             )
         if is_pooled and layers != NONE:
             raise LayerError(
                 "clients connect to PgBouncer, whose connections have no layers",
-                where="--layer",
-                hint="omit --companion pgbouncer, or all layers",
+                where="layer",
+                hint="omit the companion pgbouncer, or all layers",
             )
 
     def profile(self, name: str) -> Profile:

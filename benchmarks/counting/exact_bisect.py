@@ -108,7 +108,7 @@ def compile_figures() -> Iterator[Figure]:
             quick = _seconds(home, planted, planted.good, shown, (), QUICK)
     for name, slim, most, where in (
         ("far from all builds", far, MAX_FAR, "with no build and no cache"),
-        ("far from all builds, with -O1 -g0", quick, MAX_FAR, "of a bisect with --build 'CFLAGS=-O1 -g0'"),
+        ("far from all builds, with -O1 -g0", quick, MAX_FAR, "of a bisect with build.CFLAGS='-O1 -g0'"),
         ("near a build", near, MAX_NEAR, "after a slim one of a few commits before"),
     ):
         cpu = f"{slim.cpu:.0f} of {whole.cpu:.0f} s of CPU time"

@@ -71,9 +71,9 @@ class PlantedKind:
         """Return the command line of an attempt, without `./tidemark`."""
         if attempt.command is AttemptCommand.TRY:
             return ["try", str(self.patch), "--against", self.version, *attempt.options]
-        planted = [word for setting in self.settings for word in ("--set", f"{PLANTED}:{setting}")]
+        planted = [word for setting in self.settings for word in ("--with", f"{PLANTED}:setting.{setting}")]
         if self.patch is not None:
-            planted += ["--patch", f"{PLANTED}={self.patch}"]
+            planted += ["--with", f"{PLANTED}:patch={self.patch}"]
         contender = self.contender[AttemptCommand.RUN]
         return ["run", *planted, *attempt.options, self.version, contender]
 

@@ -57,7 +57,12 @@ class BuildChoices:
         return {key: value for key, value in values.items() if value}
 
     def with_(self, other: "BuildChoices") -> "BuildChoices":
-        """Return these choices with those of `other`, which come later and so take precedence."""
+        """Return these choices with those of `other`, which come later and so take precedence.
+
+        Raises ChoiceError for more options of configure than MAX_OPTIONS.
+        """
+        if len(self.options) + len(other.options) > MAX_OPTIONS:
+            raise ChoiceError(f"more than {MAX_OPTIONS} configure options")
         return BuildChoices(
             other.compiler or self.compiler,
             f"{self.flags} {other.flags}".strip(),
@@ -80,14 +85,12 @@ class BuildChoices:
             )
         if not KEYS[key].pattern.fullmatch(value):
             raise ChoiceError(f"'{value[:80]}' cannot be the {key} of a build", hint=KEYS[key].hint)
-        if len(self.options) >= MAX_OPTIONS:
-            raise ChoiceError(f"more than {MAX_OPTIONS} configure options")
         return self.with_(KEYS[key].read(value))
 
 
 @dataclass(frozen=True)
 class ChoiceKey:
-    """One key of `--build NAME:KEY=VALUE`."""
+    """One key of `--with build.KEY=VALUE`."""
 
     pattern: re.Pattern[str]
     """What its values look like."""
@@ -118,7 +121,7 @@ KEYS = {
     "configure": ChoiceKey(
         re.compile(r"-{1,2}[A-Za-z][A-Za-z0-9_+=.,:/-]*"),
         lambda value: BuildChoices(options=(value,)),
-        "write one option, such as --with-llvm or -DWITH_LTO=ON; repeat --build for another",
+        "write one option, such as --with-llvm or -DWITH_LTO=ON; repeat the option for another",
     ),
 }
 """The keys of choices, by what a command line and a plan call them."""

@@ -14,9 +14,10 @@ from history.changes.level_shift import Course, Direction, direction_between
 from history.comparison.beside.curves import LEVELS
 from history.errors import stored_version
 from history.escaping.characters import one_line
-from history.series.variants import EXTENSIONS, TWIN, VARIANTS, definition_in, option_words
+from history.series.variants import TWIN, VARIANTS, definition_in
 from history.stats.estimators import MINIMUM_REPETITIONS
 from history.store.records import EXACT, HELD, LAYOUTS, ONLY, ChangeStatus, Session
+from suites.additions.variant import EXTENSIONS, option_words
 from suites.keys.levels import LEVEL
 from suites.layers.choice import LayerName
 from suites.metrics import METRICS, PRIMARY, CountedBy
@@ -41,9 +42,6 @@ _DIGITS = 12
 
 COUNTED_ALONE = (ONLY, "driven")
 """The values of `when` in sessions that only counted."""
-
-_EVERY = ("settings", "build", "indexes", "companions", "extensions", "layers", "initdb")
-"""The options of a session with what every version got."""
 
 
 class _NoCommandError(TidemarkError):
@@ -250,8 +248,7 @@ def _defined(session: Session, versions: Sequence[Version]) -> list[str]:
     options = session.options
     if options.get("patches"):
         raise _NoCommandError("the history keeps no patch of every version")
-    every = {key: options[key] for key in _EVERY if key in options}
-    words = defining_words("", every)
+    words = defining_words("", options)
     for name in dict.fromkeys(version.variant for version in versions):
         definition = definition_in(options, name)
         if name not in ("", TWIN) and not definition:

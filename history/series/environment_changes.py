@@ -8,8 +8,9 @@ from sqlalchemy import Connection, RowMapping, select
 
 from history.errors import DamagedTextError, stored_object, stored_options, stored_version
 from history.series.series import IDS_PER_QUERY, Night
-from history.series.variants import definition_in, described
+from history.series.variants import definition_in
 from history.store.schema import machines, nights, sessions
+from suites.additions.variant import described
 
 if TYPE_CHECKING:
     from history.series.matrix import SeriesMatrix

@@ -16,6 +16,7 @@ from history.store.records import ALL_STEPS, BASE, IMPORTED, STANDS_AT, Run, Run
 from history.store.schema import builds, gaps, nights, points, series
 from history.store.session_reads import bursts_of, dropped_of
 from history.timestamps import from_text, to_text
+from suites.additions.variant import KEYS, SETTING
 from suites.control_groups.declared import Declared
 from suites.metrics import METRICS, OPERATION_TIME, PRIMARIES, PRIMARY, followed_metrics
 
@@ -82,9 +83,11 @@ def configuration_name(session: Mapping[str, Any]) -> str:
     if "seconds" in options:
         parts.append(f"{options['seconds']:g}s")
     parts += [f"{name}={value}" for name, value in Declared.of(options).options.items()]
-    parts += [f"{name}={value}" for name, value in sorted(options.get("settings", {}).items())]
-    for kind, key in (("build", "build"), ("layer", "layers"), ("initdb", "initdb")):
-        parts += [f"{kind} {name}={value}" for name, value in sorted(options.get(key, {}).items())]
+    # The names of keys are part of stored names: another one would begin every series again.
+    for key in KEYS.values():
+        if key.is_table:
+            kind = "" if key is SETTING else f"{key.name} "
+            parts += [f"{kind}{name}={value}" for name, value in sorted(options.get(key.field, {}).items())]
     return " ".join(parts)
 
 

@@ -56,10 +56,12 @@ def _question(parser: argparse.ArgumentParser) -> None:
     add("--bad", metavar="REF", help=f"{ref} with the change; required")
     add("--git", metavar="SOURCE", help=GIT_HELP)
     server = (
-        "search the commits of an extension on this version, such as postgres@18.6: --extension NAME=REPO "
-        "names it, and good and bad are refs of its repository"
+        "search the commits of an extension on this version, such as postgres@18.6: good and bad are refs "
+        "of its repository"
     )
     add("--server", metavar="VERSION", help=server)
+    extension = "with --server: the extension whose commits are searched"
+    add("--extension", action="append", default=[], metavar="NAME=REPO", help=extension)
     add("--suite", default="write-heavy", help="name or folder of the suite (default: %(default)s)")
     add("--step", metavar="NAME", help="the step that changed; required")
     add("--profile", default="smoke", help="how long and large: smoke (default) or short")
@@ -76,7 +78,7 @@ def _question(parser: argparse.ArgumentParser) -> None:
     add("--confidence", type=confidence, default=95.0, metavar="PERCENT", help="default: %(default)g")
     smallest = "the smallest change that is searched for; default: the metric's, such as 0.5 for counts"
     add("--threshold", type=threshold, metavar="PERCENT", help=smallest)
-    add_variants(parser)
+    add_variants(parser, others=("--extension",))
 
 
 def _how(parser: argparse.ArgumentParser) -> None:

@@ -16,13 +16,13 @@ from runners.bisect.domain.question import (
 from runners.bisect.run.bisect import BisectRequest
 from runners.bisect.run.candidates import git_source_of, shown_address
 from runners.measuring.variants import (
-    Variant,
     compiled_for_layers,
     definition_of,
     require_defined,
     variants_of,
 )
-from suites.additions.registry import kind_of
+from suites.additions.registry import COMPANIONS
+from suites.additions.variant import OPTION, Variant
 from suites.definition import load_suite
 
 
@@ -42,6 +42,12 @@ def parse_request(arguments: argparse.Namespace) -> BisectRequest:
     require_ends(arguments)
     if arguments.server is not None:
         return _of_extension(arguments)
+    if arguments.extension:
+        raise QuestionError(
+            "--extension names what is searched on a --server",
+            where=f"--extension {arguments.extension[0]}",
+            hint=f"an extension of every commit of a server is {OPTION} extension.NAME=REPO@REF",
+        )
     engine = Engine(arguments.engine)
     good, bad = (parse_revision(f"{engine}@{ref}") for ref in (arguments.good, arguments.bad))
     variant = variant_of(good, bad, arguments)
@@ -67,8 +73,7 @@ def _of_extension(arguments: argparse.Namespace) -> BisectRequest:
         )
     extension = parse_extension(arguments.extension[0], has_ref=False)
     require_extensible(server, (extension,))
-    others = argparse.Namespace(**{**vars(arguments), "extension": []})
-    variants = variants_of(others)
+    variants = variants_of(arguments)
     require_defined((server,), variants)
     sought = Sought(
         server.engine,
@@ -79,6 +84,12 @@ def _of_extension(arguments: argparse.Namespace) -> BisectRequest:
         str(server),
     )
     variant = definition_of(server, variants)
+    if variant.extensions:
+        raise QuestionError(
+            f"only {extension.name} is compiled for {server}, and not {variant.extensions[0].name} as well",
+            where=f"{OPTION} extension.{variant.extensions[0].name}",
+            hint="omit it",
+        )
     return replace(_request(arguments, sought, variant, None), extension=extension)
 
 
@@ -150,10 +161,10 @@ def variant_of(good: Version, bad: Version, arguments: argparse.Namespace) -> Va
     require_defined((good, bad) if good != bad else (good,), variants)
     definition = definition_of(good, variants)
     for name in definition.companions:
-        if programs := kind_of(name).build_programs:
+        if programs := COMPANIONS[name].build_programs:
             raise QuestionError(
                 f"a bisect compiles slim builds, which do not have {', '.join(programs)} for {name}",
-                where="--companion",
+                where=f"{OPTION} companion={name}",
                 hint="use ./tidemark run for single versions",
             )
     return compiled_for_layers(definition, good.engine, load_suite(arguments.suite).layers)

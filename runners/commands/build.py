@@ -58,17 +58,15 @@ def _build(versions: list[Version], arguments: argparse.Namespace, home: Home) -
 def _request(version: Version, arguments: argparse.Namespace) -> BuildRequest:
     """Return which build of a version is asked for: as every version of the command, and as its variant.
 
-    A patch without a variant is for every version here. Raises VariantError.
+    Raises VariantError.
     """
     # Loaded only here: a ref that does not exist is refused before, within a second.
     from runners.measuring.variants import EVERY, definition_of, read_variants, require_defined
 
-    everywhere = [Path(text) for text in arguments.patch if "=" not in text]
-    variants = read_variants((), arguments.build, [text for text in arguments.patch if "=" in text])
+    variants = read_variants(arguments.variants, ("build", "patch"))
     require_defined((version,), {name: variants[name] for name in {EVERY, version.variant} & variants.keys()})
     definition = definition_of(version, variants)
-    patches = (*everywhere, *definition.patches)
-    return BuildRequest(version.plain, patches, definition.choices, arguments.git)
+    return BuildRequest(version.plain, definition.patches, definition.build, arguments.git)
 
 
 def _kept(what: str, words: list[str], home: Home) -> int:

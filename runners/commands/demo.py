@@ -23,8 +23,8 @@ from report.writing.site import SiteOptions, write_site
 from runners.console import progress
 from runners.measuring.request import PASSES, Exact, Request
 from runners.measuring.session import SessionOutcome, run_session
-from runners.measuring.variants import Variant
 from runners.reporting.bisects import read_bisects
+from suites.additions.variant import Variant
 from suites.counting.tool import find_callgrind
 from suites.definition import load_suite
 from suites.metrics import INSTRUCTIONS

@@ -35,7 +35,7 @@ from runners.occupancy.busy import note_if_busy
 from runners.occupancy.waiting import machine_awaited
 from runners.own_workload.suite_folder import suite_of
 from runners.values import history_of
-from suites.additions.registry import kind_of
+from suites.additions.registry import COMPANIONS
 from suites.definition import load_suite
 from suites.generators.registry import build_programs_of
 from suites.keys.durability import Durability
@@ -101,7 +101,7 @@ def slim_builds(request: Request, home: Home, shown: Progress) -> dict[Version, 
         variant = definition_of(version, request.variants)
         programs = build_programs_of(request.suite)
         for companion in variant.companions:
-            programs = (*programs, *kind_of(companion).build_programs)
+            programs = (*programs, *COMPANIONS[companion].build_programs)
         provided = provider(home, shown, programs, variant, relinks=bool(request.layouts))
         with suppress(TidemarkError):
             build = provided(version.plain, request.git.get(version.engine))

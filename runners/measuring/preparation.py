@@ -27,8 +27,8 @@ from runners.measuring.request import Exact, Request, Sampled, counted_once, is_
 from runners.measuring.sequential_verdicts import SequentialVerdicts
 from runners.measuring.session_versions import Serve
 from runners.measuring.variants import definition_of
-from suites.additions.names import CompanionName
-from suites.additions.registry import kind_of
+from suites.additions.registry import COMPANIONS
+from suites.additions.variant import CompanionName
 from suites.capabilities import SettingError, require_engine
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.data_copies.store import DataCopies
@@ -95,7 +95,7 @@ def check_request(request: Request, home: Home) -> Sizes:
             hint="measure fewer versions at once, or use a profile with a smaller buffer cache",
         )
     companions = (name for version in request.versions for name in request.companions_of(version))
-    disk_bytes = sum(kind_of(name).disk_bytes for name in companions)
+    disk_bytes = sum(COMPANIONS[name].disk_bytes for name in companions)
     require_disk(home.path, disk_bytes + session_bytes(profile, needed, len(request.versions)))
     return needed
 

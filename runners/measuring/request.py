@@ -12,13 +12,12 @@ from history.comparison.exact import MAX_PASSES
 from history.stats.estimators import MINIMUM_REPETITIONS
 from runners.measuring.variants import (
     EVERY,
-    UNCHANGED,
-    Variant,
     Variants,
     compiled_for_layers,
     definition_of,
 )
 from suites.additions.registry import prepares, settings_for
+from suites.additions.variant import UNCHANGED, CompanionName, Variant
 from suites.capabilities import CAPABILITIES
 from suites.counting.engines import COUNTED
 from suites.counting.executed_functions import WatchedFunction
@@ -219,7 +218,7 @@ class Request:
             return float("inf")
         return self.profile.budget_minutes * 60 if self.budget_seconds is None else self.budget_seconds
 
-    def companions_of(self, version: Version) -> tuple[str, ...]:
+    def companions_of(self, version: Version) -> tuple[CompanionName, ...]:
         """Return the companions of the server of `version`."""
         return definition_of(version, self.variants).companions
 
@@ -242,7 +241,7 @@ class Request:
         return BuildRequest(
             version.plain,
             definition.patches,
-            compiled_for_layers(replace(definition, layers={}), version.engine, of_any).choices,
+            compiled_for_layers(replace(definition, layers={}), version.engine, of_any).build,
             self.git.get(version.engine),
             relinks=bool(self.layouts),
             extensions=definition.extensions,

@@ -146,7 +146,6 @@ def _of_suite(request: Request) -> dict[str, object]:
     layers = {**request.suite.layers, **request.every.layers}
     return {
         **({"layers": layers} if layers else {}),
-        **({"initdb": dict(request.every.initdb)} if request.every.initdb else {}),
         **({"isolation": isolation} if isolation else {}),
         **({"server": server} if server else {}),
         **({PRIMARY_METRIC: primary} if primary != PRIMARY else {}),

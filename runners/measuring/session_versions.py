@@ -10,8 +10,7 @@ from build.errors import TidemarkError
 from build.finished_build import Build
 from build.installs import PrefixError, require_unchanged
 from history.stats.layouts import layout_of
-from suites.additions.extensions import create_extensions
-from suites.additions.indexes import create_indexes
+from suites.additions.database_objects import create_extensions, create_indexes
 from suites.checking.data_checks import DataChecks
 from suites.checking.queries import data_extent, explain
 from suites.engine import DataExtent
@@ -105,7 +104,7 @@ class MeasuredVersion:
         """Create the data directory, load it, bring it to rest, and check it. The server stays up.
 
         `kept` are data that were loaded before, of which a copy is taken instead. The loaded tables get the
-        `indexes` that suites.additions.indexes describes. The plans of the steps `explained` are stored in
+        `indexes` of a variant. The plans of the steps `explained` are stored in
         `plans`, levels of a step once. A failure is stored in `broken`, and so is what a check found.
         """
         try:

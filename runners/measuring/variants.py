@@ -1,79 +1,21 @@
-"""Variants: `postgres@18.6#NAME` with settings, patches, extensions and so on of its own."""
+"""The variants of a session: `postgres@18.6#NAME` with settings, patches, extensions and so on of its own."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from build import host
-from build.errors import TidemarkError, shell_line
-from build.extension import (
-    Extension,
-    ExtensionError,
-    parse_extension,
-    pinned,
-    require_extensible,
-)
+from build.errors import did_you_mean, shell_line
+from build.extension import pinned, require_extensible
 from build.home import Home
 from build.progress import Progress
-from build.recipes.recipe import PLAIN, BuildChoices
 from build.request import RECIPES
 from build.version import Engine, Version, is_variant
 from history.series.variants import TWIN
-from suites.additions.indexes import parse_index
 from suites.additions.registry import require_companions
-from suites.layers.choice import layers_of, require_value
-from suites.postgres.initdb_options import require_option
-
-
-class VariantError(TidemarkError):
-    """A variant is not defined, is the same as another one, or its definition is not well-formed."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    """What distinguishes a variant from its version; without anything it is the version itself."""
-
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Server settings that override those of the session; `postgres.NAME` is for one engine."""
-
-    choices: BuildChoices = PLAIN
-    """How it is compiled differently."""
-
-    patches: tuple[Path, ...] = ()
-    """The patches of its source, in order."""
-
-    indexes: tuple[str, ...] = ()
-    """The indexes that its loaded tables get, as suites.additions.indexes describes them."""
-
-    companions: tuple[str, ...] = ()
-    """The companions of its server, by the names of suites.additions.registry."""
-
-    extensions: tuple[Extension, ...] = ()
-    """The extensions of Postgres that are compiled for it and created in its database, in order."""
-    layers: Mapping[str, str] = field(default_factory=dict)
-    """How clients reach its server, by the names of suites.layers.choice."""
-    initdb: Mapping[str, str] = field(default_factory=dict)
-    """What its initdb is told, by the names of suites.postgres.initdb_options."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the definition as a session records it: patches by the names of their files."""
-        values: dict[str, Any] = {
-            "settings": dict(self.settings),
-            "build": self.choices.to_json(),
-            "patches": [patch.name for patch in self.patches],
-            "indexes": list(self.indexes),
-            "companions": list(self.companions),
-            "extensions": [extension.to_json() for extension in self.extensions],
-            "layers": dict(self.layers),
-            "initdb": dict(self.initdb),
-        }
-        return {key: value for key, value in values.items() if value}
-
-
-UNCHANGED = Variant()
-"""The definition of a plain version."""
+from suites.additions.variant import KEYS, OPTION, SETTING, UNCHANGED, Variant, VariantError
+from suites.layers.choice import layers_of
 
 Variants = Mapping[str, Variant]
 """The variants of a session by name; the empty name is what every version of the session gets."""
@@ -82,68 +24,56 @@ EVERY = ""
 """The name of the variant that every version is."""
 
 
-def read_variants(
-    settings: Sequence[str],
-    choices: Sequence[str],
-    patches: Sequence[str],
-    indexes: Sequence[str] = (),
-    companions: Sequence[str] = (),
-    extensions: Sequence[str] = (),
-    layers: Sequence[str] = (),
-    initdb: Sequence[str] = (),
-) -> Variants:
-    """Return the variants that the words of the options `--set`, `--build`, `--patch` and so on define.
+def read_variants(words: Sequence[str], known: Collection[str] = tuple(KEYS)) -> Variants:
+    """Return the variants that words such as `mem:setting.work_mem=8MB` define; `known` keys can be named.
 
-    `--set`, `--build`, `--extension`, `--layer` and `--initdb` take `KEY=VALUE` for every version and
-    `NAME:KEY=VALUE` for a variant, `--index` and `--companion` a single word in the same way, `--patch` takes
-    `NAME=FILE`. Raises VariantError, ChoiceError, ExtraIndexError, ExtensionError, LayerError, InitdbError or
-    GitError.
+    Without `NAME:` they are for every version. Raises VariantError, and what the table of keys raises:
+    ChoiceError, ExtraIndexError, ExtensionError, LayerError, InitdbError or GitError.
     """
     found: dict[str, Variant] = {}
-    for text in settings:
-        name, key, value = _named(text, "--set")
-        known = found.get(name, UNCHANGED)
-        found[name] = replace(known, settings={**known.settings, key: value})
-    for text in choices:
-        name, key, value = _named(text, "--build")
-        known = found.get(name, UNCHANGED)
-        found[name] = replace(known, choices=known.choices.plus(key, value))
-    for text in patches:
-        _, name, file = _named(text, "--patch")
-        known = found.get(name, UNCHANGED)
-        found[name] = replace(known, patches=(*known.patches, Path(file)))
-    for text in indexes:
-        name, index = _of_variant(text, "--index")
-        parse_index(index)
-        known = found.get(name, UNCHANGED)
-        found[name] = replace(known, indexes=(*known.indexes, index))
-    for text in companions:
-        name, companion = _of_variant(text, "--companion")
-        known = found.get(name, UNCHANGED)
-        found[name] = replace(known, companions=(*known.companions, companion))
-    for text in extensions:
-        name, extension, address = _named(text, "--extension")
-        known, new = found.get(name, UNCHANGED), parse_extension(f"{extension}={address}")
-        if new.name in {other.name for other in known.extensions}:
-            raise ExtensionError(f"{new.name} is named twice", where="--extension")
-        found[name] = replace(known, extensions=(*known.extensions, new))
-    for text in layers:
-        name, key, value = _named(text, "--layer")
-        require_value(key, value)
-        known = found.get(name, UNCHANGED)
-        found[name] = replace(known, layers={**known.layers, key: value})
-    for text in initdb:
-        name, key, value = _named(text, "--initdb")
-        require_option(key, value)
-        known = found.get(name, UNCHANGED)
-        found[name] = replace(known, initdb={**known.initdb, key: value})
+    for word in words:
+        where = f"{OPTION} {word[:80]}"
+        head, equals, value = word.partition("=")
+        name, colon, path = head.strip().rpartition(":")
+        kind, _, within = path.partition(".")
+        if not equals or not path or "\n" in word:
+            raise VariantError(
+                f"'{word[:80]}' is not of the form [VARIANT:]KEY=VALUE",
+                where=OPTION,
+                hint=f"write a server setting as {SETTING.name}.work_mem=8MB",
+            )
+        if colon and not is_variant(name):
+            raise VariantError(
+                f"'{name[:40]}' is not a valid variant",
+                where=where,
+                hint="use letters, digits, dots, hyphens and underscores, beginning with a letter or digit",
+            )
+        if kind not in known or bool(within) is not bool(KEYS[kind].names):
+            forms = ", ".join(KEYS[key].form for key in known)
+            raise VariantError(
+                f"'{path[:40]}' is no key here",
+                where=where,
+                hint=f"{did_you_mean(kind, known)} the keys are: {forms}".strip(),
+            )
+        found[name] = found.get(name, UNCHANGED).plus(KEYS[kind], within, value.strip())
     return found
 
 
 def variants_of(arguments: argparse.Namespace) -> Variants:
-    """Return the variants that a command line defines; the options are in runners.variant_arguments."""
-    words = (arguments.set, arguments.build, arguments.patch, arguments.index, arguments.companion)
-    return read_variants(*words, arguments.extension, arguments.layer, arguments.initdb)
+    """Return the variants that the command line of something measured defines.
+
+    Raises what `read_variants` raises, and VariantError for a key that a plain version cannot have.
+    """
+    variants = read_variants(arguments.variants)
+    every = variants.get(EVERY, UNCHANGED)
+    for key in KEYS.values():
+        if key.needs_variant and getattr(every, key.field):
+            raise VariantError(
+                f"{key.name} is for a variant, so that results of plain versions stay those of their source",
+                where=f"{OPTION} {key.name}",
+                hint=f"write {OPTION} NAME:{key.form}, and name the version VERSION#NAME",
+            )
+    return variants
 
 
 def with_commits(variants: Variants, home: Home, progress: Progress) -> Variants:
@@ -159,26 +89,14 @@ def with_commits(variants: Variants, home: Home, progress: Progress) -> Variants
 def definition_of(version: Version, variants: Variants) -> Variant:
     """Return what a version gets: what every version gets, and then what its variant adds or replaces."""
     every, own = variants.get(EVERY, UNCHANGED), variants.get(version.variant or EVERY, UNCHANGED)
-    if own is every:
-        return every
-    replaced = {extension.name for extension in own.extensions}
-    return Variant(
-        {**every.settings, **own.settings},
-        every.choices.with_(own.choices),
-        (*every.patches, *own.patches),
-        (*every.indexes, *own.indexes),
-        (*every.companions, *own.companions),
-        (*(other for other in every.extensions if other.name not in replaced), *own.extensions),
-        {**every.layers, **own.layers},
-        {**every.initdb, **own.initdb},
-    )
+    return every if own is every else every.with_(own)
 
 
 def compiled_for_layers(definition: Variant, engine: Engine, of_suite: Mapping[str, str]) -> Variant:
     """Return a definition that is compiled with TLS if its layers, or those of its suite, have it."""
     if not layers_of({**of_suite, **definition.layers}).tls:
         return definition
-    return replace(definition, choices=definition.choices.with_options(RECIPES[engine].TLS_OPTIONS))
+    return replace(definition, build=definition.build.with_options(RECIPES[engine].TLS_OPTIONS))
 
 
 def require_defined(versions: Sequence[Version], variants: Variants) -> None:
@@ -197,14 +115,14 @@ def require_defined(versions: Sequence[Version], variants: Variants) -> None:
         plain = versions[0].plain
         raise VariantError(
             f"no version is called {plain}#{name}",
-            where=_option_of(variants[name]),
+            where=f"{OPTION} {name}:",
             hint=f"name the variant among the versions, such as: {plain} '{plain}#{name}'",
         )
-    for command in {variant.choices.compiler for variant in variants.values()} - {""}:
+    for command in {variant.build.compiler for variant in variants.values()} - {""}:
         host.compiler(command)
     for file in (file for variant in variants.values() for file in variant.patches):
         if not file.is_file():
-            raise VariantError(f"there is no file {file}", where="--patch")
+            raise VariantError(f"there is no file {file}", where=f"{OPTION} patch")
     _require_different(versions, variants)
 
 
@@ -235,54 +153,11 @@ def recorded(variants: Variants, names: Iterable[str]) -> dict[str, dict[str, An
     return {name: variants[name].to_json() for name in sorted({*names} & variants.keys() - {EVERY})}
 
 
-def _named(text: str, option: str) -> tuple[str, str, str]:
-    """Return variant, key and value of `[VARIANT:]KEY=VALUE`. Raises VariantError."""
-    head, equals, value = text.partition("=")
-    name, colon, key = head.strip().rpartition(":")
-    if not equals or not key or "\n" in text:
-        raise VariantError(f"'{text[:80]}' is not of the form NAME=VALUE", where=option)
-    if colon or option == "--patch":
-        _require_variant(name if colon else key, f"{option} {text[:80]}")
-    return name, key.strip(), value.strip()
-
-
-def _of_variant(text: str, option: str) -> tuple[str, str]:
-    """Return variant and word of `[VARIANT:]WORD`. Raises VariantError."""
-    name, colon, word = text.strip().rpartition(":")
-    if colon:
-        _require_variant(name, f"{option} {text[:80]}")
-    return name, word.strip()
-
-
-def _require_variant(name: str, where: str) -> None:
-    if not is_variant(name):
-        raise VariantError(
-            f"'{name[:40]}' is not a valid variant",
-            where=where,
-            hint="use letters, digits, dots, hyphens and underscores, beginning with a letter or digit",
-        )
-
-
 def _not_defined(version: Version, variants: Variants) -> VariantError:
     names = ", ".join(sorted(variants.keys() - {EVERY}))
     name = version.variant
     return VariantError(
         f"{version} is not defined" + (f"; the variants are: {names}" if names else ""),
-        hint=f"define it with --set {name}:SETTING=VALUE, --build {name}:CFLAGS=-O3, --patch {name}=FILE "
-        f"or --extension {name}:EXTENSION=REPO@REF; "
+        hint=f"define it with {OPTION} {name}:KEY=VALUE, such as {name}:{SETTING.name}.work_mem=8MB; "
         f"the same build a second time is called #{TWIN}",
     )
-
-
-def _option_of(variant: Variant) -> str:
-    given = {
-        "--set": variant.settings,
-        "--build": variant.choices != PLAIN,
-        "--index": variant.indexes,
-        "--companion": variant.companions,
-        "--extension": variant.extensions,
-        "--layer": variant.layers,
-        "--initdb": variant.initdb,
-        "--patch": variant.patches,
-    }
-    return next((option for option, values in given.items() if values), "--set")

@@ -1,11 +1,11 @@
 """The plan of a night: boxes, tracked versions, suites, limits. `runners/nightly.toml`, read and checked."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, PlainValidator, ValidationError, field_validator, model_validator
 
 from build.errors import TidemarkError
 from build.files import toml_value
@@ -26,7 +26,8 @@ from runners.nightly.keys.mutes import MutePlan, problems_of, rules_of
 from runners.nightly.keys.owners import OwnerPlan
 from runners.nightly.keys.retention import Retention
 from runners.nightly.keys.tracked import PlanPart, Tracked
-from runners.nightly.variant_plan import VariantPlan, with_versions
+from runners.nightly.variant_plan import planned, with_versions
+from suites.additions.variant import Variant
 from suites.definition import Suite, SuiteError, load_suite
 from suites.keys.levels import LEVEL
 from suites.keys.step import Levels, require_levels
@@ -196,7 +197,7 @@ class Plan(PlanPart):
     boxes: dict[Label, Box] = Field(min_length=1)
     engines: dict[Engine, Tracked] = Field(min_length=1)
     tasks: tuple[Task, ...] = Field(min_length=1)
-    variants: dict[str, VariantPlan] = Field(default={})
+    variants: dict[str, Annotated[Variant, PlainValidator(planned)]] = Field(default={})
     """The variants by name, which releases and branches are followed by after a `#`."""
 
     alerts: Alerts = Alerts()
@@ -244,8 +245,7 @@ class Plan(PlanPart):
 
     def definitions(self, versions: Iterable[Version] = ()) -> Variants:
         """Return the definitions of all variants, and of `versions` at a commit of an extension."""
-        defined = {name: variant.definition() for name, variant in self.variants.items()}
-        return with_versions(defined, versions)
+        return with_versions(self.variants, versions)
 
     def owner_rules(self) -> list[OwnerRule]:
         """Return the rules by which changes have owners."""
@@ -354,7 +354,7 @@ def _suite_problems(where: str, task: Task, suite: Suite) -> Iterator[str]:
             yield f"{where}.steps: {suite.name} has no step {step!r}"
 
 
-def _check_variants(engine: Engine, tracked: Tracked, variants: Mapping[str, VariantPlan]) -> None:
+def _check_variants(engine: Engine, tracked: Tracked, variants: Variants) -> None:
     for key in ("releases", "branches", "installs"):
         for entry in getattr(tracked, key):
             _, hash_, name = entry.partition("#")

@@ -2,105 +2,57 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import ConfigDict, create_model
 
 from build.addresses import without_secrets
 from build.errors import TidemarkError
-from build.extension import EXTENSION_DIGITS, parse_extension
+from build.extension import EXTENSION_DIGITS
 from build.home import ROOT
-from build.recipes.recipe import PLAIN, ChoiceError
 from build.version import Version
-from runners.measuring.variants import Variant, Variants
-from suites.additions.indexes import parse_index
-from suites.additions.names import CompanionName
+from runners.measuring.variants import Variants
+from suites.additions.variant import KEYS, UNCHANGED, Variant, VariantKey
 from suites.layers.choice import layers_of
-from suites.postgres.initdb_options import require_option
 
 
-class VariantPlan(BaseModel):
-    """What distinguishes the versions that are called `#NAME`."""
+def _form(key: VariantKey[Any]) -> Any:
+    """Return the type of what a plan has at a key; choices of a build alone add up by name."""
+    if not key.is_table:
+        return list[str]
+    return dict[str, str | list[str]] if key.field == "build" else dict[str, str]
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    settings: dict[str, str] = {}
-    """Server settings; `postgres.NAME` is for one engine."""
+_FORMS: dict[str, Any] = {key.field: (_form(key), None) for key in KEYS.values()}
 
-    build: dict[str, str | tuple[str, ...]] = {}
-    """How they are compiled differently: by the keys of build.recipes.choices.KEYS."""
+_Table = create_model("_Table", __config__=ConfigDict(extra="forbid"), **_FORMS)
+"""A table `[variants.NAME]`, whose keys are the fields of Variant."""
 
-    patches: tuple[str, ...] = ()
-    """Paths of patches on the box, relative to this checkout."""
 
-    indexes: tuple[str, ...] = ()
-    """Indexes on the loaded tables, as `--index` takes them."""
+def planned(table: object) -> Variant:
+    """Return the variant that a table `[variants.NAME]` defines; its patches are relative to this checkout.
 
-    companions: tuple[CompanionName, ...] = ()
-    """Companion processes of the server."""
-
-    extensions: tuple[str, ...] = ()
-    """An extension of Postgres, as `--extension` takes it, which is followed from commit to commit."""
-
-    layers: dict[str, str] = {}
-    """How clients reach the server, as `--layer` takes them."""
-
-    initdb: dict[str, str] = {}
-    """What the initdb of Postgres is told, as `--initdb` takes it."""
-
-    @model_validator(mode="after")
-    def _well_formed(self) -> "VariantPlan":
-        additions = (self.indexes, self.companions, self.extensions, self.layers, self.initdb)
-        if not any((self.settings, self.build, self.patches, *additions)):
-            raise ValueError(
-                "it has neither settings nor build, patches, indexes, companions, extensions, layers or "
-                "initdb"
-            )
-        if len(self.extensions) > 1:
-            raise ValueError("extensions: a variant follows one of them; define another variant")
-        for text in self.extensions:
-            if without_secrets(text.partition("=")[2]) != text.partition("=")[2]:
-                raise ValueError("extensions: the address holds a user name, password or token")
-        self.definition()
-        return self
-
-    def definition(self) -> Variant:
-        """Return the definition as sessions take it. Raises ValueError."""
-        choices = PLAIN
-        try:
-            for key, values in self.build.items():
-                for value in (values,) if isinstance(values, str) else values:
-                    choices = choices.plus(key, value)
-        except ChoiceError as error:
-            raise ValueError(f"build.{key}: {error.what}") from error
-        try:
-            for index in self.indexes:
-                parse_index(index)
-        except TidemarkError as error:
-            raise ValueError(f"indexes: {error.what}") from error
-        try:
-            extensions = tuple(map(parse_extension, self.extensions))
-        except TidemarkError as error:
-            raise ValueError(f"extensions: {error.what}") from error
-        try:
-            layers_of(self.layers)
-        except TidemarkError as error:
-            raise ValueError(f"layers: {error.what}") from error
-        try:
-            for name, value in self.initdb.items():
-                require_option(name, value)
-        except TidemarkError as error:
-            raise ValueError(f"initdb: {error.what}") from error
-        patches = tuple(ROOT / patch for patch in self.patches)
-        return Variant(
-            self.settings,
-            choices,
-            patches,
-            self.indexes,
-            self.companions,
-            extensions,
-            self.layers,
-            self.initdb,
-        )
+    Raises ValueError, or pydantic's ValidationError, which is one.
+    """
+    kept, variant = _Table.model_validate(table).model_dump(exclude_unset=True), UNCHANGED
+    for key in KEYS.values():
+        for name, value in key.entries(kept.get(key.field)):
+            try:
+                variant = variant.plus(key, name, value)
+            except TidemarkError as error:
+                raise ValueError(f"{key.field}{name and '.'}{name}: {error.what}") from error
+    if variant == UNCHANGED:
+        raise ValueError(f"it has none of: {', '.join(_FORMS)}")
+    try:
+        layers_of(variant.layers)
+    except TidemarkError as error:
+        raise ValueError(f"layers: {error.what}") from error
+    if len(variant.extensions) > 1:
+        raise ValueError("extensions: a variant follows one of them; define another variant")
+    for extension in variant.extensions:
+        if without_secrets(extension.repository) != extension.repository:
+            raise ValueError("extensions: the address holds a user name, password or token")
+    return replace(variant, patches=tuple(ROOT / patch for patch in variant.patches))
 
 
 def at_commit(name: str, commit: str) -> str:

@@ -19,13 +19,13 @@ from build.version import Engine, Version, parse_revision, parse_version
 from history.series.night import configuration_name, release_branch
 from history.series.results import KnownResult, known_results
 from history.series.task_states import TaskOutcome
-from history.series.variants import EXTENSIONS
 from history.store.records import Environment
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.variants import Variants
 from runners.nightly.keys.tracked import Tracked, install_branch
 from runners.nightly.plan import Plan, Task
 from runners.nightly.variant_plan import at_commit
+from suites.additions.variant import EXTENSIONS
 from suites.definition import load_suite
 from suites.keys.durability import Durability
 
@@ -200,9 +200,8 @@ def environment_of(request: Request, box: str) -> Environment:
             {
                 "mode": request.profile.mode,
                 "seconds": request.profile.seconds,
-                "settings": dict(request.every.settings),
+                **request.every.to_json(),
                 "layers": {**request.suite.layers, **request.every.layers},
-                "initdb": dict(request.every.initdb),
                 **request.profile.declared.options,
             }
         ),

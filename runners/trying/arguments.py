@@ -8,13 +8,14 @@ from runners.occupancy.arguments import add_wait
 from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
 from runners.plan_argument import add_plan
 from runners.values import LAYOUTS_HELP, levels, minutes, rounds
-from runners.variant_arguments import add_declared
-from suites.additions.names import CompanionName
+from runners.variant_arguments import add_declared, add_with
 from suites.keys.durability import Durability
-from suites.layers.choice import LayerName, described_values
 
 BUDGET_MINUTES = 30.0
 """The default minutes, compiling included: as long as a reviewer may wait."""
+
+SERVER_KEYS = ("setting", "layer", "companion")
+"""The keys of `--with` here: what else a variant has is what a try compares."""
 
 EXIT_CODES = (
     "exit codes: 0 no step is worse, for certain; 1 a step is slower, has a finding that is worse, or "
@@ -77,18 +78,7 @@ def _add_servers(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     durability = "durability of commits: relaxed (default) may lose the last second in a crash"
     add("--durability", choices=list(Durability), default=Durability.RELAXED, help=durability)
-    setting = "override a server setting on both sides; can be repeated"
-    add("--set", action="append", default=[], metavar="NAME=VALUE", help=setting)
-    companion = (
-        f"run a companion process beside both servers: {', '.join(CompanionName)}; can be repeated; "
-        "instructions are then not counted"
-    )
-    add("--companion", action="append", default=[], metavar="NAME", help=companion)
-    layer = (
-        "how clients reach both servers: "
-        f"{'; '.join(f'{name}: {described_values(name)}' for name in LayerName)}; can be repeated"
-    )
-    add("--layer", action="append", default=[], metavar="LAYER=VALUE", help=layer)
+    add_with(parser, "the servers of both sides get", SERVER_KEYS)
     add_declared(parser)
 
 

@@ -26,7 +26,7 @@ from runners.installing.machine import TargetMachine
 from runners.installing.units import plan_in_use
 from runners.measuring.layouts import require_layouts
 from runners.measuring.session import SessionOutcome
-from runners.measuring.variants import EVERY, UNCHANGED, Variant, read_variants
+from runners.measuring.variants import EVERY, read_variants
 from runners.nightly.inputs import TryInputs, box_for_try
 from runners.nightly.plan import Box, load_plan
 from runners.occupancy.busy import note_if_busy
@@ -35,12 +35,14 @@ from runners.occupancy.waiting import machine_awaited
 from runners.own_workload.arguments import USUAL_SUITE
 from runners.own_workload.suite_folder import suite_of
 from runners.trying.answer import TryAnswer, basis, heads, markdown, table
+from runners.trying.arguments import SERVER_KEYS
 from runners.trying.changes import changes_of
 from runners.trying.extension_sides import extension_sides
 from runners.trying.own_clone import engine_here
 from runners.trying.reach import reach_of
 from runners.trying.sides import Sides, TryError, sides_of, with_servers
 from runners.trying.trial import TrialOutcome, TrialRequest, history_of_tries, run_trial, timed_request
+from suites.additions.variant import UNCHANGED, Variant
 from suites.definition import Suite, load_suite
 from suites.keys.durability import Durability
 from suites.metrics import INSTRUCTIONS, PRIMARY
@@ -119,7 +121,7 @@ def _nothing_to_measure(sides: Sides) -> int:
 
 def _servers(arguments: argparse.Namespace) -> Variant:
     """Return what both servers get. Raises VariantError, LayerError, or TryError for a variant."""
-    given = read_variants(arguments.set, (), (), (), arguments.companion, (), arguments.layer)
+    given = read_variants(arguments.variants, SERVER_KEYS)
     for name in given.keys() - {EVERY}:
         raise TryError(
             "both sides of a try get the same settings, companions and layers",
@@ -266,12 +268,12 @@ def _planned(arguments: argparse.Namespace) -> tuple[Box, argparse.Namespace]:
             where="--script",
             hint="omit --box, or name a suite of the checkout",
         )
-    if arguments.set or arguments.companion or arguments.layer:
+    if arguments.variants:
         # A setting may name a command that the server runs.
         raise TryError(
             "servers on a box of the plan get no settings, companions or layers of the caller's",
             where="--box",
-            hint="omit --set, --companion and --layer, or name a suite of the checkout that has them",
+            hint="omit --with, or name a suite of the checkout that has them",
         )
     if arguments.pull is not None and arguments.box is None:
         raise TryError("a pull request is one of the plan's git source", where="--pull", hint="add --box")

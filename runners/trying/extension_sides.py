@@ -9,9 +9,9 @@ from build.sources.commits import merge_base
 from build.sources.git import HEAD, Mirror, NoSuchRefError
 from build.sources.patching import committed
 from build.version import parse_version
-from runners.measuring.variants import Variant
 from runners.trying.own_clone import own_work
 from runners.trying.sides import DIGITS, Sides, TryError
+from suites.additions.variant import Variant
 
 MAIN_BRANCHES = ("main", "master")
 """What a ref is compared with by default: the first of these branches that the repository has."""

@@ -14,10 +14,11 @@ from build.sources.git import HEAD, mirror
 from build.sources.patching import require_applies
 from build.sources.repository import engine_of, git_address, repository_address
 from build.version import Engine, Version, parse_revision
-from runners.measuring.variants import EVERY, Variant, Variants
+from runners.measuring.variants import EVERY, Variants
 from runners.trying.own_clone import clone_of, own_work
 from runners.trying.series import PatchSeries, is_series, read_series
 from suites.additions.registry import require_companions
+from suites.additions.variant import Variant, described
 
 TRIED = "try"
 """The variant that a patched version is called."""
@@ -90,11 +91,10 @@ def sides_of(
 def with_servers(sides: Sides, every: Variant) -> Sides:
     """Return the sides with what the servers of both get, as a note says. Raises CompanionError."""
     require_companions(every.companions, sides.tip.engine)
-    given = [*every.companions]
-    given += [f"{name}={value}" for name, value in (*every.settings.items(), *every.layers.items())]
+    given = described(every.to_json())
     if not given:
         return sides
-    notes = (*sides.notes, f"both servers with {', '.join(given)}")
+    notes = (*sides.notes, f"both servers: {given}")
     return replace(sides, variants={**sides.variants, EVERY: every}, notes=notes)
 
 

@@ -24,7 +24,7 @@ from runners.measuring.session import SessionOutcome, run_session
 from runners.measuring.variants import compiled_for_layers, definition_of
 from runners.trying.changed_code import ChangedCode, changed_code
 from runners.trying.sides import Sides, TryError
-from suites.additions.registry import kind_of
+from suites.additions.registry import COMPANIONS
 from suites.counting.engines import COUNTED
 from suites.counting.executed_functions import WatchedFunction
 from suites.definition import Suite
@@ -223,7 +223,7 @@ def _programs(asked: TrialRequest) -> tuple[str, ...]:
     sides = asked.sides
     programs = [*build_programs_of(asked.suite), *COUNTED[sides.base.engine].programs]
     for companion in definition_of(sides.tip, sides.variants).companions:
-        programs += kind_of(companion).build_programs
+        programs += COMPANIONS[companion].build_programs
     return tuple(dict.fromkeys(programs))
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from suites.additions.companion import CompanionError
-from suites.additions.registry import kind_of
+from suites.additions.registry import COMPANIONS
+from suites.additions.variant import CompanionName
 from suites.generators.placement import Placement
 from suites.server import Address, Server
 
@@ -12,11 +13,13 @@ from suites.server import Address, Server
 class Companions:
     """All companions of one server; what suites.server.Beside asks of them."""
 
-    def __init__(self, server: Server, names: Sequence[str], cores: Placement, usable: Sequence[int]) -> None:
+    def __init__(
+        self, server: Server, names: Sequence[CompanionName], cores: Placement, usable: Sequence[int]
+    ) -> None:
         """Create them; nothing is started yet. `cores` are those of the server and its clients."""
         self._version = server.build.version
-        self._running = [kind_of(name).make(name, server.build, server.own_address) for name in names]
-        self._cores = {name: _cores_of(name, cores, usable) for name in names}
+        self._running = [COMPANIONS[name].make(name, server.build, server.own_address) for name in names]
+        self._cores = {str(name): _cores_of(name, cores, usable) for name in names}
         self._server = server
         self.lag_bytes = 0.0
         """How far they were behind the server's log when the counters were read last."""
@@ -64,7 +67,7 @@ class Companions:
 
 @contextmanager
 def accompanied(
-    server: Server, names: Sequence[str], cores: Placement, usable: Sequence[int]
+    server: Server, names: Sequence[CompanionName], cores: Placement, usable: Sequence[int]
 ) -> Iterator[Companions]:
     """Run companions beside a running server until its reset, its end or that of the block.
 
@@ -80,12 +83,12 @@ def accompanied(
         companions.stop()
 
 
-def _cores_of(name: str, cores: Placement, usable: Sequence[int]) -> tuple[int, ...] | None:
+def _cores_of(name: CompanionName, cores: Placement, usable: Sequence[int]) -> tuple[int, ...] | None:
     """Return the cores of a companion: the clients', or those that neither they nor the server have.
 
     None if there are no others.
     """
-    if kind_of(name).among_clients:
+    if COMPANIONS[name].among_clients:
         return cores.client
     taken = {*(cores.server or usable), *(cores.client or usable)}
     return tuple(core for core in usable if core not in taken) or None

@@ -8,8 +8,8 @@ from build.version import Engine
 from suites.additions.binlog import BinlogConsumer
 from suites.additions.companion import Companion, CompanionError
 from suites.additions.consumers import KEPT_WAL, LogicalConsumer, PhysicalConsumer
-from suites.additions.names import CompanionName
 from suites.additions.pooler import PROGRAM, Pooler
+from suites.additions.variant import CompanionName
 from suites.processes import tool
 from suites.server import Address
 
@@ -55,44 +55,33 @@ COMPANIONS: Mapping[CompanionName, CompanionKind] = {
     ),
     CompanionName.BINLOG_CONSUMER: CompanionKind(BinlogConsumer, frozenset({Engine.MYSQL, Engine.MARIADB})),
 }
-"""Every companion by the name that `--companion` takes."""
+"""Every companion by its name."""
 
 
-def require_companions(names: Sequence[str], engine: Engine) -> None:
-    """Raise CompanionError unless all of `names` exist, run beside `engine`, and are installed."""
+def require_companions(names: Sequence[CompanionName], engine: Engine) -> None:
+    """Raise CompanionError unless all of `names` run beside `engine` once, and are installed."""
     for name in names:
-        kind = kind_of(name)
+        kind = COMPANIONS[name]
         if engine not in kind.engines:
             raise CompanionError(
                 f"{name} does not run beside {engine}",
-                where="--companion",
+                where=f"companion {name}",
                 hint="it runs beside: " + ", ".join(sorted(kind.engines)),
             )
         if names.count(name) > 1:
-            raise CompanionError(f"{name} is named twice", where="--companion")
+            raise CompanionError(f"{name} is named twice", where=f"companion {name}")
         for program in kind.system_programs:
             tool(program)
 
 
-def kind_of(name: str) -> CompanionKind:
-    """Return the companion called `name`. Raises CompanionError, which lists all, if there is none."""
-    if name not in set(CompanionName):
-        raise CompanionError(
-            f"there is no companion '{name[:40]}'",
-            where="--companion",
-            hint="the companions are: " + ", ".join(CompanionName),
-        )
-    return COMPANIONS[CompanionName(name)]
-
-
-def prepares(names: Sequence[str]) -> bool:
+def prepares(names: Sequence[CompanionName]) -> bool:
     """Return whether clients can prepare statements in spite of these companions."""
-    return all(kind_of(name).prepares for name in names)
+    return all(COMPANIONS[name].prepares for name in names)
 
 
-def settings_for(names: Sequence[str]) -> dict[str, str]:
+def settings_for(names: Sequence[CompanionName]) -> dict[str, str]:
     """Return the server settings that companions need together."""
     together: dict[str, str] = {}
     for name in names:
-        together |= kind_of(name).settings
+        together |= COMPANIONS[name].settings
     return together

@@ -43,7 +43,7 @@ def _connections(suite: Suite, sizes: Sizes, builds: Sequence[Build], prepares: 
         raise TidemarkError(
             "connections that a pooler shares are not the server's",
             where=suite.name,
-            hint="measure the suite without --companion pgbouncer",
+            hint="measure the suite without the companion pgbouncer",
         )
     return Connections(suite, sizes)
 

@@ -188,5 +188,5 @@ def check(build: Build, text: str, words: Sequence[str]) -> None:
         reason = "; ".join(line for line in refused if line != "Aborting") or output or str(failure)
         raise SettingError(
             f"{build.version} refuses its settings: {reason}",
-            hint="correct --set, or the settings of the variant in the plan",
+            hint="correct --with setting.NAME=VALUE, or the settings of the variant in the plan",
         ) from failure

@@ -1,4 +1,4 @@
-"""The layers between clients and a server, as `--layer`, a suite and a plan choose them."""
+"""The layers between clients and a server, as a variant and a suite choose them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,13 +63,13 @@ def require_value(name: str, value: str) -> None:
         meant = did_you_mean(name[:40], LayerName)
         raise LayerError(
             f"there is no layer '{name[:40]}'",
-            where="--layer",
+            where="layer",
             hint=f"{meant} the layers are: {', '.join(LayerName)}".strip(),
         )
     layer = LayerName(name)
     if value not in VALUES[layer]:
         raise LayerError(
-            f"{name} cannot be '{value[:40]}'", where="--layer", hint=f"write {described_values(layer)}"
+            f"{name} cannot be '{value[:40]}'", where="layer", hint=f"write {described_values(layer)}"
         )
 
 
@@ -82,7 +82,7 @@ def layers_of(chosen: Mapping[str, str]) -> Layers:
     if tls and transport is Transport.SOCKET:
         raise LayerError(
             "TLS is measured over TCP, and not over a Unix socket",
-            where="--layer",
+            where="layer",
             hint="omit transport, which is tcp with tls=on",
         )
     return Layers(transport, tls, chosen.get(LayerName.PROTOCOL, ""))

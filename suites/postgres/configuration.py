@@ -29,7 +29,7 @@ local replication {admin} trust
 local all all {method}
 """
 
-_WRONG_SETTING = "correct --set, or the settings of the variant in the plan"
+_WRONG_SETTING = "correct --with setting.NAME=VALUE, or the settings of the variant in the plan"
 _NO_TLS = "tls=on needs a server that is compiled with OpenSSL, as those are that Tidemark compiles for it"
 
 # Of the question whether a server accepts a configuration.

@@ -1,4 +1,4 @@
-"""What initdb is told about a new data directory beside what every one gets, as `--initdb` and a plan choose.
+"""What initdb is told about a new data directory beside what every one gets, as a variant chooses.
 
 Sizes of segments, checksums and collation are decided when a data directory is made, and never after that, so
 that they are no settings.
@@ -56,12 +56,12 @@ def require_option(name: str, value: str) -> None:
         meant = did_you_mean(name[:40], OPTIONS)
         raise InitdbError(
             f"there is no option '{name[:40]}'",
-            where="--initdb",
+            where="initdb",
             hint=f"{meant} the options are: {', '.join(OPTIONS)}".strip(),
         )
     if not OPTIONS[name].pattern.fullmatch(value):
         raise InitdbError(
-            f"{name} cannot be '{value[:40]}'", where="--initdb", hint=f"write {OPTIONS[name].described}"
+            f"{name} cannot be '{value[:40]}'", where="initdb", hint=f"write {OPTIONS[name].described}"
         )
 
 
@@ -70,7 +70,7 @@ def require_initdb(chosen: Mapping[str, str], engine: Engine, wal_limit_bytes: i
     if chosen and engine is not Engine.POSTGRES:
         raise InitdbError(
             f"{ENGINES[engine].title} has no initdb",
-            where="--initdb",
+            where="initdb",
             hint="define a variant of Postgres with it",
         )
     least = SEGMENTS_OF_LIMIT * int(chosen.get(SEGMENT, "0")) * 1024**2
@@ -78,6 +78,6 @@ def require_initdb(chosen: Mapping[str, str], engine: Engine, wal_limit_bytes: i
         raise InitdbError(
             f"the WAL of a server here is {wal_limit_bytes // 1024**2} MB, which holds no "
             f"{SEGMENTS_OF_LIMIT} segments of {chosen[SEGMENT]} MB",
-            where=f"--initdb {SEGMENT}={chosen[SEGMENT]}",
+            where=f"initdb {SEGMENT}={chosen[SEGMENT]}",
             hint="choose smaller segments, or a larger profile",
         )

@@ -72,7 +72,7 @@ def initdb_words(build: Build, chosen: Mapping[str, str]) -> list[str]:
             continue
         for needed in (name, f"{name}={value}"):
             if not knows_initdb_option(build, needed):
-                raise CapabilityError(f"the initdb of {build.version} has no {needed}", where="--initdb")
+                raise CapabilityError(f"the initdb of {build.version} has no {needed}", where="initdb")
         words.append(f"--{name}={value}")
     return words
 

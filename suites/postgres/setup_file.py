@@ -62,8 +62,8 @@ def advice(said: str, name: str) -> str:
         return ""
     extension = next(filter(None, match.groups())).removeprefix("$libdir/")
     return (
-        f"the server's build has no extension {extension}: build it with --extension, measure an install "
-        f"prefix that has it, or take it out of {name}"
+        f"the server's build has no extension {extension}: add --with extension.{extension}=REPO@REF, "
+        f"measure an install prefix that has it, or take it out of {name}"
     )
 
 

@@ -18,7 +18,9 @@ from build.relink import LINKER
 from build.version import Engine
 from history.changes.level_shift import Course
 from history.rendering.commands import COUNTED, DECIDED, change_search, run_again
+from history.series.night import configuration_name
 from history.store.records import Machine, Session, SessionStatus
+from history.store.session_writes import json_text
 from runners.bisect.requests import parse_request
 from runners.cli import parser
 from runners.commands import calibrate, run
@@ -101,17 +103,16 @@ def definitions(draw: st.DrawFn, name: str) -> list[str]:
     """Draw the options that define the variant called `name`, or what every version gets."""
     of, words = f"{name}:" if name else "", []
     if value := draw(TEXT):
-        words += ["--set", f"{of}application_name={value}"]
+        words += ["--with", f"{of}setting.application_name={value}"]
     if flags := draw(st.sampled_from(["", "-O3", "-O3 -g"])):
-        words += ["--build", f"{of}CFLAGS={flags}"]
+        words += ["--with", f"{of}build.CFLAGS={flags}"]
     for option in draw(st.sets(st.sampled_from(["--with-llvm", "--enable-nls=de"]))):
-        words += ["--build", f"{of}configure={option}"]
+        words += ["--with", f"{of}build.configure={option}"]
     if draw(st.booleans()):
-        words += ["--index", f"{of}sbtest*(id) INCLUDE (c, pad)"]
+        words += ["--with", f"{of}index=sbtest*(id) INCLUDE (c, pad)"]
     if name:
-        words += [
-            word for file in draw(st.sets(st.sampled_from(PATCHES))) for word in ("--patch", f"{name}={file}")
-        ]
+        for file in draw(st.sets(st.sampled_from(PATCHES))):
+            words += ["--with", f"{of}patch={file}"]
     return words
 
 
@@ -140,7 +141,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
     words += draw(definitions(""))
     for name in draw(st.sets(st.sampled_from(["mem", "b-2"]))):
         names.append(f"{PLAIN}#{name}")
-        words += [*draw(definitions(name)), "--set", f"{name}:work_mem={len(names)}MB"]
+        words += [*draw(definitions(name)), "--with", f"{name}:setting.work_mem={len(names)}MB"]
     return ["run", *words, *(["--alone"] if len(names) == 1 else []), *names]
 
 
@@ -179,8 +180,8 @@ def test_what_is_printed_asks_for_the_same_again(words: list[str]) -> None:
     "words",
     [
         [PLAIN, "--rounds", "4"],
-        [f"{PLAIN}#mem", "--set", "mem:work_mem=8MB", "--profile", "short", "--step", "insert"],
-        [PLAIN, "--suite", "oltp-sweep", "--clients", "4,16", "--build", "CFLAGS=-O3"],
+        [f"{PLAIN}#mem", "--with", "mem:setting.work_mem=8MB", "--profile", "short", "--step", "insert"],
+        [PLAIN, "--suite", "oltp-sweep", "--clients", "4,16", "--with", "build.CFLAGS=-O3"],
         [PLAIN, "--memory", "2G", "--disk", "100MB/s"],
     ],
 )
@@ -191,6 +192,44 @@ def test_a_calibration_is_one_again(words: list[str]) -> None:
     assert asked(request_of(again)) == asked(request)
 
 
+def test_what_with_says_continues_the_series_of_the_options_before_it() -> None:
+    """The stored options are those of the same request by `--set`, `--build`, `--layer` and so on."""
+    every = [
+        "setting.work_mem=8MB",
+        "build.CFLAGS=-O3",
+        "layer.tls=on",
+        "initdb.checksums=off",
+        "index=t*(c)",
+    ]
+    own = ["setting.jit=on", "build.configure=--with-llvm", "layer.protocol=simple", "initdb.locale=C"]
+    own += ["companion=pgbouncer", "extension.tiny=https://example.org/t@v1", "index=sbtest*(id)"]
+    given = [word for text in (*every, *(f"fast:{text}" for text in own)) for word in ("--with", text)]
+    session = stored(request_of(["run", *given, PLAIN, f"{PLAIN}#fast"]))
+    kept = {
+        "settings": {"work_mem": "8MB"},
+        "build": {"CFLAGS": "-O3"},
+        "layers": {"tls": "on"},
+        "initdb": {"checksums": "off"},
+        "indexes": ["t*(c)"],
+        "variants": {
+            "fast": {
+                "settings": {"jit": "on"},
+                "build": {"configure": ["--with-llvm"]},
+                "layers": {"protocol": "simple"},
+                "initdb": {"locale": "C"},
+                "companions": ["pgbouncer"],
+                "extensions": [{"name": "tiny", "repository": "https://example.org/t", "ref": "v1"}],
+                "indexes": ["sbtest*(id)"],
+            }
+        },
+    }
+    assert {name: session.options[name] for name in kept} == kept
+    row = {"options": json_text(session.options), "profile": "smoke", "durability": "relaxed"}
+    assert configuration_name(row) == (
+        "smoke relaxed 3s work_mem=8MB build CFLAGS=-O3 layer tls=on initdb checksums=off"
+    )
+
+
 @pytest.mark.skipif(shutil.which(LINKER) is None, reason=f"{LINKER} is not installed")
 def test_layouts_are_asked_for_again() -> None:
     request = request_of(["run", "--layouts", "8", "--until-decided", PLAIN, "postgres@17.11"])
@@ -199,7 +238,7 @@ def test_layouts_are_asked_for_again() -> None:
 
 @pytest.mark.usefixtures("in_folder_with_patches")
 def test_what_is_not_stored_is_said() -> None:
-    request = request_of(["run", "--patch", "mem=fix.patch", "postgres@master", "postgres@master#mem"])
+    request = request_of(["run", "--with", "mem:patch=fix.patch", "postgres@master", "postgres@master#mem"])
     session = stored(request)
     assert run_again(session)[:-1] == [
         "# Start it in the folder with fix.patch, as the history does not keep patches.",
@@ -221,8 +260,8 @@ def test_what_is_not_stored_is_said() -> None:
 
 def test_layers_that_are_no_longer_measured_are_said() -> None:
     """Sessions of an older Tidemark have them, of a variant or of every version."""
-    session = stored(request_of(["run", "--layer", "fast:tls=on", PLAIN, f"{PLAIN}#fast"]))
-    assert "--layer fast:tls=on" in run_again(session)[-1]
+    session = stored(request_of(["run", "--with", "fast:layer.tls=on", PLAIN, f"{PLAIN}#fast"]))
+    assert "--with fast:layer.tls=on" in run_again(session)[-1]
     listening = {"variants": {"fast": {"layers": {"tls": "on", "listeners": "30"}}}}
     for options, gone in (({"layers": {"auth": "md5"}}, "auth=md5"), (listening, "listeners=30")):
         older = replace(session, options={**session.options, **options})

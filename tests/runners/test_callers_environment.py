@@ -42,7 +42,7 @@ HOSTILE = {
 @pytest.mark.timeout(120)
 def test_settings_hold_and_secrets_stay(home: Home, postgres_18: Build) -> None:
     words = ("--step", "update-index", "--seconds", "1", "--repetitions", "1", "--no-exact")
-    asked = (*words, "--keep-disturbed", "--set", "v:work_mem=8MB", PLAIN, VARIANT)
+    asked = (*words, "--keep-disturbed", "--with", "v:setting.work_mem=8MB", PLAIN, VARIANT)
     command = [sys.executable, "-P", "-m", "runners", "run", *asked]
     told = {**os.environ, **SECRETS, **HOSTILE, "TIDEMARK_HOME": str(home.path), "PYTHONPATH": str(ROOT)}
     began = time.monotonic()

@@ -27,7 +27,14 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "--suite", "nonsense", KNOWN], "insert-benchmark, oltp-sweep, payments, pgbench, read, "),
         (["run", "--profile", "tiny", KNOWN], "its profiles are: smoke, short, io, long"),
         (["run", "--step", "read-only", KNOWN], "its steps are: update-inlist, update-index"),
-        (["run", "--set", "io_method", KNOWN], "'io_method' is not of the form NAME=VALUE"),
+        (["run", "--with", "io_method", KNOWN], "'io_method' is not of the form [VARIANT:]KEY=VALUE"),
+        (["run", "--with", "io_method=worker", KNOWN], "'io_method' is no key here"),
+        (["run", "--with", "settings.jit=on", KNOWN], "did you mean setting?"),
+        (
+            ["run", "--with", "setting=8MB", KNOWN],
+            "the keys are: setting.NAME=VALUE, build.KEY=VALUE, patch=FILE",
+        ),
+        (["build", "--with", "setting.jit=on", KNOWN], "the keys are: build.KEY=VALUE, patch=FILE"),
         (
             ["run", "--exact-only", "--profile", "io", KNOWN],
             "a counted pass starts from the loaded data, which long mode does not keep",
@@ -37,29 +44,41 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "counted passes have neither verdicts to wait for",
         ),
         (["run", "--exact-only", "--profile", "long", KNOWN], "which long mode does not keep"),
-        (["run", "--patch", "fix.patch", KNOWN], "'fix.patch' is not of the form NAME=VALUE"),
-        (["run", "--patch", "mine=fix.patch", KNOWN], "no version is called postgres@18.6#mine"),
-        (["run", "--set", "mine:work_mem=8MB", KNOWN], "such as: postgres@18.6 'postgres@18.6#mine'"),
-        (["run", KNOWN, f"{KNOWN}#mien", "--set", "mine:work_mem=8MB"], "postgres@18.6#mien is not defined"),
-        (["run", KNOWN, f"{KNOWN}#mien", "--set", "mine:work_mem=8MB"], "the variants are: mine"),
+        (["run", "--with", "patch=fix.patch", KNOWN], "write --with NAME:patch=FILE"),
+        (["run", "--with", "mine:patch=fix.patch", KNOWN], "no version is called postgres@18.6#mine"),
         (
-            ["run", KNOWN, f"{KNOWN}#a", "--build", "a:CFLAG=-O3"],
+            ["run", "--with", "mine:setting.work_mem=8MB", KNOWN],
+            "such as: postgres@18.6 'postgres@18.6#mine'",
+        ),
+        (
+            ["run", KNOWN, f"{KNOWN}#mien", "--with", "mine:setting.work_mem=8MB"],
+            "postgres@18.6#mien is not defined",
+        ),
+        (["run", KNOWN, f"{KNOWN}#mien", "--with", "mine:setting.work_mem=8MB"], "the variants are: mine"),
+        (
+            ["run", KNOWN, f"{KNOWN}#a", "--with", "a:build.CFLAG=-O3"],
             "one of: CC, CFLAGS, LDFLAGS, configure",
         ),
-        (["run", KNOWN, f"{KNOWN}#a", "--build", "a:CFLAGS=$(x)"], "'$(x)' cannot be the CFLAGS of a build"),
-        (["run", KNOWN, f"{KNOWN}#a", "--build", "a:CC=no-such-cc"], "the compiler 'no-such-cc' is missing"),
-        (["run", KNOWN, "--set", "a b:c=d"], "'a b' is not a valid variant"),
         (
-            ["run", f"{KNOWN}#a", f"{KNOWN}#b", "--set", "a:work_mem=8MB", "--set", "b:work_mem=8MB"],
+            ["run", KNOWN, f"{KNOWN}#a", "--with", "a:build.CFLAGS=$(x)"],
+            "'$(x)' cannot be the CFLAGS of a build",
+        ),
+        (
+            ["run", KNOWN, f"{KNOWN}#a", "--with", "a:build.CC=no-such-cc"],
+            "the compiler 'no-such-cc' is missing",
+        ),
+        (["run", KNOWN, "--with", "a b:setting.c=d"], "'a b' is not a valid variant"),
+        (
+            ["run", f"{KNOWN}#a", f"{KNOWN}#b", "--with", "a:setting.jit=on", "--with", "b:setting.jit=on"],
             "postgres@18.6#a and postgres@18.6#b are the same",
         ),
         (["calibrate", f"{KNOWN}#mine"], "postgres@18.6#mine is not defined"),
         (["build", f"{KNOWN}#mine"], "postgres@18.6#mine is not defined"),
         (
-            ["bisect", "--good", "18.5#a", "--bad", "18.6", "--step", "insert", "--set", "a:work_mem=8MB"],
+            ["bisect", "--good", "18.5#a", "--bad", "18.6", "--step", "insert", "--with", "a:setting.jit=on"],
             "two variants",
         ),
-        (["run", "--patch", "mine=/nowhere/fix.patch", f"{KNOWN}#mine"], "/nowhere/fix.patch"),
+        (["run", "--with", "mine:patch=/nowhere/fix.patch", f"{KNOWN}#mine"], "/nowhere/fix.patch"),
         (["bench", "nonsense"], "the benchmarks are: bisect, detection, kinds, overhead, scale, verdicts"),
         (["build", "export", "somewhere"], "build export FOLDER VERSION..."),
         (["build", "import"], "build import FILE..."),
@@ -117,6 +136,52 @@ def test_words_that_make_no_sense_are_refused_with_2(
         main(words)
     assert ended.value.code == 2
     assert "usage: tidemark" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            [
+                "run",
+                "--set",
+                "a:postgres.jit=on",
+                "--build",
+                "CFLAGS=-O3 -g",
+                "--patch",
+                "a=/x=1.patch",
+                KNOWN,
+            ],
+            "--with a:setting.postgres.jit=on --with 'build.CFLAGS=-O3 -g' --with a:patch=/x=1.patch",
+        ),
+        (
+            ["calibrate", "--layer", "tls=on", "--initdb", "a:checksums=off", "--index", "a:t*(c)", KNOWN],
+            "--layer, --initdb, --index: write --with layer.tls=on --with a:initdb.checksums=off --with '",
+        ),
+        (
+            ["run", "--extension", "a:tiny=https://me:secret@example.org/t@v1", KNOWN],
+            "write --with a:extension.tiny=https://***",
+        ),
+        (
+            ["bisect", "--good", "1", "--set", "jit=on", "--bad", "2", "--companion", "pgbouncer"],
+            "--with setting.jit=on --with companion=pgbouncer",
+        ),
+        (
+            ["build", "--patch", "fix.patch", "--build", "CC=clang", KNOWN],
+            "--with patch=fix.patch --with build.CC=",
+        ),
+        (["try", "topic", "--set", "jit=on"], "--with setting.jit=on"),
+    ],
+)
+def test_options_that_were_replaced_are_answered_with_what_to_write(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    answer = capsys.readouterr().err
+    assert said in answer
+    assert "secret" not in answer
 
 
 @pytest.mark.deep("a whole command in a process of its own")

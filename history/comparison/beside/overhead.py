@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from history.comparison.result import ContenderComparison
-from history.series.variants import EXTENSIONS, definition_in
+from history.series.variants import definition_in
+from suites.additions.variant import EXTENSIONS
 from suites.metrics import METRICS, Role
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from build.addresses import without_secrets
 from build.errors import TidemarkError
 from build.version import Engine, Version, parse_version
-from history.series.variants import described
 from runners.bisect.domain.rules import Direction, Rules
+from suites.additions.variant import described
 from suites.control_groups.declared import DECLARED, Declared, memory_text, parse_disk
 from suites.definition import Suite, load_suite
 from suites.keys.profile import Mode

@@ -10,6 +10,7 @@ from history.numbers import change_text, percent
 from history.rendering.commands import COUNTED, DECIDED, defining_words, patch_notes, quoted
 from runners.bisect.domain.rules import LevelStep, SearchVerdict, WholeDifference
 from runners.bisect.report.state import BisectState
+from suites.additions.variant import EXTENSIONS, option_words
 
 MAX_IN_HEADLINE = 3
 """The most steps that a headline lists; where there are more, a table has them."""
@@ -62,8 +63,9 @@ def reproduce(state: BisectState) -> Iterator[str]:
     yield from patch_notes(question.variant)
     if question.extension:
         commits = [version.variant for version in pair]
-        named = [f"{commit}:{question.extension}={question.git}@{commit}" for commit in commits]
-        defined += [word for value in named for word in ("--extension", value)]
+        for commit in commits:
+            made = {"name": question.extension, "repository": question.git, "ref": commit}
+            defined += option_words(commit, {EXTENSIONS: [made]})
     else:
         pair = (replace(pair[0], variant=name), replace(pair[1], variant=name))
         defined += ["--git", question.git] if question.git else []

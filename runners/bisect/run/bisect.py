@@ -32,7 +32,8 @@ from runners.measuring.machine_lock import measuring_alone
 from runners.measuring.preparation import callgrind_of
 from runners.measuring.request import Exact, Request, Sampled
 from runners.measuring.session import run_session
-from runners.measuring.variants import EVERY, UNCHANGED, Variant, Variants
+from runners.measuring.variants import EVERY, Variants
+from suites.additions.variant import UNCHANGED, Variant
 from suites.definition import Suite, load_suite
 from suites.generators.registry import build_programs_of
 from suites.keys.profile import Mode

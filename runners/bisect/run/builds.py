@@ -23,7 +23,7 @@ from build.version import Version
 from history.store.records import FailureCause
 from runners.bisect.domain.question import CandidateRange
 from runners.measuring.failures.cause import MIN_FREE_BYTES, build_failure, run_failure
-from runners.measuring.variants import UNCHANGED, Variant
+from suites.additions.variant import UNCHANGED, Variant
 
 MAX_LINES = 12
 """The most lines of a reason."""
@@ -68,7 +68,7 @@ def provider(
         if searched is not None:
             extensions = (*extensions, replace(searched, ref=version.variant))
         whole = BuildRequest(
-            version.plain, variant.patches, variant.choices, git, relinks=relinks, extensions=extensions
+            version.plain, variant.patches, variant.build, git, relinks=relinks, extensions=extensions
         )
         if extensions:
             return provide(whole, home, progress)
@@ -139,7 +139,7 @@ def built_already(span: CandidateRange, home: Home, variant: Variant = UNCHANGED
     """
     if variant.patches:
         return []
-    cached, choices = set(), variant.choices.to_json()
+    cached, choices = set(), variant.build.to_json()
     for build in all_builds(home):
         is_plain = not (build.manifest.patches or build.extensions or can_relink(build))
         if is_plain and build.manifest.choices == choices:

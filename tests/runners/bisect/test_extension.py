@@ -9,13 +9,13 @@ from build.finished_build import Build
 from build.home import Home
 from build.progress import Silent
 from build.version import parse_version
-from history.series.variants import described
 from runners import cli
 from runners.bisect.domain.question import Question
 from runners.bisect.requests import parse_request
 from runners.bisect.run.bisect import BisectRequest
 from runners.bisect.run.builds import Unusable, build_of, provider
 from runners.bisect.run.candidates import extension_range
+from suites.additions.variant import described
 from tests.tiny_extension import TinyExtension
 
 SERVER = "postgres@17.11"
@@ -30,7 +30,7 @@ def test_good_and_bad_are_refs_of_its_repository(tmp_path: Path) -> None:
     tiny = TinyExtension(tmp_path / "tiny")
     commits = [tiny.tagged("v1"), tiny.tagged("v2", factor=2), tiny.without("README.md", "v3", text="of it")]
     commits.append(tiny.tagged("v4", factor=3))
-    given = ("--server", SERVER, "--extension", f"tiny={tiny.path}", "--set", "work_mem=8MB")
+    given = ("--server", SERVER, "--extension", f"tiny={tiny.path}", "--with", "setting.work_mem=8MB")
     request = asked(*given)
     assert request.extension is not None
     assert request.address is None, "the server is not searched"
@@ -56,6 +56,11 @@ def test_good_and_bad_are_refs_of_its_repository(tmp_path: Path) -> None:
             "searches the repository of --extension",
         ),
         (("--server", SERVER, "--extension", "tiny=.", "--box", "bench1"), "searches the repository of"),
+        (
+            ("--server", SERVER, "--extension", "tiny=.", "--with", "extension.other=.@v1"),
+            f"only tiny is compiled for {SERVER}, and not other as well",
+        ),
+        (("--extension", "tiny=."), "names what is searched on a --server"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(words: tuple[str, ...], says: str) -> None:

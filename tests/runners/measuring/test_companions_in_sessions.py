@@ -28,7 +28,7 @@ FAILED_ONCE = {"update-index": "failed", "insert": "finished"}
 def test_a_companion_killed_in_a_step_fails_that_step_only(
     home: Home, postgres_18: Build, name: str, program: str
 ) -> None:
-    with start_session(home, "--companion", name) as session:
+    with start_session(home, "--with", f"companion={name}") as session:
         in_the_middle_of_a_step(session)
         below(session, program)[0].kill()
         code, said = finish(session)
@@ -42,7 +42,7 @@ def test_a_companion_killed_in_a_step_fails_that_step_only(
 
 
 def test_tidemark_killed_leaves_no_companion_and_no_slot(home: Home, postgres_18: Build) -> None:
-    with start_session(home, "--companion", "physical-consumer") as session:
+    with start_session(home, "--with", "companion=physical-consumer") as session:
         in_the_middle_of_a_step(session)
         (consumer,) = below(session, "pg_receivewal")
         session.kill()

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.server
 OLD, NEW = "postgres@17.11", "postgres@18.6"
 PAIR = ("--keep-disturbed", OLD, NEW)
 
-PLANNING = "planning:plan_cache_mode=force_custom_plan"
+PLANNING = "planning:setting.plan_cache_mode=force_custom_plan"
 """The variant plans each query anew, which takes CPU time and writes nothing."""
 
 ALWAYS = {
@@ -73,7 +73,9 @@ def test_ten_steps_on_two_releases(home: Home, postgres_17: Build, postgres_18: 
 def test_two_variants_of_one_version(home: Home, postgres_18: Build) -> None:
     variant = f"{NEW}#mem"
     words = ("--step", "update-index", "--seconds", "1", "--repetitions", "1", "--no-exact")
-    ran = tidemark(home, "run", *words, "--keep-disturbed", "--set", "mem:work_mem=8MB", NEW, variant)
+    ran = tidemark(
+        home, "run", *words, "--keep-disturbed", "--with", "mem:setting.work_mem=8MB", NEW, variant
+    )
     assert ran.returncode == 0, ran.stderr
     assert f"next: TIDEMARK_HOME={home.path} {ROOT}/compare.py {NEW} '{variant}' --session " in ran.stdout
     assert f"\n{variant}: work_mem = 8MB\n" in tidemark(home, "compare", NEW, variant).stdout
@@ -106,7 +108,7 @@ def test_two_refs_of_an_extension(home: Home, postgres_17: Build, tmp_path: Path
 
     def run(*refs: str) -> subprocess.CompletedProcess[str]:
         options = [
-            word for pair in refs for word in ("--extension", pair.replace("REPO", f"tiny={tiny.path}"))
+            word for pair in refs for word in ("--with", pair.replace("REPO", f"extension.tiny={tiny.path}"))
         ]
         versions = (base, new) if len(refs) > 1 else ("--alone", base)
         return tidemark(home, "run", *words, *options, *versions)
@@ -123,7 +125,7 @@ def test_two_refs_of_an_extension(home: Home, postgres_17: Build, tmp_path: Path
     unloaded = run("a:REPO@v3")
     assert unloaded.returncode == 2
     assert "tiny must be loaded via shared_preload_libraries" in unloaded.stdout
-    assert "add --set shared_preload_libraries=tiny" in unloaded.stdout
+    assert "add --with setting.shared_preload_libraries=tiny" in unloaded.stdout
 
 
 @pytest.mark.timeout(300)
@@ -131,7 +133,7 @@ def test_a_build_that_only_burns_cpu_logs_as_much_per_query(home: Home, postgres
     """After each start, updates log the whole page for the first change of it."""
     slow = f"{NEW}#planning"
     words = ("--step", "update-index", "--seconds", "2", "--repetitions", "3", "--no-exact")
-    ran = tidemark(home, "run", *words, "--keep-disturbed", "--set", PLANNING, NEW, slow)
+    ran = tidemark(home, "run", *words, "--keep-disturbed", "--with", PLANNING, NEW, slow)
     assert ran.returncode == 0, ran.stderr
     compared = tidemark(home, "compare", NEW, slow, "--format", "json")
     (contender,) = json.loads(compared.stdout)["contenders"]

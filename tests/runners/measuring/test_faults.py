@@ -260,7 +260,7 @@ def test_a_version_that_cannot_be_built_does_not_stop_the_others(home: Home, pos
 def test_a_version_that_lacks_a_setting_does_not_stop_the_others(
     home: Home, postgres_17: Build, postgres_18: Build
 ) -> None:
-    words = ("--set", "io_method=worker", "postgres@17.11")
+    words = ("--with", "setting.io_method=worker", "postgres@17.11")
     with start_session(home, *words, steps=("insert",)) as session:
         code, said = finish(session)
     assert code == 2
@@ -273,7 +273,7 @@ def test_a_version_that_lacks_a_setting_does_not_stop_the_others(
 def test_a_variant_with_an_unknown_setting_is_refused_before_anything_is_measured(
     home: Home, postgres_18: Build
 ) -> None:
-    words = ("--set", "mine:wrok_mem=8MB", "postgres@18.6#mine")
+    words = ("--with", "mine:setting.wrok_mem=8MB", "postgres@18.6#mine")
     with start_session(home, *words) as session:
         code, said = finish(session)
     assert code == 2

@@ -20,8 +20,9 @@ from runners.measuring.round_measurement import RoundMeasurement
 from runners.measuring.rounds import Rounds
 from runners.measuring.run_recorder import RunRecorder
 from runners.measuring.sequential_verdicts import SequentialVerdicts
-from runners.measuring.variants import EVERY, Variant
+from runners.measuring.variants import EVERY
 from suites.accounting.work_curve import WorkCurve
+from suites.additions.variant import Variant
 from suites.definition import Suite, load_suite
 from suites.measurement import Measurement
 from suites.metrics import EQUAL_WORK

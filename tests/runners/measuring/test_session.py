@@ -184,7 +184,7 @@ def test_engines_that_start_slowly_are_counted_only_when_asked(
 
 
 def test_layers_of_suite_and_variant_reach_versions_and_builds() -> None:
-    variants = read_variants([], [], [], layers=["fast:tls=on"])
+    variants = read_variants(["fast:layer.tls=on"])
     versions = (*VERSIONS, parse_version("postgres@18.6#fast"), parse_version("postgres@x=0123456789ab"))
     suite = SUITE.model_copy(update={"layers": {"transport": "tcp", "protocol": "simple"}})
     request = Request(versions, suite, "smoke", suite.steps, 3, variants=variants)
@@ -194,13 +194,13 @@ def test_layers_of_suite_and_variant_reach_versions_and_builds() -> None:
     assert options == [("--with-openssl",)] * 3 + [()], "builds differ in nothing but the layer"
     without = replace(request, versions=VERSIONS)
     assert without.build_of(versions[0]).choices.options == ()
-    accompanied = replace(without, variants=read_variants([], [], [], companions=["pgbouncer"]))
+    accompanied = replace(without, variants=read_variants(["companion=pgbouncer"]))
     with pytest.raises(TidemarkError, match="has no companions"):
         preparation.callgrind_of(replace(accompanied, exact=Exact.ONLY), Notes())
 
 
 def test_layers_are_checked_before_anything_is_compiled(tmp_path: Path) -> None:
-    variants = read_variants([], [], [], layers=["fast:protocol=extended"])
+    variants = read_variants(["fast:layer.protocol=extended"])
     request = Request(
         (VERSIONS[0], parse_version("postgres@18.6#fast")), SUITE, "smoke", SUITE.steps, 3, variants=variants
     )

@@ -13,9 +13,9 @@ from build.version import Engine
 from history.open import open_store
 from runners.bisect.run import builds as bisect_builds
 from runners.cli import main
-from runners.measuring.variants import Variant
 from runners.trying.sides import TryError, sides_of, with_servers
 from runners.trying.trial import TrialRequest, history_of_tries, run_trial, timed_request
+from suites.additions.variant import CompanionName, Variant
 from suites.definition import load_suite
 from tests.history.conftest import rows
 from tests.runners.nightly.pretended import STEPS, Lab
@@ -30,10 +30,11 @@ def test_both_servers_get_what_the_command_line_says(
     branched(lab)
     monkeypatch.setenv("TIDEMARK_HOME", str(lab.home.path))
     words = ["try", "topic", "--git", str(lab.source), "--step", "insert", "--keep-disturbed"]
-    given = ["--durability", "full", "--set", "wal_level=logical", "--set", "postgres.work_mem=1MB"]
-    assert main([*words, *given, "--layer", "transport=tcp"]) == 0
+    given = ["--durability", "full", "--with", "setting.wal_level=logical"]
+    given += ["--with", "setting.postgres.work_mem=1MB", "--with", "layer.transport=tcp"]
+    assert main([*words, *given]) == 0
     told = capsys.readouterr().out.replace("\\_", "_")
-    assert "both servers with wal_level=logical, postgres.work_mem=1MB, transport=tcp" in told
+    assert "both servers: wal_level = logical, postgres.work_mem = 1MB; clients with transport=tcp" in told
     assert "the time of flushes" not in told
     with open_store(history_of_tries(lab.home)) as store:
         found = rows(store, "SELECT durability, options FROM sessions")
@@ -43,11 +44,15 @@ def test_both_servers_get_what_the_command_line_says(
         assert options["settings"] == {"wal_level": "logical", "postgres.work_mem": "1MB"}
         assert options["layers"] == {"transport": "tcp"}
     for refused, says in (
-        (["--set", "new:work_mem=1MB"], "both sides of a try get the same settings"),
-        (["--companion", "no-such-thing"], "no-such-thing"),
-        (["--companion", "binlog-consumer"], "binlog-consumer does not run beside postgres"),
-        (["--layer", "transport=pigeon"], "pigeon"),
-        (["--box", "db1", "--set", "archive_command=true"], "get no settings, companions or layers"),
+        (["--with", "new:setting.work_mem=1MB"], "both sides of a try get the same settings"),
+        (["--with", "companion=no-such-thing"], "no-such-thing"),
+        (["--with", "companion=binlog-consumer"], "binlog-consumer does not run beside postgres"),
+        (["--with", "layer.transport=pigeon"], "pigeon"),
+        (
+            ["--with", "patch=fix.patch"],
+            "the keys are: setting.NAME=VALUE, layer.LAYER=VALUE, companion=NAME",
+        ),
+        (["--box", "db1", "--with", "setting.archive_command=true"], "get no settings, companions or layers"),
     ):
         assert main([*words, *refused]) == 2
         assert says in capsys.readouterr().err
@@ -63,7 +68,7 @@ def test_companions_run_beside_both_servers_whose_builds_have_their_programs(lab
         raise TryError("enough is known")
 
     sides = sides_of(["topic"], None, Engine.POSTGRES, str(lab.source), lab.home)
-    sides = with_servers(sides, Variant(companions=("logical-consumer",)))
+    sides = with_servers(sides, Variant(companions=(CompanionName.LOGICAL_CONSUMER,)))
     suite = load_suite("write-heavy")
     asked = TrialRequest(sides, suite, "smoke", suite.select(STEPS, "smoke"), 60.0)
     request = timed_request(asked, 1.0)

@@ -17,6 +17,7 @@ from suites.additions.companion import CompanionError
 from suites.additions.companions import Companions
 from suites.additions.companions import accompanied as with_companions
 from suites.additions.registry import require_companions, settings_for
+from suites.additions.variant import CompanionName
 from suites.engines import make_server
 from suites.generators.placement import Placement
 from suites.keys.durability import Durability
@@ -26,13 +27,14 @@ from tests.suites import innodb_servers
 from tests.suites.servers import ask, running, small, value, wait_for
 
 ANYWHERE = Placement(None, None)
-CONSUMERS = ("logical-consumer", "physical-consumer")
+CONSUMERS = (CompanionName.LOGICAL_CONSUMER, CompanionName.PHYSICAL_CONSUMER)
+BINLOG_CONSUMER = [CompanionName.BINLOG_CONSUMER]
 MIB = 1024**2
 
 
 @contextmanager
 def accompanied(
-    build: Build, folder: Path, *names: str, settings: Mapping[str, str] | None = None
+    build: Build, folder: Path, *names: CompanionName, settings: Mapping[str, str] | None = None
 ) -> Iterator[tuple[PostgresServer, Companions]]:
     """A Postgres server with companions, and these."""
     chosen = {**settings_for(names), **(settings or {})}
@@ -75,7 +77,7 @@ def through(address: Address, question: str) -> object:
 
 @pytest.mark.server
 def test_a_pooler_and_consumers_of_postgres(server_folder: Path, postgres_18: Build) -> None:
-    with accompanied(postgres_18, server_folder, "pgbouncer", *CONSUMERS) as (server, companions):
+    with accompanied(postgres_18, server_folder, CompanionName.PGBOUNCER, *CONSUMERS) as (server, companions):
         assert value(server, "SELECT count(*) FROM pg_replication_slots WHERE active") == 2
         assert through(server.address, "SELECT 1") == 1
         assert server.address.socket != server.own_address.socket
@@ -96,7 +98,7 @@ def test_a_pooler_and_consumers_of_postgres(server_folder: Path, postgres_18: Bu
 
 @pytest.mark.server
 def test_a_consumer_that_dies(server_folder: Path, postgres_18: Build) -> None:
-    with accompanied(postgres_18, server_folder, "logical-consumer") as (server, _):
+    with accompanied(postgres_18, server_folder, CompanionName.LOGICAL_CONSUMER) as (server, _):
         (victim,) = processes("pg_recvlogical", server_folder)
         victim.kill()
         wait_for(server.death)
@@ -115,7 +117,10 @@ def wal_bytes(server: PostgresServer) -> int:
 
 @pytest.mark.server
 def test_a_slot_whose_reader_is_gone_is_given_up(server_folder: Path, postgres_18: Build) -> None:
-    with accompanied(postgres_18, server_folder, "physical-consumer", settings=SMALL_WAL) as (server, _):
+    with accompanied(postgres_18, server_folder, CompanionName.PHYSICAL_CONSUMER, settings=SMALL_WAL) as (
+        server,
+        _,
+    ):
         (victim,) = processes("pg_receivewal", server_folder)
         victim.kill()
         write(server, 200_000)
@@ -134,7 +139,10 @@ def test_a_reader_that_hangs_is_killed(
     """Also while its slot may keep all WAL: with less, the server may give up the slot before."""
     settings = {"max_slot_wal_keep_size": "1GB", "max_wal_size": "32MB", "min_wal_size": "32MB"}
     monkeypatch.setattr(consumers, "SPARE_WAL", (48 - 1024 - 32) * MIB)
-    with accompanied(postgres_18, server_folder, "logical-consumer", settings=settings) as (server, _):
+    with accompanied(postgres_18, server_folder, CompanionName.LOGICAL_CONSUMER, settings=settings) as (
+        server,
+        _,
+    ):
         (stopped,) = processes("pg_recvlogical", server_folder)
         os.kill(stopped.pid, signal.SIGSTOP)
         for _ in range(3):
@@ -149,16 +157,17 @@ def test_a_server_without_senders_refuses_a_consumer(server_folder: Path, postgr
     refused = pytest.raises(CompanionError, match=r"physical-consumer is not ready: .*\n.*max_wal_senders")
     with (
         refused,
-        accompanied(postgres_18, server_folder, "physical-consumer", settings={"max_wal_senders": "0"}),
+        accompanied(
+            postgres_18, server_folder, CompanionName.PHYSICAL_CONSUMER, settings={"max_wal_senders": "0"}
+        ),
     ):
         pass
 
 
 def test_what_cannot_accompany_is_refused() -> None:
     for names, engine, said in (
-        (["pgbounce"], Engine.POSTGRES, "there is no companion 'pgbounce'"),
-        (["pgbouncer"], Engine.MYSQL, "pgbouncer does not run beside mysql"),
-        (["logical-consumer"] * 2, Engine.POSTGRES, "named twice"),
+        ([CompanionName.PGBOUNCER], Engine.MYSQL, "pgbouncer does not run beside mysql"),
+        ([CompanionName.LOGICAL_CONSUMER] * 2, Engine.POSTGRES, "named twice"),
     ):
         with pytest.raises(CompanionError, match=said):
             require_companions(names, engine)
@@ -168,7 +177,7 @@ def read_binlog(build: Build, folder: Path) -> None:
     """A consumer of a server of the MySQL family gets everything that is written."""
     with (
         innodb_servers.running(build, folder) as server,
-        with_companions(server, ["binlog-consumer"], ANYWHERE, (0, 1)) as companions,
+        with_companions(server, BINLOG_CONSUMER, ANYWHERE, (0, 1)) as companions,
     ):
         before = server.counters()["binlog_bytes_per_op"]
         with server.connect() as connection, connection.cursor() as cursor:
@@ -192,7 +201,7 @@ def test_a_server_without_binary_log_refuses_a_consumer(server_folder: Path, mar
         server.start()
         assert server.counters()["binlog_bytes_per_op"] == 0
         with pytest.raises(CompanionError, match="binlog-consumer is not ready"):
-            with_companions(server, ["binlog-consumer"], ANYWHERE, (0, 1)).__enter__()
+            with_companions(server, BINLOG_CONSUMER, ANYWHERE, (0, 1)).__enter__()
     finally:
         server.destroy()
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from build.finished_build import Build
-from suites.additions.indexes import ExtraIndex, ExtraIndexError, create_indexes, parse_index
+from suites.additions.database_objects import create_indexes
+from suites.additions.variant import ExtraIndex, ExtraIndexError, parse_index
 from tests.suites.servers import ask, running
 
 

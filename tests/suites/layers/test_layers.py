@@ -119,7 +119,9 @@ def test_clients_of_postgres_use_tls_over_tcp(server_folder: Path) -> None:
     release = parse_version("postgres@17.11")
     build = find(BuildRequest(release, choices=PLAIN.with_options(TLS_OPTIONS)), locate())
     if build is None:
-        pytest.skip(f"not in the build cache: ./tidemark build --build configure={TLS_OPTIONS[0]} {release}")
+        pytest.skip(
+            f"not in the build cache: ./tidemark build --with build.configure={TLS_OPTIONS[0]} {release}"
+        )
     with layered(build, server_folder, {"tls": "on"}) as server:
         host, port = client_place(server.address)
         assert "sslmode=require" in client_database(server.address)

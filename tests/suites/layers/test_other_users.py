@@ -16,6 +16,7 @@ from build.finished_build import Build
 from build.version import Engine
 from suites.accounting.costs import Meter
 from suites.additions.companions import accompanied
+from suites.additions.variant import CompanionName
 from suites.checking.queries import QueryError, connected
 from suites.definition import Suite, load_suite
 from suites.engines import make_server
@@ -238,7 +239,7 @@ def own_suite(folder: Path, setup: str = "") -> Suite:
 def test_no_command_line_has_the_password(build: Build, server_folder: Path, tmp_path: Path) -> None:
     suite = load_suite("write-heavy")
     is_postgres = build.version.engine is Engine.POSTGRES
-    beside = ("logical-consumer",) if is_postgres else ("binlog-consumer",)
+    beside = (CompanionName.LOGICAL_CONSUMER if is_postgres else CompanionName.BINLOG_CONSUMER,)
     settings = {"wal_level": "logical", "max_slot_wal_keep_size": "1GB", "max_wal_senders": "4"}
     server = make_server(
         build,

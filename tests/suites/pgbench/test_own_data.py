@@ -114,7 +114,7 @@ def test_an_extension_that_is_missing_is_named(server: PostgresServer, tmp_path:
         loaded(own(tmp_path, "shop.dump"), server)
     assert caught.value.what.startswith('shop.dump: extension "pg_no_such" is not available')
     assert "(in: CREATE EXTENSION IF NOT EXISTS pg_no_such WITH SCHEMA public;)" in caught.value.what
-    assert caught.value.hint.startswith("the server's build has no extension pg_no_such: build it with --e")
+    assert caught.value.hint.startswith("the server's build has no extension pg_no_such: add --with exten")
     (tmp_path / "more.sql").write_text("CREATE EXTENSION vector;")
     with pytest.raises(SetupError) as caught:
         loaded(own(tmp_path, "more.sql"), server)
@@ -137,7 +137,7 @@ def test_a_program_fills_the_database(server: PostgresServer, tmp_path: Path) ->
     with pytest.raises(SetupError) as caught:
         loaded(suite, server)
     assert caught.value.hint.startswith(
-        "the server's build has no extension vector: build it with --extension"
+        "the server's build has no extension vector: add --with extension.vector=REPO@REF"
     )
     program.write_text("#!/no/such/interpreter\n")
     with pytest.raises(SetupError, match="fill cannot be started: No such file or directory"):

@@ -22,8 +22,8 @@ TUNED = {"jit": "off", "max_parallel_workers_per_gather": "0"}
 SYNC = {**TUNED, "io_method": "sync"}
 START = (
     "not the release's settings: postgres@18.6: io_method = sync (its release has worker); as released: "
-    "./tidemark run --suite write-heavy --profile short --step insert --set released2:io_method=worker "
-    "--repetitions 3 --no-exact postgres@17.11 'postgres@18.6#released2'"
+    "./tidemark run --suite write-heavy --profile short --step insert --with "
+    "released2:setting.io_method=worker --repetitions 3 --no-exact postgres@17.11 'postgres@18.6#released2'"
 )
 
 
@@ -53,7 +53,7 @@ def test_a_setting_that_a_release_ships_otherwise_is_told_with_the_command(tmp_p
 def test_parallel_workers_and_jit_are_told_of_slow_queries(tmp_path: Path) -> None:
     (line,) = said(tmp_path, {OLD: TUNED, NEW: SYNC}, qps=10.0)
     assert "postgres@17.11: max_parallel_workers_per_gather = 0 (its release has 2), jit = off (" in line
-    assert "--set released1:jit=on" in line
+    assert "--with released1:setting.jit=on" in line
     assert line.endswith(" 'postgres@17.11#released1' 'postgres@18.6#released2'")
 
 

@@ -15,7 +15,7 @@ from build.request import BuildRequest
 from build.version import parse_version
 from runners.bisect.run import builds
 from runners.bisect.run.builds import provider
-from runners.measuring.variants import Variant
+from suites.additions.variant import Variant
 from tests.manifests import a_manifest
 
 PATCH = Path("/srv/fix.patch")
@@ -33,7 +33,7 @@ class Compiles:
     def __call__(self, request: BuildRequest, home: Home, progress: object) -> Build:
         assert not request.relinks
         self.slim.append(request.slim)
-        assert (request.patches, request.choices) == ((PATCH,), VARIANT.choices)
+        assert (request.patches, request.choices) == ((PATCH,), VARIANT.build)
         if request.slim is not None:
             raise self.failure
         return Build(request.version, "18.99", "key", Path("/nowhere"), a_manifest())
