@@ -274,7 +274,7 @@ def _copy(build: Build, tree: Path) -> None:
     def left_out(folder: str, names: list[str]) -> list[str]:
         return [name for name in names if folder == str(prefix) and name in _NOT_COPIED]
 
-    shutil.copytree(prefix, tree, symlinks=True, copy_function=link, ignore=left_out)
+    shutil.copytree(prefix, tree, symlinks=True, copy_function=link, ignore=left_out, dirs_exist_ok=True)
 
 
 def _merge(installed: Path, tree: Path) -> None:

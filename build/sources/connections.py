@@ -85,16 +85,16 @@ def no_answer(error: BaseException, timeout_seconds: float) -> tuple[str, str]:
 
 def _reason(error: BaseException) -> str:
     """Return what the system says of a connection, such as `Connection refused`; empty for other errors."""
-    import http.client  # slow to load
+    import http.client  # slow to load, as is urllib3
+
+    from urllib3.exceptions import IncompleteRead
 
     if isinstance(error, socket.gaierror):
         return f"the name of its host cannot be resolved: {error.strerror}"
     if isinstance(error, http.client.RemoteDisconnected):
         return "the connection was closed without an answer"
-    if isinstance(error, http.client.IncompleteRead):
-        got: object = error.partial  # the bytes themselves; of urllib3's subclass, their number
-        if isinstance(got, int):
-            return f"the connection was closed after {got} of {got + (error.expected or 0)} bytes"
+    if isinstance(error, IncompleteRead):
+        return f"the connection was closed after {error.partial} of {error.partial + error.expected} bytes"
     return error.strerror or "" if isinstance(error, OSError) else ""
 
 

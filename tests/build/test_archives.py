@@ -181,7 +181,7 @@ def test_a_manifest_cannot_choose_where_the_build_goes(archive: Path, elsewhere:
 
 def test_a_missing_half_is_named(archive: Path, elsewhere: Home) -> None:
     sidecar_of(archive).unlink()
-    with pytest.raises(ArchiveError, match=r"\.json is missing"):
+    with pytest.raises(ArchiveError, match=r"the \.json file of .* is missing"):
         archives.import_(archive, elsewhere, Silent())
 
 

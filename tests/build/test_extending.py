@@ -2,10 +2,12 @@
 
 import os
 import pwd
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from build import provide as provided
 from build.accounts import COMPILE_USER
 from build.cache.store import find, require_clean
 from build.errors import TidemarkError
@@ -15,6 +17,7 @@ from build.finished_build import Build
 from build.home import Home
 from build.host import architecture
 from build.progress import Silent
+from build.request import BuildRequest
 from tests.tiny_extension import ONLY_SINCE_18, TinyExtension
 
 pytestmark = [pytest.mark.server, pytest.mark.compile]
@@ -44,6 +47,27 @@ def test_each_commit_is_a_build_of_its_own_and_leaves_the_server_as_it_is(
     (first.prefix / "lib/tiny.so").unlink()
     assert find(home, first.key) is None, "it is damaged"
     assert (made(postgres_17, home, f"label={tiny.path}@v1").prefix / "lib/tiny.so").is_file()
+
+
+def test_a_request_names_the_extensions_of_its_build(
+    tmp_path: Path, server_folder: Path, postgres_17: Build
+) -> None:
+    tiny, home, progress = TinyExtension(tmp_path / "tiny"), Home(server_folder), Silent()
+    commit = tiny.tagged("v1")
+    home.builds.mkdir()
+    (home.builds / postgres_17.prefix.name).symlink_to(postgres_17.prefix)
+    request = BuildRequest(
+        postgres_17.version.plain, extensions=(parse_extension(f"tiny={tiny.path}@v1"),), slim=()
+    )
+    assert provided.find(request, home) is None
+    build = provided.provide(request, home, progress)
+    assert (build.extensions, build.manifest.extensions[0].commit) == (("tiny",), commit)
+    assert build.manifest.server == postgres_17.key, "a whole server, as extensions need it"
+    assert (home.builds / ".used" / build.prefix.name).exists(), "pruning goes by the last use"
+    assert provided.find(request, home) == build
+    tiny.tagged("v2", factor=2)
+    other = replace(request, extensions=(parse_extension(f"tiny={tiny.path}@v2"),))
+    assert provided.find(other, home) is None
 
 
 def test_what_is_installed_replaces_links_and_never_writes_through_them(

@@ -125,7 +125,9 @@ def test_the_number_is_that_of_the_programs(
         assert recorded_install(version, Home(tmp_path)).release == number
 
 
-def test_a_folder_that_is_no_prefix_is_refused_with_what_to_name(prefix: Path) -> None:
+def test_a_folder_that_is_no_prefix_is_refused_with_what_to_name(server_folder: Path) -> None:
+    prefix = pretended_prefix(server_folder / "pg")
+
     def refusal(path: Path, engine: str = "postgres") -> str:
         with pytest.raises(PrefixError) as refused:
             recorded_version(f"{engine}@x={path}")

@@ -160,4 +160,4 @@ def test_upstream_that_nobody_answers_for_is_one_reason_among_others(
     monkeypatch.setitem(ENGINES, Engine.POSTGRES, served_at("http://tidemark.invalid/up", tmp_path))
     apt()
     assert obtain(RELEASE, home, progress).kind == "apt-pool"
-    assert progress.notes[0].startswith("postgres@18.99: upstream: ")
+    assert progress.notes[0].startswith("postgres@18.99: upstream: the name of its host cannot be resolved: ")
