@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from history.stats import noise_model
+from history.stats.estimators import MAD_TO_DEVIATION
 
 Array = NDArray[Any]
 
@@ -39,7 +40,7 @@ def robust_deviations(logs: Array, counts: Array) -> Array:
 def _deviation_of(distances: Array, counts: Array) -> Array:
     small = np.array(noise_model.MAD_FACTORS)
     factor = np.where(counts < len(small), small[np.minimum(counts, len(small) - 1)], counts / (counts - 0.8))
-    return 1.4826 * factor * _median(distances, counts)
+    return MAD_TO_DEVIATION * factor * _median(distances, counts)
 
 
 def without_stalls(logs: Array, counts: Array, deviation: Array) -> Array:

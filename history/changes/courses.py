@@ -20,6 +20,7 @@ from history.stats.change_points.change_point import COVERAGE
 from history.stats.courses.alternation import Alternation
 from history.stats.courses.course import SeriesCourse, find_course
 from history.stats.courses.gradual_drift import RAISED_WORSE_BY, Drift
+from history.stats.estimators import MAD_TO_DEVIATION
 from history.stats.shared_steps import LIKELY
 
 Array = NDArray[np.float64]
@@ -36,7 +37,6 @@ BETWEEN = 2.0
 CUT = 5.0
 """Standard deviations to which a night's distance from a level is cut."""
 
-_DEVIATION = 1.4826
 _MIN_SHARE = 1e-9
 
 
@@ -144,7 +144,7 @@ def _deviation(share: Array, begin: int, end: int) -> float | None:
     """Return the standard deviation of shares around their levels; None if too few nights tell."""
     off = np.concatenate([share[: begin + 1], share[end:] - 1])
     off = np.abs(off[np.isfinite(off)])
-    return max(_DEVIATION * float(np.median(off)), _MIN_SHARE) if len(off) >= MIN_AROUND else None
+    return max(MAD_TO_DEVIATION * float(np.median(off)), _MIN_SHARE) if len(off) >= MIN_AROUND else None
 
 
 def _likely(shares: _Shares, first: int, last: int) -> tuple[int, int]:

@@ -3,8 +3,18 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from history.stats.contrary_evidence import Objection
+
+if TYPE_CHECKING:  # comparisons read this module without numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+Numbers = TypeVar("Numbers", float, "NDArray[np.float64]")
+
+MAD_TO_DEVIATION = 1.4826
+"""The standard deviation of normal values over their median absolute deviation."""
 
 MINIMUM_REPETITIONS = 3
 """The pairs that an interval needs at least: two differences hardly determine their spread."""
@@ -58,3 +68,12 @@ def variance(values: Sequence[float]) -> float:
     """
     middle = mean(values)
     return math.fsum([(value - middle) ** 2 for value in values]) / (len(values) - 1)
+
+
+def ar1_inflation(correlation: Numbers) -> Numbers:
+    """Return by how much the variance of a mean exceeds that of independent values: (1 + r) / (1 - r).
+
+    `correlation` is that of neighbouring values of an AR(1) process, below 1. The factor is that of a long
+    series (Bayley & Hammersley, Supplement to JRSS 8, 1946).
+    """
+    return (1 + correlation) / (1 - correlation)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from history.stats.contrary_evidence import common_lean, common_trend
-from history.stats.estimators import mean, median, variance
+from history.stats.estimators import MAD_TO_DEVIATION, mean, median, variance
 
 STALL_DEVIATIONS = 5.0
 """The standard deviations from the median of its step beyond which a round counts as stalled."""
@@ -120,15 +120,15 @@ class Noise:
 def robust_deviation(values: Sequence[float]) -> float:
     """Return the median absolute deviation, scaled to estimate a normal standard deviation.
 
-    The scale is 1.4826 times a small-sample factor (Croux & Rousseeuw 1992). Returns 0 for fewer than two
-    values.
+    The scale is MAD_TO_DEVIATION times a small-sample factor (Croux & Rousseeuw 1992). Returns 0 for fewer
+    than two values.
     """
     if len(values) < 2:
         return 0.0
     middle = median(values)
     n = len(values)
     factor = MAD_FACTORS[n] if n < len(MAD_FACTORS) else n / (n - 0.8)
-    return 1.4826 * factor * median(abs(value - middle) for value in values)
+    return MAD_TO_DEVIATION * factor * median(abs(value - middle) for value in values)
 
 
 def without_stalls(logs: Sequence[float], deviation: float) -> list[float]:

@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from history.stats.change_points.shared_nights import row_medians
+from history.stats.estimators import MAD_TO_DEVIATION, ar1_inflation
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -58,7 +59,6 @@ LARGER = 1.3
 _MEDIAN_SQUARE = 0.455
 """The median of squares of normal values with variance 1."""
 
-_DEVIATION = 1.4826
 _WINDOW = 5
 
 
@@ -136,7 +136,7 @@ def step_sizes(logs: Array) -> StepSizes:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (squares[:, nights] - squares[:, first]) / before**2
         share += (squares[:, end] - squares[:, nights]) / since**2
-    variance = deviation**2 * (1 + correlation) / (1 - correlation)
+    variance = deviation**2 * ar1_inflation(correlation)
     errors = np.sqrt(variance[:, np.newaxis] * np.where(told, share, np.nan))
     return StepSizes(np.where(told, sizes, np.nan), errors, cleaned, noise, variance)
 
@@ -192,7 +192,7 @@ def _shared_noise(logs: Array, usual: Array) -> Array:
 
 def _spread(differences: Array) -> Array:
     return (
-        _DEVIATION * row_medians(np.abs(differences))
+        MAD_TO_DEVIATION * row_medians(np.abs(differences))
         if differences.shape[1]
         else np.full(len(differences), np.nan)
     )

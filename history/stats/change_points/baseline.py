@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from history.stats.change_points.parameters import WATCH, WatchParameters
 from history.stats.change_points.tails import MAX_DEGREES, geary_ratio, inverse_degrees, scale_of
+from history.stats.estimators import ar1_inflation
 
 Array = NDArray[np.float64]
 
@@ -164,7 +165,7 @@ class Baseline:
 
     def look_at_trend(self) -> None:
         """Work out trends from what was learnt, and from them the nights that levels rest on."""
-        inflation = (1 + self.correlation) / (1 - self.correlation)
+        inflation = ar1_inflation(self.correlation)
         self._trend.look(self.scale * self.deviation * np.sqrt(inflation))
         parameters = self._parameters
         steady = parameters.steady / np.maximum(np.abs(self.trend), parameters.steady)

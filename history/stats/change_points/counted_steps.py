@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from history.stats.change_points.change_point import ChangePoint, Known
 from history.stats.distributions import student_tail
+from history.stats.estimators import MAD_TO_DEVIATION
 
 Array = NDArray[np.float64]
 
@@ -34,9 +35,6 @@ SCATTERS = 4.0
 
 OWN_NIGHTS = 8
 """The nights of a level from which on its own scatter counts, if it is larger than usual."""
-
-MAD_TO_DEVIATION = 1.4826
-"""The standard deviation of Gaussian values over their median absolute deviation."""
 
 AGREEING = 4.0
 """The standard deviations by which two values of one new level differ at most."""

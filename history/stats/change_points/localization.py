@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from history.stats.change_points.baseline import Baseline
 from history.stats.change_points.change_point import COVERAGE, ChangePoint
+from history.stats.estimators import MAD_TO_DEVIATION, ar1_inflation
 
 Array = NDArray[np.float64]
 
@@ -29,8 +30,6 @@ NOT_SELECTED = 8
 
 CUT = 3.0
 """Standard deviations from the median at which a night is cut."""
-
-_DEVIATION = 1.4826
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def located(values: Array, run: int, baseline: Baseline, column: int) -> Located
     before = float(baseline.level[column])
     scale, degrees = float(baseline.scale[column]), 1 / float(baseline.inverse[column])
     correlation = float(baseline.correlation[column])
-    inflation = (1 + correlation) / (1 - correlation)
+    inflation = ar1_inflation(correlation)
     position = max(len(values) - run, 1)
     after = location(values[position:], scale, degrees)
     for _ in range(2):  # the level moves the position a little, and the position the level
@@ -105,7 +104,7 @@ def measured_again(values: Array, change: ChangePoint, since: int, until: int) -
     before, after = before[np.isfinite(before)], after[np.isfinite(after)][:LEVEL_NIGHTS]
     if min(len(before), len(after)) < MIN_LEVEL:
         return change
-    deviation = _DEVIATION * float(np.median(np.abs(before - np.median(before))))
+    deviation = MAD_TO_DEVIATION * float(np.median(np.abs(before - np.median(before))))
     levels, residuals = [], []
     for nights in (before, after):
         middle = np.median(nights)
@@ -117,7 +116,7 @@ def measured_again(values: Array, change: ChangePoint, since: int, until: int) -
         len(before) + len(after) - 2
     )
     correlation = min(max(beside / spread, 0.0), 0.9) if spread > 0 else 0.0
-    inflation = (1 + correlation) / (1 - correlation)
+    inflation = ar1_inflation(correlation)
     margin = STANDARD_ERRORS * math.sqrt(spread * inflation * (1 / len(before) + 1 / len(after)))
     size = levels[1] - levels[0]
     if size * change.size <= 0:

@@ -27,6 +27,7 @@ from history.stats.change_points.optimal_partition import (
     sums_of,
 )
 from history.stats.change_points.parameters import PARTITION, PartitionParameters
+from history.stats.estimators import ar1_inflation
 
 Array = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
@@ -336,12 +337,12 @@ def _tails(mean: Array, root: Array, smallest: Array) -> Array:
 
 
 def _inflation(correlation: Array, counts: Positions) -> Array:
-    """(1 + rho) / (1 - rho) of AR(1) noise, with rho none where it may be chance, else half an error more."""
+    """Return ar1_inflation, with no correlation where it may be chance, else with half an error more."""
     variance = 1 / counts
     unbiased = np.clip(correlation, 1e-6, 0.9)
     doubt = 2.5 * variance / unbiased**2
     believed = np.minimum((unbiased + 0.5 * np.sqrt(variance)) / (1 + doubt**2), MAX_CORRELATION)
-    return np.asarray((1 + believed) / (1 - believed))
+    return np.asarray(ar1_inflation(believed))
 
 
 def _without_equal_levels(positions: Positions, sums: Sums, noise: SeriesNoise) -> Positions:

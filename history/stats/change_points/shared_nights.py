@@ -5,6 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from history.stats.estimators import MAD_TO_DEVIATION
+
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -33,8 +35,6 @@ RARE = 0.02
 """A run of shared nights of which a year holds fewer, at the share seen so far, is not left to chance."""
 
 YEAR = 365
-_DEVIATION = 1.4826
-"""Standard deviation of normal values over their median deviation."""
 
 
 def shared_moves(logs: Array) -> Array:
@@ -91,7 +91,7 @@ def _moves(logs: Array, shared: Mask, some: slice) -> tuple[Array, Array]:
     if known.sum() < MIN_SERIES:
         return moves, distances
     level = row_medians(earlier[known])[:, np.newaxis]
-    spread = _DEVIATION * row_medians(np.abs(earlier[known] - level))[:, np.newaxis]
+    spread = MAD_TO_DEVIATION * row_medians(np.abs(earlier[known] - level))[:, np.newaxis]
     block = logs[known, some] - level
     block[np.broadcast_to(spread <= 0, block.shape)] = np.nan
     told = np.isfinite(block).sum(axis=0) >= MIN_SERIES

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from history.stats.change_points.localization import STANDARD_ERRORS
+from history.stats.estimators import MAD_TO_DEVIATION, ar1_inflation
 
 Array = NDArray[np.float64]
 
@@ -196,7 +197,7 @@ def _cut(values: Array, columns: Array) -> Array:
     observed = values
     for _ in range(2):
         fitted = columns @ np.linalg.lstsq(columns, observed, rcond=None)[0]
-        scale = 1.4826 * float(np.median(np.abs(observed - fitted)))
+        scale = MAD_TO_DEVIATION * float(np.median(np.abs(observed - fitted)))
         observed = fitted + np.clip(observed - fitted, -CUT * scale, CUT * scale)
     return observed
 
@@ -229,4 +230,4 @@ def _inflation(residual: Array, used: int) -> float:
     squares = max(float(residual @ residual), SMALLEST)
     correlation = float(residual[1:] @ residual[:-1]) / squares + used / len(residual)
     correlation = min(max(correlation, 0.0), MAX_CORRELATION)
-    return (1 + correlation) / (1 - correlation)
+    return ar1_inflation(correlation)
