@@ -26,7 +26,6 @@ from runners.exit_codes import INTERRUPTED
 from runners.installing.machine import TargetMachine
 from runners.installing.units import plan_in_use
 from runners.measuring.machine_lock import BusyError
-from runners.monitoring.prometheus import MetricsFile
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.heartbeat import (
     Heart,
@@ -41,11 +40,15 @@ from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan, PlanError, find_box, load_plan, plan_history
 from runners.nightly.releases.new_releases import look_for_releases, with_followed
 from runners.nightly.report import NightReport, comparisons, report
+from runners.nightly.status import ping, publish_status
 from runners.nightly.summary import summary
 from runners.nightly.telling import tell_of_night
 from runners.occupancy.pause import PauseError, require_not_paused
 from runners.occupancy.waiting import WAIT_MINUTES, machine_awaited, quiet_machine
 from runners.values import history_of
+
+FINE = (0, 1)
+"""The exit codes of a report without trouble."""
 
 
 class DoneElsewhereError(TidemarkError):
@@ -82,6 +85,8 @@ def main(arguments: argparse.Namespace) -> int:
     except BaseException as error:
         if box is None:
             record_late_report(home.heartbeat, error)
+            beat = read(home.heartbeat)
+            ping(plan.boxes[beat.box].ping if beat and beat.box in plan.boxes else None, is_well=False)
         else:
             record_failure(home.heartbeat, box, error, datetime.now(UTC))
         raise
@@ -123,9 +128,7 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
 
     def begin() -> Heart:
         file, is_backfill = str(_file(arguments)), past is not None
-        return Heart(
-            home.heartbeat, box, shown, is_backfill=is_backfill, plan=file, on_activity=metrics.renew
-        )
+        return Heart(home.heartbeat, box, shown, is_backfill=is_backfill, plan=file)
 
     history = history_of(str(plan_history(plan, home)), home)
     try:
@@ -134,7 +137,6 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
         _record_skipped(history, box, TaskOutcome.PAUSED, error.what)
         raise
     plan, news = look_for_releases(plan, home)
-    metrics = MetricsFile(plan, box, home)
     seconds = 60 * min(WAIT_MINUTES, plan.boxes[box].budget_minutes)
     found, compared = None, []
     with progress() as shown:
@@ -146,7 +148,7 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
                 open_recorded(history, home, shown.note, backups=home.backups) as store,
             ):
                 heart = heart or begin()
-                night = _measure(plan, box, home, store, heart, past, waited, metrics)
+                night = _measure(plan, box, home, store, heart, past, waited)
                 heart.end(night.outcome)
                 night.releases = news
                 found = None if arguments.measure else _report(plan, home, store)
@@ -154,7 +156,6 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
                     tell_of_night(plan, home, store, None if past else night, found)
                 )
                 compared = list(comparisons(night, store))
-                metrics.write(store)
         except BusyError as error:
             _record_skipped(history, box, TaskOutcome.BUSY, error.what)
             night = NightResult(box, problems=[f"nothing was measured: {error.what}"])
@@ -164,9 +165,11 @@ def _night(arguments: argparse.Namespace, plan: Plan, box: str, home: Home, past
             if heart is not None:
                 heart.end_early("interrupted" if isinstance(error, KeyboardInterrupt) else error.what)
             raise
-    night.problems += filter(None, [metrics.problem])
     _publish(summary(night, found, compared, datetime.now(UTC)), home)
-    return _code(night, found)
+    code = _code(night, found)
+    if not arguments.measure and past is None:
+        _say_status(plan, box, home, code)
+    return code
 
 
 def _require_not_elsewhere(home: Home, past: Backfill | None) -> None:
@@ -195,13 +198,18 @@ def _report_alone(plan: Plan, home: Home) -> int:
     ):
         found = _report(plan, home, store)
         found.problems += tell_of_night(plan, home, store, None, found)
-        beat = read(home.heartbeat)
-        if beat is not None and beat.box in plan.boxes:  # else this is no box of the plan
-            metrics = MetricsFile(with_followed(plan, home), beat.box, home)
-            metrics.write(store)
-            found.problems += filter(None, [metrics.problem])
     _publish(summary(None, found, [], datetime.now(UTC)), home)
-    return _code(None, found)
+    code, beat = _code(None, found), read(home.heartbeat)
+    if beat is not None and beat.box in plan.boxes:  # else this is no box of the plan
+        _say_status(with_followed(plan, home), beat.box, home, code)
+    return code
+
+
+def _say_status(plan: Plan, box: str, home: Home, code: int) -> None:
+    """Write the metrics and ping after a report that ended with an exit code."""
+    problem = publish_status(plan, box, home, datetime.now(UTC), is_whole=code in FINE)
+    if problem:
+        print(f"tidemark: {problem}", file=sys.stderr)
 
 
 def _report(plan: Plan, home: Home, store: Store) -> NightReport:
@@ -225,14 +233,11 @@ def _measure(
     heart: Heart,
     past: Backfill | None,
     waited: float,
-    metrics: MetricsFile,
 ) -> NightResult:
     """Measure a night, or only past commits."""
     hostname = platform.node()
     if past is None:
-        return measure(
-            plan, box, hostname, home, store, heart, waited_seconds=waited, after_step=metrics.write
-        )
+        return measure(plan, box, hostname, home, store, heart, waited_seconds=waited)
     return measure_past(plan, box, hostname, home, store, heart, past, waited_seconds=waited)
 
 

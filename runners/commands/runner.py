@@ -28,12 +28,9 @@ from runners.installing.units import installed_units, plan_in_use
 from runners.measuring.machine_lock import current_holder
 from runners.nightly.heartbeat import night_elsewhere, process_of, read
 from runners.nightly.plan import Alerts, find_box, load_plan
-from runners.nightly.releases.new_releases import with_followed
 from runners.occupancy.pause import begin as begin_pause
 from runners.occupancy.pause import end as end_pause
 from runners.occupancy.pause import interrupt
-from runners.watching.watch_box import watch_box
-from runners.watching.watch_jobs import watch_jobs
 
 KEPT = 1
 
@@ -45,7 +42,6 @@ def main(arguments: argparse.Namespace) -> int:
         "install": install,
         "uninstall": uninstall,
         "show": show,
-        "watch": watch,
         "pause": pause,
         "resume": resume,
         "test-alert": test_alert,
@@ -112,22 +108,6 @@ def show(arguments: argparse.Namespace) -> int:
             print(f"{state:<10}  {unit}")
     print(f"installed {known.installed_at}")
     return 0 if well else 1
-
-
-def watch(arguments: argparse.Namespace) -> int:
-    """Watch this box, and others as far as they can be seen; return 1 when somebody has to act.
-
-    That is alerted, too, once. Return 2 when all is well and an alert could not be delivered, else 0.
-    """
-    machine = TargetMachine()
-    plan = load_plan(plan_in_use(arguments.plan, machine))
-    if arguments.jobs:
-        return watch_jobs(plan)
-    box = find_box(plan, arguments.box, platform.node())
-    installed = record.load(machine).installed_at
-    since = datetime.fromisoformat(installed) if installed else None
-    home = locate_for_writing()
-    return watch_box(with_followed(plan, home), box, home, since, datetime.now(UTC))
 
 
 def test_alert(arguments: argparse.Namespace) -> int:

@@ -7,33 +7,30 @@ from pathlib import Path
 
 from build.home import Home, locate
 from history.escaping.json_strings import json_text
-from runners.monitoring.facts import ServiceFacts, facts_with_history
-from runners.monitoring.json_view import facts_json
-from runners.monitoring.prometheus import prometheus_text
-from runners.monitoring.text_view import facts_lines
 from runners.nightly.heartbeat import read
 from runners.nightly.plan import find_box, load_plan
 from runners.nightly.releases.new_releases import with_followed
+from runners.nightly.status import ServiceStatus, prometheus_text, service_status, status_json, status_lines
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the status; return 0 when nobody has to act, 1 when somebody has, or when nothing ever ran."""
-    facts = _facts(arguments, locate(), datetime.now(UTC))
+    known = _known(arguments, locate(), datetime.now(UTC))
     if arguments.format == "json":
-        print(json_text(facts_json(facts), indent=1))
+        print(json_text(status_json(known), indent=1))
     elif arguments.format == "prometheus":
-        print(prometheus_text(facts), end="")
+        print(prometheus_text(known), end="")
     else:
-        print("\n".join(facts_lines(facts)))
-    return 0 if facts.is_well else 1
+        print("\n".join(status_lines(known)))
+    return 0 if known.is_well else 1
 
 
-def _facts(arguments: argparse.Namespace, home: Home, now: datetime) -> ServiceFacts:
+def _known(arguments: argparse.Namespace, home: Home, now: datetime) -> ServiceStatus:
     """Return what is known of the box of this machine, or of the one that was named."""
     beat = read(home.heartbeat)
     named = arguments.plan or (beat.plan if beat else "")
     if not named:  # nothing ever ran, or an older Tidemark did
-        return facts_with_history(None, beat.box if beat else "", home, now)
+        return service_status(None, beat.box if beat else "", home, now)
     plan = with_followed(load_plan(Path(named)), home)
     box = arguments.box or (beat.box if beat and beat.box in plan.boxes else None)
-    return facts_with_history(plan, find_box(plan, box, platform.node()), home, now)
+    return service_status(plan, find_box(plan, box, platform.node()), home, now)

@@ -13,7 +13,7 @@ from suites.accounting.proc import processes
 HOURS = 4.0
 """The hours to look ahead: longer than a session of the short profile."""
 
-HARMLESS = {"systemd-tmpfiles-clean.timer", "tidemark-nightly.timer", "tidemark-watch.timer"}
+HARMLESS = {"systemd-tmpfiles-clean.timer", "tidemark-nightly.timer"}
 """Timers with milliseconds of work; a night that finds the lock held ends at once."""
 
 CRON_PROGRAMS = {"cron", "crond", "fcron", "anacron"}

@@ -45,7 +45,6 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
         subcommand.add_argument(
             "--root", metavar="FOLDER", help="write files below this folder, for another machine"
         )
-    _watch(what)
     add_pauses(what)
     alert = what.add_parser("test-alert", help="send a message to each route; open an issue, and close it")
     alert.description = (
@@ -102,26 +101,6 @@ def _init(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "route by which people are told, or none; with a URL only if that holds no secret; can be repeated"
     )
     answers.add_argument("--notify", metavar="NAME[=URL]", help=notify, **several)
-
-
-def _watch(what: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    watch = what.add_parser(
-        "watch",
-        help="report a night that failed, hangs, died, was missed or brought no results; run by a timer",
-    )
-    watch.description = (
-        "Judge this box by its heartbeat and its results, and the other boxes of a history on a server by "
-        "their signs in it; ask GitHub for schedules that it switched off and for releases that the box's "
-        "runner lacks; open an issue for each that needs somebody, and close it again."
-    )
-    watch.epilog = (
-        "exit codes: 0 healthy; 1 a box is silent, its night failed, hangs, died or was missed, its results "
-        "are overdue, or GitHub runs no schedules or sends it no jobs, now or soon; 2 trouble, or an alert "
-        "that could not be delivered"
-    )
-    _plan(watch)
-    jobs = "judge all boxes by the jobs of nightly.yml on GitHub instead: needs neither a box nor a history"
-    watch.add_argument("--jobs", action="store_true", help=jobs)
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from runners.alerting.tokens import credential
 from runners.alerting.tracker_registry import TRACKERS
 from runners.installing.escaping import rest_of_line, word
 from runners.installing.site import Site
+from runners.nightly.heartbeat import STALE_MINUTES
 
 TEMPLATES = ROOT / "runners/systemd"
 
@@ -27,13 +28,11 @@ UNIT_NAMES = (
     f"{NIGHT}.service",
     f"{NIGHT}.timer",
     REPORT,
-    "tidemark-watch.service",
-    "tidemark-watch.timer",
     TUNE,
     RESTORE,
 )
 
-ENABLED = (f"{NIGHT}.timer", "tidemark-watch.timer", TUNE)
+ENABLED = (f"{NIGHT}.timer", TUNE)
 """The units that are enabled."""
 
 OVERTIME_HOURS = 15.0
@@ -45,7 +44,6 @@ STOP_SECONDS = 300
 REPORT_SECONDS = 7200
 """For a report an hour, after the hour that it may wait for the machine."""
 
-WATCH_SECONDS = 600
 TUNE_SECONDS = 900
 TUNE_WAIT_SECONDS = 300
 """How long what makes the machine fit waits for a report to end."""
@@ -139,7 +137,7 @@ def _values(site: Site) -> dict[str, str]:
         "stop_seconds": str(STOP_SECONDS),
         "runtime_seconds": str(runtime_seconds(site.budget_minutes)),
         "report_seconds": str(REPORT_SECONDS),
-        "watch_seconds": str(WATCH_SECONDS),
+        "hang_minutes": f"{STALE_MINUTES:.0f}",
         "tune_seconds": str(TUNE_SECONDS),
         "tune_wait_seconds": str(TUNE_WAIT_SECONDS),
         "oom_score": str(OOM_SCORE),

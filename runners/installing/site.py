@@ -64,7 +64,7 @@ class Site:
 
     @property
     def reporter(self) -> str:
-        """The user who reports and watches, of the same group: what is measured cannot read what it reads."""
+        """The user who reports, of the same group: what is measured cannot read what it reads."""
         return f"{self.user}{REPORTER}"
 
     @property

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -236,12 +237,10 @@ class Heart:
         *,
         is_backfill: bool = False,
         plan: str = "",
-        on_activity: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_activity` is called whenever another activity was written."""
         process, self._now = this_process(), clock
         began = self._now().isoformat()
-        self._path, self._shown, self._on_activity = path, shown, on_activity
+        self._path, self._shown = path, shown
         self._last = 0.0
         before = read(path)
         notes = before.notes if before is not None and before.box == box else ()
@@ -295,12 +294,20 @@ class Heart:
         self._beat = Beat(**values)
         if whats or time.monotonic() - self._last >= BEAT_SECONDS:
             self._write()
-        if whats:
-            self._on_activity()
 
     def _write(self) -> None:
+        _tell_systemd()
         if _write(self._path, self._beat):
             self._last = time.monotonic()
+
+
+def _tell_systemd() -> None:
+    """Tell the unit that began the night that it goes on (sd_notify(3)); nothing without one."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address:
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.connect(f"\0{address[1:]}" if address.startswith("@") else address)
+            systemd.send(b"WATCHDOG=1")
 
 
 class _BeatingTask:

@@ -42,15 +42,13 @@ def measure(
     progress: Progress,
     clock: Callable[[], float] = time.monotonic,
     waited_seconds: float = 0.0,
-    after_step: Callable[[Store], None] = lambda store: None,
 ) -> NightResult:
     """Carry out what is missing for a box. Raises BusyError when something else measures on the machine.
 
     Interrupted sessions are resumed. What looks changed after a session is measured again at once, the old
     commit against the new one, unless the plan says otherwise. A failure is a problem of the result and does
     not stop the rest; an interrupt does, after everything that was finished is in the history. The budget
-    includes `waited_seconds`, for which the night waited for the machine. `after_step` is
-    called when what is new is known, and after the sessions of each place.
+    includes `waited_seconds`, for which the night waited for the machine.
     """
     night = NightResult(box)
     with measuring_alone(home):
@@ -59,12 +57,10 @@ def measure(
         left = _Budget(night, home, clock, plan.boxes[box].budget_minutes * 60 - waited_seconds).seconds_left
         measuring = _Measuring(night, plan, home, store, progress, left)
         measuring.begin(work.targets)
-        after_step(store)
         try:
             for spot in work.spots:
                 if measuring.carry_out(spot):
                     measuring.examine(spot)
-                after_step(store)
         except Exception as error:
             measuring.give_up(error)
             raise

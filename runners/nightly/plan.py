@@ -68,6 +68,9 @@ class Box(PlanPart):
     confirm_minutes: Minutes = CONFIRM_MINUTES
     """The most minutes of a session that examines one suspicion."""
 
+    ping: Annotated[str, Field(pattern=r"^https?://[!-~]+$")] | None = None
+    """The address of a dead man's switch, which the box pings after its nights; None for none."""
+
 
 class Task(PlanPart):
     """A suite to run, with its options and boxes."""

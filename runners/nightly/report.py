@@ -1,7 +1,7 @@
 """The end of a night: changes are detected, issues delivered, and the history is copied."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from build.errors import TidemarkError
@@ -19,10 +19,12 @@ from history.comparison.compare import compare
 from history.comparison.options import CompareOptions
 from history.comparison.result import Comparison
 from history.store import alert_outbox
+from history.store.alert_outbox import IssueState
 from history.store.writer import Store
 from history.timestamps import now, to_text
 from report.writing.site import SiteOptions, write_site
 from runners.alerting.delivery import Delivery, DeliveryResult
+from runners.alerting.issues.box_names import ANY_BOX
 from runners.alerting.outbox import update_outbox
 from runners.alerting.tracker import MissingTokenError, Tracker
 from runners.alerting.tracker_check import TrackerCheck, check_tracker, keep_check
@@ -31,6 +33,7 @@ from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan, plan_history
 from runners.nightly.plan_rules.applying import apply_rules
 from runners.nightly.site_options import of_plan
+from runners.nightly.status import unreported_boxes
 from runners.nightly.work import PlannedSession
 from runners.reporting.bisects import read_bisects
 from runners.reporting.commits import commits_in
@@ -116,6 +119,9 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
         muted=muted,
         notices=ruled.notices,
     )
+    with store.database.reading() as connection:
+        night.problems += unreported_boxes(plan, home, connection, store.now())
+    _close_alerts_of_boxes(store)
     update_outbox(store.database, plan.regression_percent / 100, plan.site.address or "")
     try:
         night.delivered = deliver(plan, home, store, night.problems)
@@ -125,6 +131,17 @@ def report(plan: Plan, home: Home, store: Store) -> NightReport:
     night.problems += renew_copies(plan_history(plan, home), home.backups, plan.backups)
     _renew_site(plan, home, store, night.problems)
     return night
+
+
+def _close_alerts_of_boxes(store: Store) -> None:
+    """Close what an earlier Tidemark told of boxes that fell silent: a missing ping tells it now."""
+    with store.database.writing() as connection:
+        left = [
+            replace(alert.desired, state=IssueState.CLOSED, closing="boxes are no longer watched by issues")
+            for alert in alert_outbox.load(connection)
+            if alert.desired.fingerprint.startswith(ANY_BOX) and alert.desired.state is IssueState.OPEN
+        ]
+        alert_outbox.set_desired(connection, left, store.now())
 
 
 def _ids(changes: Iterable[Change], without: Collection[int] = ()) -> list[int]:

@@ -1,9 +1,9 @@
-"""What the routes of a plan are told after a night, a report and a watch."""
+"""What the routes of a plan are told after a night and a report."""
 
 import platform
 import shutil
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from build.errors import TidemarkError
 from build.home import Home
@@ -45,15 +45,8 @@ def tell_of_night(
     return _told(store, _telling(plan, nights=nights), troubles, sends=report is not None)
 
 
-def tell_of_watch(plan: Plan, store: Store) -> list[str]:
-    """Tell what alerts say now, and a digest that no report has told; return what went wrong."""
-    yesterday = store.now().date() - timedelta(days=1)
-    telling = _telling(plan)
-    return _told(store, Telling(telling.routes, telling.links, telling.boxes, telling.weekday, yesterday), [])
-
-
 def _told(store: Store, telling: Telling, troubles: Sequence[Trouble], *, sends: bool = True) -> list[str]:
-    if store.away:  # the watch tells it (runners/watching)
+    if store.away:  # the missing ping and the exit code tell it
         return []
     try:
         return tell(store.database, telling, troubles, store.now(), sends=sends)

@@ -102,7 +102,7 @@ SILENT: dict[Path_, str] = {
         "measures; what it prints in the end is printed by others here, or is in test_hostile_texts.py",
     ),
     **dict.fromkeys(
-        [("runner", what) for what in ("install", "uninstall", "show", "watch", "hook", "test-alert")]
+        [("runner", what) for what in ("install", "uninstall", "show", "hook", "test-alert")]
         + [
             ("runner", "init"),
             ("runner", "pause"),

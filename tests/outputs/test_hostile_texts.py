@@ -12,16 +12,13 @@ from history.changes import repository
 from history.changes.report import report_changes
 from history.open import open_store
 from history.series.last_nights import LastNight
-from history.store import alert_outbox
 from history.store.alert_outbox import DesiredIssue
 from runners.alerting.issues.change_issues import issue_of_changes
 from runners.alerting.issues.failure_issues import issues_of_failures
-from runners.nightly.heartbeat import Beat, State, Status
 from runners.nightly.night_result import NightResult
 from runners.nightly.plan import Plan
 from runners.nightly.report import report
 from runners.nightly.summary import summary
-from runners.watching.box_issues import update_outbox
 from tests.outputs.harmless import assert_nothing_hidden, require_markdown, require_page
 from tests.outputs.hostile_history import INJECTED, hostile, make_hostile
 from tests.report.conftest import write
@@ -46,13 +43,8 @@ def require_issue(issue: DesiredIssue) -> None:
 
 @pytest.mark.slow("no text of a history becomes markup of an issue")
 def test_issues_are_harmless(home: Path) -> None:
-    with open_store(home / "history.db") as store:
-        when = "2026-04-16T03:00:00+00:00"
-        beat = Beat(hostile("db1"), hostile("x"), when, when, when, 1.0, 2.0, 1, 1, "boot")
-        update_outbox(store, hostile("db1"), Status(State.DEAD, beat), State.DEAD, NOW, [hostile("late")])
-        with store.database.reading() as connection:
-            reports = report_changes(connection, repository.load(connection))
-            watched = [alert.desired for alert in alert_outbox.load(connection)]
+    with open_store(home / "history.db") as store, store.database.reading() as connection:
+        reports = report_changes(connection, repository.load(connection))
     site = "https://perf.example"
     issues = [
         issue_of_changes(change_report.change.fingerprint, [change_report], site) for change_report in reports
@@ -60,7 +52,7 @@ def test_issues_are_harmless(home: Path) -> None:
     named = (hostile("db1"), hostile(BRANCH), "postgres@18.6")
     unbuilt = LastNight(*named, False, f"not built: {hostile('cc')}", {}, NOW, hostile("cc"))
     crashed = LastNight(*named, True, "", {hostile("insert"): hostile("signal 11")}, NOW)
-    issues += [*issues_of_failures([unbuilt], []), *issues_of_failures([crashed], []), *watched]
+    issues += [*issues_of_failures([unbuilt], []), *issues_of_failures([crashed], [])]
     assert len(issues) > 3
     for issue in issues:
         require_issue(issue)

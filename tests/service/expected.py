@@ -116,17 +116,17 @@ def _of_incident(year: PlantedYear, incident: PlantedIncident) -> Iterator[Expec
 
 _PATTERNS: Mapping[Incident, tuple[str, str, int]] = {
     Incident.FULL_DISK: (r"on box {box}: ", r"on box {box}", 0),
-    Incident.KILLED_NIGHT: (r"box {box}: its night died", r"box {box}: ", 0),
     Incident.SOURCE_AWAY: (r"the branch could not be fetched", r"on box db\d", 0),
     Incident.TRACKER_AWAY: (r"the report on db\d: .*no answer", r"the report on db\d", 0),
     # Something has to wait for a day before a route counts as stuck.
     Incident.CHAT_AWAY: (rf"the route {AWAY_ROUTE}: it has taken nothing", rf"the route {AWAY_ROUTE}", 2),
-    Incident.OLDER_VERSION: (r"box {box}: its history cannot be read", r"box {box}: ", 0),
-    Incident.LOST_BOX: (r"box {box}: silent since", r"box {box}: ", 0),
+    # 26 hours without a sign are over between two nights.
+    Incident.LOST_BOX: (r"the report on db\d: .*box {box}: no sign of a night", r"the report on db\d", 1),
     Incident.BROKEN_BUILD: (r"cannot be built", r"cannot be built", 0),
     Incident.CRASH: (r"fails while it is measured", r"fails while it is measured", 0),
 }
-"""How begin and end of an incident are told, and after how many nights; a wrong clock need not be told."""
+"""How begin and end of an incident are told, and after how many nights; a wrong clock need not
+be told, and a dead man's switch tells of a night that was killed or reaches no history."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from build.home import Home
 from history.store.schema_status import MIGRATIONS
 from runners.cli import parser
 from runners.commands import nightly
-from runners.nightly.plan import load_plan
-from runners.watching.watch_box import watch_box
 from tests.service import versions
 from tests.service.clock import SimulatedClock
 from tests.service.measuring import MadeUpSessions
@@ -32,7 +30,7 @@ class DiskUsage(NamedTuple):
 
 
 class SimulatedBox:
-    """A box with a home, on which nights and watches run."""
+    """A box with a home, on which nights run."""
 
     def __init__(self, name: str, folder: Path, plan: Path, clock: SimulatedClock) -> None:
         self.name, self.home, self._plan, self._clock = name, Home(folder), plan, clock
@@ -67,11 +65,6 @@ class SimulatedBox:
             finally:
                 os._exit(1)
         os.waitpid(child, 0)
-
-    def watch(self) -> int:
-        """Watch this box and the others, as the unit does every hour."""
-        now = self._clock.shown
-        return self._call(lambda: watch_box(load_plan(self._plan), self.name, self.home, None, now))
 
     def _call(self, command: Callable[[], int]) -> int:
         os.environ["TIDEMARK_HOME"] = str(self.home.path)

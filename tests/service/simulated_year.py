@@ -1,4 +1,4 @@
-"""The simulated year: nights and watches of three boxes with one history, day after day, with all their code.
+"""The simulated year: nights of three boxes with one history, day after day, with all their code.
 
 What measures and compiles, the clock, the tracker, the places of messages, the sizes of disks and the list of
 releases are made up; git, files and the history are real.
@@ -26,7 +26,6 @@ from runners.commands import nightly as nightly_command
 from runners.measuring import session_description
 from runners.nightly import night as night_module
 from runners.nightly.plan import Plan
-from runners.watching import watch_box as watch_module
 from tests.service import versions
 from tests.service.clock import SimulatedClock, replaced, simulated_time
 from tests.service.commits import CommitYear
@@ -40,10 +39,8 @@ from tests.service.simulated_box import SimulatedBox
 FIRST_NIGHT = timedelta(hours=1)
 """After midnight; the boxes follow each other by an hour."""
 
-WATCHES = (timedelta(hours=8), timedelta(hours=20))
-"""The watches of a day. Those of all other hours would tell nothing later."""
-
-NOON = timedelta(hours=12)
+EVENING = timedelta(hours=20)
+"""When a person reads what nights have told."""
 
 
 class ServiceYear:
@@ -104,13 +101,8 @@ class ServiceYear:
             for number, box in enumerate(working):
                 self.clock.reach(midnight(day) + FIRST_NIGHT * (1 + number))
                 self._night(box, day)
-        for hour in WATCHES:
-            if hour > NOON:
-                self._person(day)
-            self.clock.reach(midnight(day) + hour)
-            for box in working:
-                self._acting = box
-                box.watch()
+        self._person(day)
+        self.clock.reach(midnight(day) + EVENING)
 
     def _night(self, box: SimulatedBox, day: int) -> None:
         self._acting = box
@@ -188,8 +180,6 @@ class ServiceYear:
             stack.enter_context(replaced(apprise_urls, send=self.receivers))
             stack.enter_context(replaced(nightly_command, look_for_releases=_no_releases, progress=_silence))
             stack.enter_context(replaced(session_description, own_version=lambda: "made up"))
-            # The history is a file that all boxes share, as they would share one on a server.
-            stack.enter_context(replaced(watch_module, is_server=lambda history: True))
             yield
 
 

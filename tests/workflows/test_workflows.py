@@ -46,7 +46,6 @@ def test_there_are_workflows() -> None:
         "nightly.yml",
         "pull-request.yml",
         "try.yml",
-        "watch.yml",
     }
 
 

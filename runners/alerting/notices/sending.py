@@ -13,7 +13,7 @@ from history.store.database import Database
 from runners.alerting.notices import apprise_urls, outbox
 from runners.alerting.notices.apprise_urls import RouteError
 from runners.alerting.notices.outbox import NoticeKind, StoredNotice
-from runners.alerting.notices.routes import About, Route
+from runners.alerting.notices.routes import Route
 
 OLD = timedelta(days=3)
 """Notices that have waited for so long are joined into one message."""
@@ -68,20 +68,6 @@ def send_waiting(database: Database, routes: Sequence[Route], when: datetime) ->
             since = f"; waiting since {left[0].happened_at:%Y-%m-%d %H:%M} UTC" if left else ""
             problems.append(f"{route.where}: {counted(len(left), 'notice')} not sent{since}: {error}")
     return problems
-
-
-def send_directly(
-    routes: Sequence[Route], kind: NoticeKind, about: About, text: str
-) -> dict[str, RouteError | None]:
-    """Send a notice to the routes that want it, without an outbox; return why it did not arrive, or None.
-
-    It is for whoever has no history. Who calls remembers what was told.
-    """
-    results = dict[str, RouteError | None]()
-    for route in routes:
-        if route.wants(kind, about):
-            results[route.name] = _sent(route, TITLES[kind], text)
-    return results
 
 
 def _sent(route: Route, title: str, text: str) -> RouteError | None:

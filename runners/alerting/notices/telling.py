@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -59,9 +59,6 @@ class Telling:
     weekday: str
     """On which a digest is due."""
 
-    late: date | None = None
-    """Only a digest that was due on this day or before is told; None for no limit."""
-
     nights: Sequence[Notice] = field(default=())
     """What nights did, which digests tell."""
 
@@ -102,8 +99,6 @@ def _add(connection: Connection, telling: Telling, troubles: Sequence[Trouble], 
     for night in telling.nights:
         outbox.add(connection, night, [], when)
     day = due_day(when, telling.weekday)
-    if stored and telling.late is not None and day > telling.late:
-        return
     told_now = [
         notice
         for notice in outbox.load(connection)

@@ -96,10 +96,9 @@ def test_users_are_made_and_services_are_enabled(tmp_path: Path) -> None:
         "create the user tidemark-report: useradd --system --no-user-group --gid tidemark --no-create-home "
         "--home-dir /nonexistent --shell /usr/sbin/nologin tidemark-report"
     )
-    assert found[-5:] == [
+    assert found[-4:] == [
         "systemctl daemon-reload",
         "systemctl enable --now tidemark-nightly.timer",
-        "systemctl enable --now tidemark-watch.timer",
         "systemctl enable tidemark-tune.service",
         "systemctl start --no-block tidemark-tune.service",
     ]
@@ -107,10 +106,9 @@ def test_users_are_made_and_services_are_enabled(tmp_path: Path) -> None:
 
 def test_what_is_enabled_already_is_left(tmp_path: Path) -> None:
     answers = {"is-enabled tidemark-nightly.timer": "enabled", "is-active tidemark-nightly.timer": "active"}
-    answers |= {"is-enabled tidemark-watch.timer": "enabled", "is-enabled tidemark-tune.service": "enabled"}
     found = told(a_site(tmp_path / "checkout"), Real(tmp_path / "root", answers=answers))
     assert [line for line in found if line.startswith("systemctl enable")] == [
-        "systemctl enable --now tidemark-watch.timer"
+        "systemctl enable tidemark-tune.service"
     ]
 
 

@@ -33,6 +33,7 @@ def test_a_night_is_limited_and_stops_in_order(tmp_path: Path) -> None:
     found = {file.path.name: keys(file.text) for file in files(a_site(tmp_path))}
     night = found["tidemark-nightly.service"]
     assert night["Type"] == "exec"  # RuntimeMaxSec= means nothing to a oneshot
+    assert (night["WatchdogSec"], night["Restart"], night["NotifyAccess"]) == ("30min", "on-watchdog", "main")
     assert int(night["RuntimeMaxSec"]) == runtime_seconds(100) > 100 * 60
     assert (night["KillMode"], night["OOMPolicy"]) == ("mixed", "continue")
     assert int(night["TimeoutStopSec"]) >= 60
@@ -61,8 +62,7 @@ def test_what_is_measured_has_no_token_and_no_filter(tmp_path: Path) -> None:
     }
     found = {file.path.name: keys(file.text).keys() for file in files(a_site(tmp_path))}
     assert not found["tidemark-nightly.service"] & filters
-    for unit in ("tidemark-report.service", "tidemark-watch.service"):
-        assert {"LoadCredential", "SystemCallFilter", "ProtectSystem"} <= found[unit]
+    assert {"LoadCredential", "SystemCallFilter", "ProtectSystem"} <= found["tidemark-report.service"]
 
 
 def test_what_tells_people_is_another_user_than_what_measures(tmp_path: Path) -> None:
@@ -72,7 +72,6 @@ def test_what_tells_people_is_another_user_than_what_measures(tmp_path: Path) ->
     assert users == {
         "tidemark-nightly.service": "tidemark",
         "tidemark-report.service": "tidemark-report",
-        "tidemark-watch.service": "tidemark-report",
     }
     for name in users:
         assert found[name]["Group"] == "tidemark"
@@ -84,7 +83,7 @@ def test_units_that_tell_people_read_the_urls_of_routes(tmp_path: Path) -> None:
     site = replace(a_site(tmp_path), route_credentials=("tidemark-notify-team",))
     found = {file.path.name: file.text.splitlines() for file in files(site)}
     telling = [name for name, lines in found.items() if "LoadCredential=tidemark-notify-team" in lines]
-    assert telling == ["tidemark-report.service", "tidemark-watch.service"]
+    assert telling == ["tidemark-report.service"]
 
 
 def test_root_may_write_no_more_than_settings_and_its_state(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Routes of a plan in commands: what is refused, and what reports, watches and test alerts send."""
+"""Routes of a plan in commands: what is refused, and what reports and test alerts send."""
 
 import json
 from pathlib import Path
@@ -82,15 +82,6 @@ def test_reports_tell_and_keep_the_secret(
     files = [path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file()]
     assert SECRET not in said
     assert not any(SECRET.encode() in content for content in files)
-
-
-def test_a_watch_sends_what_waits(plan: Path, hook: Webhook, capfd: pytest.CaptureFixture[str]) -> None:
-    main(["runner", "watch", "--plan", str(plan)])
-    assert hook.titles == ["Tidemark: the week"]
-    main(["runner", "watch", "--plan", str(plan)])
-    assert len(hook.titles) == 1
-    hook.status = 500
-    assert capfd.readouterr().err == ""
 
 
 def test_a_test_alert_says_what_arrived(

@@ -20,7 +20,7 @@ from runners.nightly.heartbeat import (
     record_report,
     status,
 )
-from runners.nightly.status_text import status_text
+from runners.nightly.status import state_lines
 
 NOW = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
@@ -193,10 +193,10 @@ def test_notes_on_the_machine_stay_over_the_next_nights_until_a_report_says_othe
     record_report(path, ["the noise is 1.8 times what it was"])
     ended = status(path, clock.now)
     assert ended.state is State.ENDED
-    assert status_text(ended, clock.now).endswith("machine: the noise is 1.8 times what it was")
+    assert list(state_lines(ended, clock.now))[-1] == "machine: the noise is 1.8 times what it was"
     Heart(path, "db1", Silent(), clock)
     running = status(path, clock.now)
     assert running.state is State.RUNNING
-    assert status_text(running, clock.now).endswith("machine: the noise is 1.8 times what it was")
+    assert list(state_lines(running, clock.now))[-1] == "machine: the noise is 1.8 times what it was"
     Heart(path, "db2", Silent(), clock)
-    assert "machine:" not in status_text(status(path, clock.now), clock.now)
+    assert "machine:" not in "\n".join(state_lines(status(path, clock.now), clock.now))

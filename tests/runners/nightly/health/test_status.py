@@ -1,4 +1,4 @@
-"""`status` and the watch of a box whose nights end and bring nothing: neither calls that healthy."""
+"""`status` of a box whose nights end and bring nothing: it does not call that healthy."""
 
 import json
 import shutil
@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from history.open import open_store
-from history.series.task_states import TaskCheck, TaskOutcome, TrackedTask, record_checks
-from history.store import alert_outbox
-from history.timestamps import now
+from history.series.task_states import TrackedTask
 from runners.cli import main
 from runners.installing import record
 from runners.installing.record import Record
@@ -117,22 +115,17 @@ def test_a_history_that_cannot_be_read_is_not_healthy(
     assert "whether results arrive is unknown: there is no history yet" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [[], ["runner", "watch"]], ids=["alone", "watched"])
 def test_a_history_that_was_lost_is_not_healthy(
     plan: Path,
     tmp_path: Path,
-    words: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Neither is an empty one in its place, as whatever records next makes it; the watch makes none."""
+    """Neither is an empty one in its place, as whatever records next makes it."""
     history = tmp_path / "home/history.db"
     a_night(monkeypatch, plan, None)
     for path in history.parent.glob("history.db*"):
         path.unlink()
-    if words:
-        assert main([*words, "--plan", str(plan), "--box", "db1"]) != 0
-        assert not history.exists()
     open_store(history).close()
     capsys.readouterr()
     assert main(["status"]) == 1
@@ -148,48 +141,3 @@ def test_a_disk_on_which_nothing_can_be_measured_is_not_healthy(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**12, 10**7))
     assert main(["status"]) == 1
     assert "the disk is full: less than 500 MB are free in " in capsys.readouterr().out
-    assert main(["runner", "watch", "--plan", str(plan)]) == 1
-
-
-@pytest.mark.deep("months of simulated nights")
-def test_the_watch_opens_one_issue_for_overdue_results_until_they_arrive(
-    plan: Path, github: GitHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["runner", "watch", "--plan", str(plan)]
-    a_night(monkeypatch, plan, FULL)
-    assert [main(words), main(words)] == [1, 1]
-    assert "see docs/hardware.md" in capsys.readouterr().out
-    a_night(monkeypatch, plan, FULL)
-    assert main(words) == 1
-    (issue,) = github.issues.values()
-    assert (issue["title"], issue["state"]) == ("box db1: results are overdue", "open")
-    assert "No space left on device" in issue["body"]
-    a_night(monkeypatch, plan, None)
-    assert main(words) == 0
-    assert [issue["state"] for issue in github.issues.values()] == ["closed"]
-    a_night(monkeypatch, plan, FULL)
-    assert main(words) == 1
-    assert [issue["state"] for issue in github.issues.values()] == ["closed", "open"]
-    assert github.violations == []
-
-
-@pytest.mark.deep("months of simulated nights")
-@pytest.mark.parametrize("outcome", [TaskOutcome.UNUSABLE, TaskOutcome.FAILED])
-def test_what_has_an_issue_of_its_own_is_not_told_twice(
-    plan: Path,
-    tmp_path: Path,
-    github: GitHub,
-    monkeypatch: pytest.MonkeyPatch,
-    outcome: TaskOutcome,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    a_night(monkeypatch, plan, None)
-    with open_store(tmp_path / "home/history.db") as store, store.database.writing() as connection:
-        record_checks(connection, [TaskCheck(PLACE, "h", outcome, "server.c:7: error: no")], now())
-    assert main(["runner", "watch", "--plan", str(plan)]) == 1
-    assert github.issues == {}
-    assert main(["nightly", "--plan", str(plan), "--report"]) == 0
-    with open_store(tmp_path / "home/history.db") as store, store.database.reading() as connection:
-        (alert,) = alert_outbox.load(connection)
-    assert alert.desired.title.startswith("postgres 18 ")
-    assert "server.c:7: error: no" in alert.desired.body
