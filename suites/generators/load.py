@@ -1,6 +1,7 @@
 """The interface of load generators, and functions for running their programs."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -100,6 +101,11 @@ class KindLoad:
     longest_ms: tuple[float, ...] = ()
     """The slowest in each second of the server's own work; 0 where none ended."""
 
+    def __add__(self, other: "KindLoad") -> "KindLoad":
+        """Return both together, of programs that do not say what was retried and refused."""
+        done, committed = self.transactions + other.transactions, self.committed + other.committed
+        return KindLoad(done, {}, 0, committed, _latency_of(self, other))
+
 
 @dataclass(frozen=True)
 class BackgroundLoad:
@@ -159,6 +165,46 @@ class Load:
     progress: tuple[tuple[float, float], ...] = ()
     """Seconds of the monotonic clock, and the queries finished by then, warm-up included, both ascending;
     empty if the work of a load is fixed in advance."""
+
+    def __add__(self, other: "Load") -> "Load":
+        """Return both runs together, as the result of one that was restarted."""
+        failed = Counter(self.failed)
+        failed.update(other.failed)  # unlike a sum, this keeps the causes that did not occur
+        is_known = bool(self.histogram and other.histogram)
+        kinds = dict(self.kinds)
+        for name, kind in other.kinds.items():
+            kinds[name] = kinds[name] + kind if name in kinds else kind
+        return Load(
+            transactions=self.transactions + other.transactions,
+            queries=self.queries + other.queries,
+            seconds=self.seconds + other.seconds,
+            errors=self.errors + other.errors,
+            failed=dict(failed),
+            longest_ms=self.longest_ms + other.longest_ms,
+            histogram=Counter(self.histogram) + Counter(other.histogram) if is_known else {},
+            per_second=self.per_second + other.per_second,
+            latency_ms=_latency_of(self, other),
+            watched_queries=self.watched_queries + other.watched_queries,
+            watched_seconds=self.watched_seconds + other.watched_seconds,
+            due=None if self.due is other.due is None else (self.due or 0) + (other.due or 0),
+            late_seconds=max(self.late_seconds, other.late_seconds),
+            kinds=kinds,
+            restarted=True,
+        )
+
+
+def _latency_of(one: Load | KindLoad, other: Load | KindLoad) -> Mapping[str, float]:
+    """Return the latencies that two runs both have: means over their transactions, or the largest."""
+    if not one.transactions or not other.transactions:
+        return one.latency_ms or other.latency_ms
+    share = other.transactions / (one.transactions + other.transactions)
+    return {
+        name: max(value, other.latency_ms[name])
+        if name == "max"
+        else value + share * (other.latency_ms[name] - value)
+        for name, value in one.latency_ms.items()
+        if name in other.latency_ms
+    }
 
 
 def rate_of(load: Load) -> float:

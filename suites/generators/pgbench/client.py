@@ -20,7 +20,6 @@ from suites.generators.load import (
     Load,
     LoadError,
     Observer,
-    Share,
     WorkLimit,
     whole_seconds,
 )
@@ -33,7 +32,7 @@ from suites.generators.pgbench.transcript import (
 )
 from suites.generators.placement import placement
 from suites.generators.programs import OVERTIME_SECONDS, TRIAL_SECONDS, LateError, lines_of, run_all
-from suites.generators.separate_runs.slices import run_each_slice
+from suites.generators.separate_runs.slices import RestartedGenerator
 from suites.keys.pgbench_scripts import WeightedScript, located, weighted_script
 from suites.keys.profile import SizedBy
 from suites.keys.step import Step
@@ -326,8 +325,8 @@ _ABORTED = re.compile(r"pgbench: (?:error|fatal): client \d+ (?:script \d+ )?abo
 """What pgbench says when a statement or a command of a client has failed, and the client has ended."""
 
 
-class Pgbench:
-    """The pgbench of one build; implements suites.generators.load.Generator."""
+class Pgbench(RestartedGenerator):
+    """The pgbench of one build."""
 
     def __init__(self, suite: Suite, sizes: Sizes, build: Build, *, prepares: bool = True) -> None:
         self.suite = suite
@@ -401,16 +400,6 @@ class Pgbench:
             scripts = [weighted_script(script).name for script in step.scripts]
             load = replace(load, kinds=kinds_in(logged, scripts, load.transactions))
             return replace(load, histogram=histogram_of(logged)) if sampled == 1 else load
-
-    def alternate(
-        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
-    ) -> list[Load]:
-        """Run pgbench once per slice, because it cannot pause; see run_each_slice."""
-        return run_each_slice(self.run, addresses, step, share, observers)
-
-    def statements(self, address: Address, step: Step) -> Sequence[str]:
-        """Raise LoadError: pgbench has no command that prints the statements of a script."""
-        raise LoadError("pgbench cannot print statements", hint="omit plans in suite.toml")
 
     def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         """Run the fixed work of one client, between marks in copies of the scripts."""

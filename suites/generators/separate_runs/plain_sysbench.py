@@ -14,11 +14,9 @@ from suites.generators.load import (
     NUMBER,
     CountedLoad,
     CountedWork,
-    Generator,
     Load,
     LoadError,
     Observer,
-    Share,
     WorkLimit,
     whole_seconds,
 )
@@ -26,7 +24,7 @@ from suites.generators.pass_course import AnsweredCourse
 from suites.generators.placement import placement
 from suites.generators.programs import OVERTIME_SECONDS, TRIAL_SECONDS, lines_of
 from suites.generators.separate_runs.script_options import lacks, located_in, lua_path
-from suites.generators.separate_runs.slices import least_due, run_each_slice
+from suites.generators.separate_runs.slices import RestartedGenerator, least_due
 from suites.generators.transcript import SysbenchTranscript
 from suites.keys.step import Step
 from suites.keys.values import Option
@@ -64,7 +62,7 @@ class _Failing:
             )
 
 
-class PlainSysbench(Generator):
+class PlainSysbench(RestartedGenerator):
     """sysbench with a script that people have."""
 
     def __init__(self, suite: Suite, sizes: Sizes, builds: Sequence[Build], *, prepares: bool = True) -> None:
@@ -123,7 +121,7 @@ class PlainSysbench(Generator):
         )
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer, turn: int = 0) -> Load:
-        """Run one step; the observer measures from the first report of a second to the last."""
+        """Run a step on one server; the observer measures from the first report of a second to the last."""
         transcript, failing, reports = SysbenchTranscript(), _Failing(), 0
         argv = self.arguments(address, step, work, turn)
         cores = placement(step, self.sizes).client
@@ -141,12 +139,6 @@ class PlainSysbench(Generator):
             watched_seconds=float(len(steady)),
             due=None if step.rate is None else least_due(step.rate * whole_seconds(work), load.transactions),
         )
-
-    def alternate(
-        self, addresses: Sequence[Address], step: Step, share: Share, observers: Sequence[Observer]
-    ) -> list[Load]:
-        """Run sysbench once per slice, because the script does not pause; see run_each_slice."""
-        return run_each_slice(self.run, addresses, step, share, observers)
 
     def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
         """Run the fixed work of one thread, by a script of Tidemark that loads that of the suite."""
