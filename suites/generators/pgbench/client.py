@@ -1,11 +1,10 @@
 """Running the pgbench of one build for all servers of a session."""
 
 import contextlib
-import pwd
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from build.accounts import server_account
@@ -47,120 +46,8 @@ ROWS_PER_SCALE = 100_000
 """Rows of pgbench_accounts per unit of --scale, by which suites without a scale are sized."""
 
 
-@dataclass(frozen=True)
-class PgbenchCommand:
-    """The pgbench of one build, and what its command lines depend on."""
-
-    suite: Suite
-    sizes: Sizes
-    program: Path
-    prepares: bool = True
-    """Whether a client may prepare statements."""
-
-    can_retry: bool = True
-    """Whether it is pgbench 15 or newer, which can try a transaction again after a serialisation failure."""
-
-    @property
-    def scale(self) -> int:
-        """The scale factor of pgbench's own tables."""
-        data = self.sizes.data
-        return data.scale or max(1, data.rows // ROWS_PER_SCALE)
-
-    @property
-    def has_own_tables(self) -> bool:
-        """Whether pgbench's own tables are loaded."""
-        return self.suite.sized_by is not SizedBy.FILES
-
-    def connected_to(self, address: Address) -> list[str]:
-        """Return the program and the options with which it finds a server; it gets the password otherwise."""
-        return [str(self.program), *client_options(address), client_database(address)]
-
-    @property
-    def account(self) -> pwd.struct_passwd | None:
-        """The user that pgbench runs as, since the commit that is measured brings it; None for this one."""
-        return server_account()
-
-    def protocol(self, step: Step, address: Address) -> str:
-        """Return how the statements of a step are sent to a server, as its layer says if it has one.
-
-        Through a pooler it is as one that cannot prepare does.
-        """
-        protocol = address.protocol or str(step.options.get("protocol", "prepared"))
-        return f"--protocol={protocol if self.prepares else 'simple'}"
-
-    def scripts(self, step: Step) -> Sequence[str]:
-        """Return the options for the scripts of a step, and for their variables.
-
-        It must start in the folder of the suite: its user may have no access to the folders around it.
-        """
-        if not step.scripts:
-            return [f"--builtin={step.options['builtin']}"]
-        files = [f"--file={script}" for script in step.scripts]
-        return [*self.variables(step), *files]
-
-    def variables(self, step: Step) -> Sequence[str]:
-        """Return the options for the variables of the scripts of a step."""
-        scale = [f"--scale={self.scale}"] if self.has_own_tables else []
-        return [*scale, *(f"--define={name}={value}" for name, value in step.variables.items())]
-
-
 _UNREACHABLE = "connection to server"
 """What pgbench says of a server that it cannot reach, which it tries when it has read its scripts."""
-
-
-def _load(pgbench: PgbenchCommand, client: Build, address: Address) -> None:
-    """Load pgbench's tables with `pgbench --initialize`, then the suite's file of data, then its SQL file.
-
-    Before that pgbench reads all scripts, and after it, it carries out each once. Raises LoadError, and
-    SetupError for the files.
-    """
-    suite = pgbench.suite
-    steps = [step for step in suite.steps if step.scripts]
-    for step in steps:
-        _require_readable(pgbench, step)
-    if pgbench.has_own_tables:
-        argv = [
-            *pgbench.connected_to(address),
-            *("--initialize", f"--scale={pgbench.scale}", "--quiet"),
-            *(suite.initialize.words if suite.initialize else ()),
-        ]
-        seconds = 60.0 + 60 * pgbench.scale
-        run_all([argv], 1, seconds, address.password_variables, suite.folder, pgbench.account)
-    load_files([client], address, suite)
-    if steps:
-        with trial_copy(address) as copy:
-            for step in steps:
-                _try_scripts(pgbench, copy, step)
-
-
-def _require_readable(pgbench: PgbenchCommand, step: Step) -> None:
-    """Raise LoadError, with file and line, if pgbench cannot parse the scripts of a step.
-
-    It reads them before it connects, here to a server that does not exist. Raises AccountError for one that
-    its user may not read.
-    """
-    folder = pgbench.suite.folder
-    require_files(pgbench.program, folder, [weighted_script(script).name for script in step.scripts])
-    nowhere = [str(pgbench.program), "--host=/nonexistent", "--transactions=1", "--no-vacuum"]
-    try:
-        asked = [*nowhere, *pgbench.scripts(step)]
-        run(asked, what="pgbench", cwd=folder, account=pgbench.account)
-    except ProcessError as error:
-        if _UNREACHABLE not in error.what:
-            said = complaint(error.what.splitlines()) or error.what
-            raise LoadError(said, where=f"{folder / 'suite.toml'}") from error
-
-
-def _try_scripts(pgbench: PgbenchCommand, address: Address, step: Step) -> None:
-    """Carry out one transaction of each script of a step. Raises LoadError with file and line."""
-    for script in step.scripts:
-        alone = step.model_copy(update={"scripts": (weighted_script(script).name,)})
-        once = ["--client=1", "--transactions=1", "--no-vacuum", *pgbench.scripts(alone)]
-        argv = [*pgbench.connected_to(address), pgbench.protocol(step, address), *once]
-        tried = f"it was tried once, in {address.database}, a copy of the database made for that"
-        with naming_the_line(pgbench.suite.folder, alone, hint=tried):
-            password, folder = address.password_variables, pgbench.suite.folder
-            run_all([argv], 1, TRIAL_SECONDS, password, folder, pgbench.account)
 
 
 @contextlib.contextmanager
@@ -218,100 +105,6 @@ _TAIL = r"""
 """
 
 
-def _count(pgbench: PgbenchCommand, address: Address, step: Step, work: CountedWork) -> CountedLoad:
-    """Run the fixed work of one client on one connection, whose random numbers are the same in every pass.
-
-    Scripts are drawn by their weights. Raises LoadError, and LongPassError at the time limit.
-    """
-    course = PassCourse(work)
-    with client_folder("tidemark-pgbench-") as folder:
-        scripts = _marked_scripts(pgbench, step, folder, work.mark)
-        marked = step.model_copy(update={"scripts": tuple(scripts)})
-        connected = [*pgbench.connected_to(address), pgbench.protocol(step, address), *_fixed(pgbench)]
-        try:
-            began = time.monotonic()
-            password = address.password_variables
-            seconds = _seconds_of_transaction(connected, password, pgbench, step, folder, work.seconds)
-            length = course.choose(seconds)
-            numbers = {"done": 0, "first": length.warm + 1, "last": length.transactions}
-            defined = [f"--define=tidemark_{name}={number}" for name, number in numbers.items()]
-            files = [f"--file={script}" for script in scripts]
-            limits = [f"--transactions={length.transactions}", f"--progress={REPORT_SECONDS}"]
-            argv = [*connected, *limits, *pgbench.variables(step), *defined, *files]
-            transcript, done = PgbenchTranscript(), 0.0
-            with naming_the_line(pgbench.suite.folder, marked, folder, _HEAD.count("\n")):
-                limit = work.seconds - (time.monotonic() - began)
-                for _, line in lines_of(argv, limit, password, None, folder, pgbench.account):
-                    if transcript.read(line):
-                        before = transcript.ticks[-2][0] if len(transcript.ticks) > 1 else 0.0
-                        after, tps = transcript.ticks[-1]
-                        done += (after - before) * tps
-                        course.tell(round(done), length.transactions, after)
-        except LateError as error:
-            raise course.too_long(step.name) from error
-    if transcript.summary.get("transactions") != length.transactions:
-        raise LoadError(
-            "pgbench did not finish the transactions of a counted pass",
-            where=step.name,
-            hint="look at the server's log: a transaction may have failed and not been tried again",
-        )
-    notes = [_ONE_CONNECTION] if step.options.get("connect") else []
-    return CountedLoad(length.counted, step.queries, notes)
-
-
-def _fixed(pgbench: PgbenchCommand) -> Sequence[str]:
-    tries = [f"--max-tries={MAX_TRIES}"] if pgbench.can_retry else []
-    return ["--client=1", "--no-vacuum", f"--random-seed={pgbench.suite.seed}", *tries]
-
-
-def _marked_scripts(pgbench: PgbenchCommand, step: Step, folder: Path, mark: str) -> Sequence[str]:
-    """Write the scripts of a step with marks into `folder`; return their names with weights."""
-    texts = {
-        script.name: (pgbench.suite.folder / script.name).read_text(
-            encoding="utf-8", errors="surrogateescape"
-        )
-        for script in map(weighted_script, step.scripts)
-    }
-    if not step.scripts:
-        show: list[str | Path] = [pgbench.program, f"--show-script={step.options['builtin']}"]
-        texts[_BUILTIN] = run(show, what="pgbench --show-script", account=pgbench.account)
-    for name, text in texts.items():
-        marked = _HEAD.format(mark=mark) + text + _TAIL.format(mark=mark)
-        make_folder((folder / name).parent)
-        (folder / name).write_text(marked, encoding="utf-8", errors="surrogateescape")
-        (folder / name).chmod(0o644)
-    return step.scripts or [_BUILTIN]
-
-
-def _seconds_of_transaction(
-    connected: Sequence[str],
-    password: Mapping[str, str],
-    pgbench: PgbenchCommand,
-    step: Step,
-    folder: Path,
-    limit: float,
-) -> float:
-    """Return the mean seconds of a transaction by the weights of the scripts, of a few of each."""
-    scripts = [weighted_script(text) for text in step.scripts] or [WeightedScript(_BUILTIN)]
-    began, seconds, weights = time.monotonic(), 0.0, 0
-    for script in scripts:
-        alone = step.model_copy(update={"scripts": (script.name,) if step.scripts else ()})
-        logs = log_folder(folder)
-        sample = [f"--transactions={SAMPLED}", "--log", f"--log-prefix={logs}/log"]
-        with naming_the_line(pgbench.suite.folder, alone):
-            argv, left = [*connected, *sample, *pgbench.scripts(alone)], limit - (time.monotonic() - began)
-            for _ in lines_of(argv, left, password, None, pgbench.suite.folder, pgbench.account):
-                pass
-        latencies = logged_transactions(logs)[:, 0]
-        if latencies.size != SAMPLED:
-            raise LoadError(
-                f"pgbench carried out {latencies.size} of {SAMPLED} transactions", where=script.name
-            )
-        seconds += script.weight * float(latencies[1:].mean()) / 1e6
-        weights += script.weight
-    return seconds / weights
-
-
 LOGGED_TRANSACTIONS = 2_000_000
 """Approximate maximum number of transactions whose latency is logged; above that, a random sample is."""
 
@@ -326,13 +119,18 @@ _ABORTED = re.compile(r"pgbench: (?:error|fatal): client \d+ (?:script \d+ )?abo
 
 
 class Pgbench(RestartedGenerator):
-    """The pgbench of one build."""
+    """The pgbench of one build.
+
+    It runs as a user of its own, since the commit that is measured brings it, and starts in the folder of the
+    suite: that user may have no access to the folders around it.
+    """
 
     def __init__(self, suite: Suite, sizes: Sizes, build: Build, *, prepares: bool = True) -> None:
         self.suite = suite
         self.sizes = sizes
-        self.build, program = build, build.program("pgbench")
-        self.command = PgbenchCommand(suite, sizes, program, prepares, can_retry=self._tells_failures)
+        self.build = build
+        self.prepares = prepares
+        self.program = build.program("pgbench")
 
     @property
     def _tells_failures(self) -> bool:
@@ -340,12 +138,111 @@ class Pgbench(RestartedGenerator):
 
     def version(self) -> str:
         """Return the output of `pgbench --version`."""
-        asked = [str(self.command.program), "--version"]
-        return run(asked, what="pgbench --version", account=self.command.account).strip()
+        asked = [str(self.program), "--version"]
+        return run(asked, what="pgbench --version", account=server_account()).strip()
+
+    # --- command lines
+
+    @property
+    def scale(self) -> int:
+        """The scale factor of pgbench's own tables."""
+        data = self.sizes.data
+        return data.scale or max(1, data.rows // ROWS_PER_SCALE)
+
+    @property
+    def has_own_tables(self) -> bool:
+        """Whether pgbench's own tables are loaded."""
+        return self.suite.sized_by is not SizedBy.FILES
+
+    def _connected_to(self, address: Address) -> list[str]:
+        """Return the program and the options with which it finds a server; it gets the password otherwise."""
+        return [str(self.program), *client_options(address), client_database(address)]
+
+    def _protocol(self, step: Step, address: Address) -> str:
+        """Return how the statements of a step are sent to a server, as its layer says if it has one.
+
+        Through a pooler it is as one that cannot prepare does.
+        """
+        protocol = address.protocol or str(step.options.get("protocol", "prepared"))
+        return f"--protocol={protocol if self.prepares else 'simple'}"
+
+    def _scripts(self, step: Step) -> Sequence[str]:
+        """Return the options for the scripts of a step, and for their variables."""
+        if not step.scripts:
+            return [f"--builtin={step.options['builtin']}"]
+        return [*self._variables(step), *(f"--file={script}" for script in step.scripts)]
+
+    def _variables(self, step: Step) -> Sequence[str]:
+        """Return the options for the variables of the scripts of a step."""
+        scale = [f"--scale={self.scale}"] if self.has_own_tables else []
+        return [*scale, *(f"--define={name}={value}" for name, value in step.variables.items())]
+
+    def _lines(
+        self,
+        address: Address,
+        argv: Sequence[str],
+        seconds: float,
+        cores: Collection[int] | None = None,
+        folder: Path | None = None,
+    ) -> Iterator[tuple[int, str]]:
+        """Yield the pid of pgbench, which ends within so many seconds, and each line. Raises LoadError.
+
+        Its scripts are in `folder`, else in that of the suite.
+        """
+        where, password = folder or self.suite.folder, address.password_variables
+        return lines_of(argv, seconds, password, cores, where, server_account())
+
+    def _run(self, address: Address, argv: Sequence[str], seconds: float) -> None:
+        run_all([argv], 1, seconds, address.password_variables, self.suite.folder, server_account())
+
+    # --- loading
 
     def load(self, address: Address) -> None:
-        """Load the data of the suite, and try its scripts. Raises LoadError and SetupError."""
-        _load(self.command, self.build, address)
+        """Load pgbench's tables with `pgbench --initialize`, then the suite's file of data and its SQL file.
+
+        Before that pgbench reads all scripts, and after it, it carries out each once. Raises LoadError, and
+        SetupError for the files.
+        """
+        steps = [step for step in self.suite.steps if step.scripts]
+        for step in steps:
+            self._require_readable(step)
+        if self.has_own_tables:
+            words = self.suite.initialize.words if self.suite.initialize else ()
+            initialize = ["--initialize", f"--scale={self.scale}", "--quiet", *words]
+            self._run(address, [*self._connected_to(address), *initialize], 60.0 + 60 * self.scale)
+        load_files([self.build], address, self.suite)
+        if steps:
+            with trial_copy(address) as copy:
+                for step in steps:
+                    self._try_scripts(copy, step)
+
+    def _require_readable(self, step: Step) -> None:
+        """Raise LoadError, with file and line, if pgbench cannot parse the scripts of a step.
+
+        It reads them before it connects, here to a server that does not exist. Raises AccountError for one
+        that its user may not read.
+        """
+        folder = self.suite.folder
+        require_files(self.program, folder, [weighted_script(script).name for script in step.scripts])
+        nowhere = [str(self.program), "--host=/nonexistent", "--transactions=1", "--no-vacuum"]
+        try:
+            run([*nowhere, *self._scripts(step)], what="pgbench", cwd=folder, account=server_account())
+        except ProcessError as error:
+            if _UNREACHABLE not in error.what:
+                said = complaint(error.what.splitlines()) or error.what
+                raise LoadError(said, where=f"{folder / 'suite.toml'}") from error
+
+    def _try_scripts(self, address: Address, step: Step) -> None:
+        """Carry out one transaction of each script of a step. Raises LoadError with file and line."""
+        for script in step.scripts:
+            alone = step.model_copy(update={"scripts": (weighted_script(script).name,)})
+            once = ["--client=1", "--transactions=1", "--no-vacuum", *self._scripts(alone)]
+            argv = [*self._connected_to(address), self._protocol(step, address), *once]
+            tried = f"it was tried once, in {address.database}, a copy of the database made for that"
+            with naming_the_line(self.suite.folder, alone, hint=tried):
+                self._run(address, argv, TRIAL_SECONDS)
+
+    # --- running
 
     def arguments(self, address: Address, step: Step, work: WorkLimit, turn: int = 0) -> list[str]:
         """Return the command line of one step, without log options; every `turn` has its own seed."""
@@ -357,7 +254,7 @@ class Pgbench(RestartedGenerator):
         connections = [
             f"--client={clients}",
             f"--jobs={threads}",
-            self.command.protocol(step, address),
+            self._protocol(step, address),
             "--no-vacuum",
             *(["--failures-detailed"] if self._tells_failures else []),
             *(["--connect"] if step.options.get("connect") else []),
@@ -365,11 +262,11 @@ class Pgbench(RestartedGenerator):
         ]
         report = ["--progress=1", f"--random-seed={self.suite.seed + turn}"]
         return [
-            *self.command.connected_to(address),
+            *self._connected_to(address),
             *connections,
             limit,
             *report,
-            *self.command.scripts(step),
+            *self._scripts(step),
         ]
 
     def run(self, address: Address, step: Step, work: WorkLimit, observer: Observer, turn: int = 0) -> Load:
@@ -382,9 +279,7 @@ class Pgbench(RestartedGenerator):
             argv = [*self.arguments(address, step, work, turn), *log]
             client = placement(step, self.sizes).client
             with naming_the_line(self.suite.folder, step):
-                limit, password = work.seconds + OVERTIME_SECONDS, address.password_variables
-                where, account = self.suite.folder, self.command.account
-                for pid, line in lines_of(argv, limit, password, client, where, account):
+                for pid, line in self._lines(address, argv, work.seconds + OVERTIME_SECONDS, client):
                     said.append(line)
                     if _ABORTED.match(line):
                         # The other clients would go on until their time is over.
@@ -401,9 +296,90 @@ class Pgbench(RestartedGenerator):
             load = replace(load, kinds=kinds_in(logged, scripts, load.transactions))
             return replace(load, histogram=histogram_of(logged)) if sampled == 1 else load
 
+    # --- counting
+
     def count(self, address: Address, step: Step, work: CountedWork) -> CountedLoad:
-        """Run the fixed work of one client, between marks in copies of the scripts."""
-        return _count(self.command, address, step, work)
+        """Run the fixed work of one client on one connection, between marks in copies of the scripts.
+
+        Scripts are drawn by their weights; random numbers are the same in every pass.
+        """
+        course = PassCourse(work)
+        with client_folder("tidemark-pgbench-") as folder:
+            scripts = self._marked_scripts(step, folder, work.mark)
+            marked = step.model_copy(update={"scripts": tuple(scripts)})
+            tries = [f"--max-tries={MAX_TRIES}"] if self._tells_failures else []
+            fixed = ["--client=1", "--no-vacuum", f"--random-seed={self.suite.seed}", *tries]
+            connected = [*self._connected_to(address), self._protocol(step, address), *fixed]
+            try:
+                began = time.monotonic()
+                length = course.choose(
+                    self._seconds_of_transaction(address, connected, step, folder, work.seconds)
+                )
+                numbers = {"done": 0, "first": length.warm + 1, "last": length.transactions}
+                defined = [f"--define=tidemark_{name}={number}" for name, number in numbers.items()]
+                files = [f"--file={script}" for script in scripts]
+                limits = [f"--transactions={length.transactions}", f"--progress={REPORT_SECONDS}"]
+                argv = [*connected, *limits, *self._variables(step), *defined, *files]
+                transcript, done = PgbenchTranscript(), 0.0
+                with naming_the_line(self.suite.folder, marked, folder, _HEAD.count("\n")):
+                    left = work.seconds - (time.monotonic() - began)
+                    for _, line in self._lines(address, argv, left, folder=folder):
+                        if transcript.read(line):
+                            before = transcript.ticks[-2][0] if len(transcript.ticks) > 1 else 0.0
+                            after, tps = transcript.ticks[-1]
+                            done += (after - before) * tps
+                            course.tell(round(done), length.transactions, after)
+            except LateError as error:
+                raise course.too_long(step.name) from error
+        if transcript.summary.get("transactions") != length.transactions:
+            raise LoadError(
+                "pgbench did not finish the transactions of a counted pass",
+                where=step.name,
+                hint="look at the server's log: a transaction may have failed and not been tried again",
+            )
+        notes = [_ONE_CONNECTION] if step.options.get("connect") else []
+        return CountedLoad(length.counted, step.queries, notes)
+
+    def _marked_scripts(self, step: Step, folder: Path, mark: str) -> Sequence[str]:
+        """Write the scripts of a step with marks into `folder`; return their names with weights."""
+        texts = {
+            script.name: (self.suite.folder / script.name).read_text(
+                encoding="utf-8", errors="surrogateescape"
+            )
+            for script in map(weighted_script, step.scripts)
+        }
+        if not step.scripts:
+            show: list[str | Path] = [self.program, f"--show-script={step.options['builtin']}"]
+            texts[_BUILTIN] = run(show, what="pgbench --show-script", account=server_account())
+        for name, text in texts.items():
+            marked = _HEAD.format(mark=mark) + text + _TAIL.format(mark=mark)
+            make_folder((folder / name).parent)
+            (folder / name).write_text(marked, encoding="utf-8", errors="surrogateescape")
+            (folder / name).chmod(0o644)
+        return step.scripts or [_BUILTIN]
+
+    def _seconds_of_transaction(
+        self, address: Address, connected: Sequence[str], step: Step, folder: Path, limit: float
+    ) -> float:
+        """Return the mean seconds of a transaction by the weights of the scripts, of a few of each."""
+        scripts = [weighted_script(text) for text in step.scripts] or [WeightedScript(_BUILTIN)]
+        began, seconds, weights = time.monotonic(), 0.0, 0
+        for script in scripts:
+            alone = step.model_copy(update={"scripts": (script.name,) if step.scripts else ()})
+            logs = log_folder(folder)
+            sample = [f"--transactions={SAMPLED}", "--log", f"--log-prefix={logs}/log"]
+            with naming_the_line(self.suite.folder, alone):
+                left = limit - (time.monotonic() - began)
+                for _ in self._lines(address, [*connected, *sample, *self._scripts(alone)], left):
+                    pass
+            latencies = logged_transactions(logs)[:, 0]
+            if latencies.size != SAMPLED:
+                raise LoadError(
+                    f"pgbench carried out {latencies.size} of {SAMPLED} transactions", where=script.name
+                )
+            seconds += script.weight * float(latencies[1:].mean()) / 1e6
+            weights += script.weight
+        return seconds / weights
 
 
 def newest_postgres(builds: Sequence[Build]) -> Build | None:

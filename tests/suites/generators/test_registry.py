@@ -32,7 +32,7 @@ def test_each_shipped_suite_gets_its_generator() -> None:
     assert isinstance(make_generator(load_suite("connections"), small(), builds), Connections)
     pgbench = make_generator(load_suite("pgbench"), small(), builds)
     assert isinstance(pgbench, Pgbench)
-    assert pgbench.command.program == Path("/18.6/bin/pgbench"), "the newest serves all"
+    assert pgbench.program == Path("/18.6/bin/pgbench"), "the newest serves all"
 
 
 def test_pgbench_needs_a_build_of_postgres() -> None:
