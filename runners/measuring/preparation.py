@@ -33,7 +33,6 @@ from suites.capabilities import SettingError, require_engine
 from suites.counting.tool import Callgrind, find_callgrind
 from suites.data_copies.store import DataCopies
 from suites.engines import make_server, require_settings, require_short_sockets
-from suites.generators.client_limits import require_clients
 from suites.generators.registry import GENERATORS, require_runnable
 from suites.keys.profile import Mode, Profile
 from suites.keys.step import Step
@@ -42,7 +41,7 @@ from suites.processes import require_reachable, require_readable, tool
 from suites.profiling.perf import find_perf
 from suites.profiling.profiler import Profiling
 from suites.server import Server, ServerError
-from suites.sizing import Sizes, fit_together, require_disk, sizes, this_machine
+from suites.sizing import Sizes, fit_together, require_clients, require_disk, sizes, this_machine
 from suites.slices import require_few_slices
 
 BUILD_BYTES = 1_500_000_000

@@ -25,8 +25,7 @@ from suites.engine import (
     digest_of,
 )
 from suites.postgres import configuration, setup_file, shared_memory
-from suites.postgres.client_options import client_database, client_place, client_words
-from suites.postgres.connecting import connect, told_of
+from suites.postgres.connecting import client_database, client_place, client_words, connect, told_of
 from suites.postgres.server import SOCKET, PostgresServer
 from suites.server import Address
 

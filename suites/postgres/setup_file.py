@@ -13,9 +13,8 @@ from psycopg import sql
 from build.accounts import server_account
 from build.finished_build import Build
 from suites.keys.loaded_file import LoadKind
-from suites.postgres.client_options import client_database, client_options
 from suites.postgres.configuration import NAME
-from suites.postgres.connecting import connect
+from suites.postgres.connecting import client_database, client_options, connect
 from suites.processes import ProcessError, require_files, run
 from suites.server import SETUP_SECONDS, Address, ServerError, SetupError, postgres_port
 

@@ -35,7 +35,7 @@ from suites.generators.separate_runs.slices import RestartedGenerator
 from suites.keys.pgbench_scripts import WeightedScript, located, weighted_script
 from suites.keys.profile import SizedBy
 from suites.keys.step import Step
-from suites.postgres.client_options import client_database, client_options
+from suites.postgres.connecting import client_database, client_options
 from suites.postgres.setup_file import trial_copy
 from suites.processes import ProcessError, client_folder, log_folder, require_files, run
 from suites.server import Address

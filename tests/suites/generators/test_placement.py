@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from build.version import parse_version
+from suites import sizing
 from suites.definition import load_suite
-from suites.generators import client_limits
-from suites.generators.client_limits import ClientsError, require_clients
 from suites.generators.load import WorkLimit
 from suites.generators.placement import Placement, connect_seconds, placement, stretched
 from suites.generators.sysbench import Sysbench
 from suites.keys.durability import Durability
 from suites.postgres.configuration import render
 from suites.processes import bind
-from suites.sizing import Hardware, Sizes, sizes
+from suites.sizing import ClientsError, Hardware, Sizes, require_clients, sizes
 from tests.suites.engines.test_postgres_configuration import build_of
 from tests.suites.generators.test_sysbench import ADDRESS
 from tests.suites.servers import small
@@ -100,7 +99,7 @@ def test_open_files_are_raised_or_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 100_000))
     require_clients(room(2, 64), {VERSION: {}}, Hardware(2, 64 * GIB))
-    assert raised == [(64 * client_limits.FILES_OF_CLIENT + client_limits.OTHER_FILES, 100_000)]
+    assert raised == [(64 * sizing.FILES_OF_CLIENT + sizing.OTHER_FILES, 100_000)]
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 2048))
     with pytest.raises(ClientsError, match=r"64 clients need .* open files, of at most 2048"):
         require_clients(room(2, 64), {VERSION: {}}, Hardware(2, 64 * GIB))

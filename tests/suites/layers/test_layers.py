@@ -24,7 +24,7 @@ from suites.generators.pgbench.client import Pgbench
 from suites.generators.sysbench import Sysbench
 from suites.keys.durability import Durability
 from suites.layers.choice import layers_of
-from suites.postgres.client_options import client_database, client_place
+from suites.postgres.connecting import client_database, client_place
 from suites.postgres.server import PostgresServer
 from suites.turns.connects import CONNECTS, connect_values
 from tests.suites import innodb_servers
