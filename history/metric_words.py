@@ -55,7 +55,6 @@ from suites.metrics import (
     WAL_IMAGES,
     WAL_RECORDS,
     WORST_SECOND,
-    Better,
     Role,
 )
 
@@ -201,7 +200,7 @@ def moved_by(name: str, ratio: float) -> str:
     """Return how a metric moved, to follow its size: `slower`, `more instructions per query`."""
     metric, words = METRICS.get(name), words_of(name)
     if metric is not None and (metric.role is Role.THROUGHPUT or words.subject):
-        return "slower" if (ratio < 1) is (metric.better is Better.HIGHER) else "faster"
+        return "slower" if metric.better.gain(ratio - 1) < 0 else "faster"
     per_query = " per query" if metric is not None and metric.unit.endswith("/query") else ""
     few = "fewer" if words.noun else "less"
     return f"{few if ratio < 1 else 'more'} {words.noun or label_of(name)}{per_query}"

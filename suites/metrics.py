@@ -206,6 +206,18 @@ class Better(StrEnum):
     LOWER = "lower"
     NEITHER = "neither"
 
+    @property
+    def words(self) -> str:
+        """The direction in words: `less is better`; empty for NEITHER."""
+        return {Better.HIGHER: "more is better", Better.LOWER: "less is better", Better.NEITHER: ""}[self]
+
+    def gain(self, change: float) -> float:
+        """Return a change of the metric as a gain: below 0 for the worse, 0 without a better direction.
+
+        `change` is above 0 for more: a difference of levels, the logarithm of a ratio, or a ratio less 1.
+        """
+        return {Better.HIGHER: change, Better.LOWER: -change, Better.NEITHER: 0.0}[self]
+
 
 class Role(StrEnum):
     """The purpose of a metric. Metrics beside a verdict are shown in the order of roles, then of rows."""

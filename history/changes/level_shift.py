@@ -61,7 +61,7 @@ def direction_between(metric: str, before: float, after: float) -> Direction:
     better = METRICS[metric].better
     if better is Better.NEITHER:
         return Direction.SHIFT
-    return Direction.BETTER if (after > before) is (better is Better.HIGHER) else Direction.WORSE
+    return Direction.BETTER if better.gain(after - before) > 0 else Direction.WORSE
 
 
 def leads(direction: Direction, change: Direction) -> bool:

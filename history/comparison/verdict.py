@@ -180,9 +180,8 @@ class Judged:
             return False
         if self.interval is None:
             return self.change is not MetricChange.SAME
-        if self.better is Better.HIGHER:
-            return self.interval.low < 1 - self.threshold
-        return self.interval.high > 1 + self.threshold
+        ends = self.interval.low, self.interval.high
+        return min(self.better.gain(end - 1) for end in ends) < -self.threshold
 
     @property
     def is_open(self) -> bool:
@@ -321,7 +320,7 @@ def verdict_of(change: MetricChange, better: Better) -> Verdict:
         return Verdict.UNCHANGED
     if change is MetricChange.UNKNOWN:
         return Verdict.INCONCLUSIVE
-    good = MetricChange.MORE if better is Better.HIGHER else MetricChange.LESS
+    good = MetricChange.MORE if better.gain(1) > 0 else MetricChange.LESS
     return Verdict.IMPROVEMENT if change is good else Verdict.REGRESSION
 
 

@@ -129,11 +129,8 @@ def _ratio_text(step: StepComparison) -> str:
 
 
 def _goodness(step: StepComparison) -> float:
-    sign = 1 if step.judged.better is Better.HIGHER else -1
-    return sign * (step.judged.value or 1)
+    return step.judged.better.gain(step.judged.value or 1)
 
-
-DIRECTIONS = ((Better.LOWER, "less is better"), (Better.HIGHER, "more is better"))
 
 LEGEND = "Ratios are new over base: + more, - less, for certain; ? a change that costs do not explain."
 
@@ -149,14 +146,14 @@ def legend(contender: ContenderComparison) -> list[str]:
 
 def _explained(columns: Sequence[Metric]) -> Iterator[str]:
     """Yield a sentence on the costs of a query, and one on the other columns."""
-    for better, words in DIRECTIONS:
+    for better in (Better.LOWER, Better.HIGHER):
         metrics = [metric for metric in columns if metric.better is better]
         legends = [(words_of(metric.name).legend, metric.role is Role.COST) for metric in metrics]
         costs = ", ".join(legend for legend, is_cost in legends if is_cost)
         others = "; ".join(legend for legend, is_cost in legends if not is_cost)
         sentences = [*([f"Per query: {costs}."] if costs else []), *([f"{others}."] if others else [])]
         yield from sentences[:-1]
-        yield from (f"{last} {words[0].upper()}{words[1:]}." for last in sentences[-1:])
+        yield from (f"{last} {better.words.capitalize()}." for last in sentences[-1:])
 
 
 def heads(contender: ContenderComparison, left_out: Collection[str] = ()) -> list[str]:

@@ -73,7 +73,7 @@ def look_of(ratio: float | None, reason: str, sight: Sight) -> Look:
         return Look.UNCHANGED
     if sight.better is Better.NEITHER:
         return Look.MOVED
-    return Look.BETTER if (ratio > 1) is (sight.better is Better.HIGHER) else Look.WORSE
+    return Look.BETTER if sight.better.gain(ratio - 1) > 0 else Look.WORSE
 
 
 def _is_undecided(ratio: float, sight: Sight) -> bool:

@@ -9,9 +9,7 @@ from collections.abc import Iterable, Sequence
 import htpy as h
 
 from report.markup.formats import metric_name
-from suites.metrics import METRICS, Better, Metric
-
-_WORDS = {Better.HIGHER: "more is better", Better.LOWER: "less is better", Better.NEITHER: ""}
+from suites.metrics import METRICS, Metric
 
 
 def named(metric: str) -> h.Node:
@@ -22,7 +20,7 @@ def named(metric: str) -> h.Node:
 
 def described(metric: Metric) -> str:
     """Return a metric with its unit and direction: `qps (queries/s), more is better`."""
-    words = (f"{metric_name(metric.name)} ({metric.unit})", _WORDS[metric.better])
+    words = (f"{metric_name(metric.name)} ({metric.unit})", metric.better.words)
     return ", ".join(filter(None, words))
 
 

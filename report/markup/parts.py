@@ -76,7 +76,7 @@ def shade_of(ratio: float, better: Better) -> str:
     strength = sum(abs(change) >= least for least in STEPS_OF_COLOUR)
     if not strength or better is Better.NEITHER:
         return "same"
-    return f"{'better' if (change > 0) is (better is Better.HIGHER) else 'worse'}-{strength}"
+    return f"{'better' if better.gain(change) > 0 else 'worse'}-{strength}"
 
 
 # Ends of rows and cells are implied by what follows them, and a tenth of a page of tables.

@@ -126,7 +126,7 @@ def moved(member: Member) -> str:
 def is_worse(member: Member) -> bool | None:
     """Return whether a series got worse; None for a metric without a better direction."""
     better = METRICS[member.key.metric].better if member.key.metric in METRICS else Better.NEITHER
-    return None if better is Better.NEITHER else (member.ratio < 1) is (better is Better.HIGHER)
+    return None if better is Better.NEITHER else better.gain(member.ratio - 1) < 0
 
 
 def change_sentence(report: ChangeReport, clearance: Clearance) -> str:

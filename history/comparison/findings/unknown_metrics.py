@@ -9,7 +9,7 @@ from history.comparison.verdict import Judged
 from history.metric_words import label_of
 from history.numbers import percent_bounds
 from history.stats.estimators import Interval
-from suites.metrics import METRICS, Better
+from suites.metrics import METRICS
 
 COLUMNS = 100
 """The columns of the line that names them."""
@@ -91,7 +91,7 @@ def _is_rather_worse(judged: Judged) -> bool:
     interval = judged.interval
     if interval is None:
         return False
-    return interval.high < 1 if judged.better is Better.HIGHER else interval.low > 1
+    return all(judged.better.gain(end - 1) < 0 for end in (interval.low, interval.high))
 
 
 def _widest(judged: Sequence[Judged]) -> Interval | None:

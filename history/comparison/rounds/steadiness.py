@@ -18,7 +18,7 @@ from history.numbers import percents
 from history.stats.estimators import MINIMUM_REPETITIONS, Interval, mean, median
 from history.stats.noise_model import Noise
 from history.stats.repeated_intervals import Design, sequential_interval
-from suites.metrics import DETRENDED, METRICS, SECONDS, WORST_SECOND, Better
+from suites.metrics import DETRENDED, METRICS, SECONDS, WORST_SECOND
 from suites.turns.detrended import around_trend, trend
 
 SOURCE = "variation"
@@ -123,7 +123,7 @@ def _moved(step: StepPairs, metric: str, sharing: int) -> Finding | None:
     interval, limit = interval_of(step, metric, sharing), 1 + SMALLEST_CHANGE[metric]
     if interval is None or (1 / limit <= interval.high and interval.low <= limit):
         return None
-    is_worse = (interval.low > 1) is (METRICS[metric].better is Better.LOWER)
+    is_worse = METRICS[metric].better.gain(interval.low - 1) < 0
     base, contender = map(median, step.values(metric))
     text = (
         f"{label_of(metric)} {percents(interval.estimate)} % ({percents(interval.low)} to "

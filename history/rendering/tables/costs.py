@@ -9,8 +9,8 @@ from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import MetricChange, Tone
 from history.metric_words import label_of, words_of
 from history.numbers import amount, bounds
-from history.rendering.table import DIRECTIONS, Cell, Row, decimal, decimals, tone
-from suites.metrics import METRICS, Better, beside_verdict
+from history.rendering.table import Cell, Row, decimal, decimals, tone
+from suites.metrics import METRICS, beside_verdict
 
 COSTS_HEADS = ("step", "metric", "unit", "base", "contender", "ratio", "interval", "change")
 
@@ -29,14 +29,13 @@ def costs_legend(contender: ContenderComparison) -> list[str]:
     """Return the explanation of the table of costs, for metrics without a column in the first table."""
     shown = beside_verdict(contender.engines, contender.session.primary)
     explained = [(words_of(name), METRICS[name].better) for name in shown if not words_of(name).column]
-    directions = {**dict(DIRECTIONS), Better.NEITHER: ""}
     rounds = f"{contender.session.round_name}s" if contender.nights is None else "nights"
     return [
         f"Second table: means of the paired {rounds}, geometric where no value is zero and there is a ratio.",
         f"Ratios leave out {rounds} far from all others{_and_bursts(contender)}, which the means have.",
         *([TOGETHER] if _pooled(contender) else []),
         *(
-            f"{words.label}: {words.legend}{', ' if directions[better] else ''}{directions[better]}."
+            f"{words.label}: {words.legend}{', ' if better.words else ''}{better.words}."
             for words, better in explained
             if words.legend
         ),
@@ -72,7 +71,7 @@ def _pooled(contender: ContenderComparison) -> Mapping[str, Cell]:
     cells = {}
     for finding in (finding for step in contender.steps for finding in step.findings):
         if finding.source == STARTS and finding.bearing in tones:
-            is_more = (finding.bearing is Bearing.WORSE) is (METRICS[finding.metric].better is Better.LOWER)
+            is_more = (finding.bearing is Bearing.BETTER) is (METRICS[finding.metric].better.gain(1) > 0)
             change = MetricChange.MORE if is_more else MetricChange.LESS
             cells[finding.metric] = Cell(f"{change}{POOLED}", tones[finding.bearing])
     return cells
