@@ -14,8 +14,8 @@ from suites.metrics import PRIMARY
 EXIT_CODES = (
     "exit codes: 0 there is an answer: a commit, a range, two or more steps, a slope, that levels vary from "
     "commit to commit, or that good and bad do not differ; 1 undecided: the budget or the rounds are used "
-    "up, no further round would help, or with --all a part of the range is not searched yet, and the last "
-    "line has the command that goes on; 2 trouble"
+    "up, no further round would help, ratios move while the search goes on, or with --all a part of the "
+    "range is not searched yet, and the last line has the command that goes on; 2 trouble"
 )
 
 

@@ -135,7 +135,7 @@ def note_progress(error: BaseException, store: Store, run: BisectRun) -> None:
 def code(state: BisectState) -> int:
     """Return 0 for an answer, 1 for none yet, 2 when bad differs in the other direction."""
     verdict = state.verdict
-    if verdict is None or verdict.kind == "undecided":
+    if verdict is None or verdict.kind in ("undecided", "moving"):
         return UNDECIDED
     if state.log.bisect.is_open:
         return UNDECIDED  # the rest of the range is still to be searched

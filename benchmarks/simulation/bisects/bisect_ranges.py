@@ -1,8 +1,8 @@
 """Simulated ranges of commits with known changes, and a search on such a range."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,8 +12,13 @@ from runners.bisect.inference.search import Observation, Rules, Search, SearchVe
 MAX_OBSERVATIONS = 2_000
 """Number of rounds that are drawn for one search: more than the rules allow."""
 
+STILL = np.zeros(MAX_OBSERVATIONS)
+
 BUILD_ROUNDS = 2.5
 """Duration of a build in rounds, which the search and the figures assume."""
+
+FALLS = (30, 151)
+"""The rounds, at least and less than, in which a side falls that changes while the search goes on."""
 
 Noise = Callable[[np.random.Generator, float], Array]
 """Function from a generator and a standard deviation to log ratios (MAX_OBSERVATIONS,) without a change."""
@@ -31,6 +36,9 @@ class SimulatedRange:
 
     broken: frozenset[int] = frozenset()
     """Positions that do not compile."""
+
+    moves: Mapping[int, Array] = field(default_factory=dict)
+    """Position -> by how much its log ratio has moved when a round is measured, (MAX_OBSERVATIONS,)."""
 
     @property
     def length(self) -> int:
@@ -89,6 +97,16 @@ def no_step(length: int) -> SimulatedRange:
     return SimulatedRange(np.zeros(length + 1))
 
 
+def falling(rng: np.random.Generator, length: int, size: float, *, only_bad: bool) -> SimulatedRange:
+    """Nothing changes, but bad, or every commit but good, loses `size` in the course of the search.
+
+    The loss is a straight line during FALLS rounds from the first one on, and lasts.
+    """
+    way = np.minimum(np.arange(MAX_OBSERVATIONS) / rng.integers(*FALLS), 1.0) * math.log1p(-size)
+    positions = (length,) if only_bad else range(1, length + 1)
+    return SimulatedRange(np.zeros(length + 1), moves=dict.fromkeys(positions, way))
+
+
 def two_steps(rng: np.random.Generator, length: int, sizes: tuple[float, float]) -> SimulatedRange:
     """Two losses, at least a tenth of the range apart."""
     while True:
@@ -130,7 +148,8 @@ def search(commits: SimulatedRange, rounds: Array, rules: Rules | None = None) -
             if position in commits.broken:
                 running.exclude(position)
                 continue
-            for noise in rounds[spent : spent + probe.rounds]:
+            moves = commits.moves.get(position, STILL)
+            for noise in (rounds + moves)[spent : spent + probe.rounds]:
                 running.observe(Observation(position, float(commits.levels[position] + noise)))
             spent += probe.rounds
     return SearchOutcome(probe, spent, len(tried))

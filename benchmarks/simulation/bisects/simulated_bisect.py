@@ -17,6 +17,7 @@ from benchmarks.simulation.bisects.bisect_ranges import (
     SearchOutcome,
     SimulatedRange,
     drifting,
+    falling,
     heavy,
     mean,
     no_step,
@@ -56,6 +57,7 @@ BROKEN = 0.1
 
 MIN_RIGHT = 97.0
 MIN_NONE = 99.0
+MIN_UNNAMED = 95.0
 MAX_TIME = 0.5
 
 
@@ -192,6 +194,10 @@ def _kind(wanted: str) -> Callable[[SimulatedRange, SearchOutcome], bool]:
     return lambda _, outcome: outcome.verdict.kind == wanted
 
 
+def _unnamed(_: SimulatedRange, outcome: SearchOutcome) -> bool:
+    return not outcome.verdict.blamed
+
+
 def _both(commits: SimulatedRange, outcome: SearchOutcome) -> bool:
     places = [(step.low, step.high) for step in outcome.verdict.steps]
     return outcome.verdict.kind == "two-steps" and places == [(at - 1, at) for at in commits.culprits]
@@ -258,6 +264,18 @@ CASES = (
     ),
     Case("slope of 20 %: said", lambda rng: slope(rng, 256, 0.2), _kind("slope"), at_least=90),
     Case("slope of 10 %: said", lambda rng: slope(rng, 256, 0.1), _kind("slope")),
+    Case(
+        "bad falls by 4 % while it is searched: none named",
+        lambda rng: falling(rng, 256, 0.04, only_bad=True),
+        _unnamed,
+        at_least=MIN_UNNAMED,
+    ),
+    Case(
+        "all but good fall by 4 % while it is searched: none named",
+        lambda rng: falling(rng, 256, 0.04, only_bad=False),
+        _unnamed,
+        at_least=MIN_UNNAMED,
+    ),
 )
 
 

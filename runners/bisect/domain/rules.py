@@ -10,7 +10,16 @@ from suites.metrics import TIMED
 Direction = Literal["worse", "better", "either"]
 
 Kind = Literal[
-    "culprit", "range", "none", "two-steps", "several-steps", "slope", "varying", "undecided", "swapped"
+    "culprit",
+    "range",
+    "none",
+    "two-steps",
+    "several-steps",
+    "slope",
+    "varying",
+    "moving",
+    "undecided",
+    "swapped",
 ]
 
 
@@ -180,9 +189,9 @@ class SearchVerdict:
     kind: Kind
     """`culprit`: one commit. `range`: one step, in one of several commits of which all but the last do not
     compile. `none`: bad does not differ. `two-steps`, `several-steps`: see `steps`. `slope`: many small
-    steps. `varying`: levels vary all along, so that none of these fits. `undecided`: the rounds are used up,
-    or no further ones help; low to high is the likeliest range. `swapped`: bad differs in the other
-    direction.
+    steps. `varying`: levels vary all along, so that none of these fits. `moving`: ratios
+    move while the search goes on, as no commit makes them. `undecided`: the rounds are used up, or no
+    further ones help; low to high is the likeliest range. `swapped`: bad differs in the other direction.
     """
 
     low: int

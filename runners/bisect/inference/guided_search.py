@@ -94,7 +94,7 @@ class GuidedSearch:
 
     @property
     def alternatives(self) -> dict[str, float]:
-        """The probabilities of `single`, `none`, `several-steps`, `slope` and `varying`; their sum is 1."""
+        """The probabilities of the hypotheses, as of Search; their sum is 1."""
         return self.timed.alternatives
 
     def level(self, position: int) -> tuple[float, float, float]:

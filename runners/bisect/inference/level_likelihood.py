@@ -38,6 +38,9 @@ WIDEST = 6.4
 
 FLOOR = 1e-300
 
+NEVER = -1e30
+"""The log-probability of a level that is impossible."""
+
 RULED_OUT = 12.0
 """The nats below the likeliest scale of noise from which on a scale is ignored."""
 
@@ -103,6 +106,7 @@ class Levels:
         self._rules = rules
         self._all_scales, self._all_priors = scales_of(rules), scale_prior(rules)
         self._rounds: dict[int, list[float]] = {}
+        self._order: list[tuple[int, float]] = []
         self._medians: dict[int, float] = {}
         self._half = HALF_WIDTH * rules.least_scale
         self._raw: dict[int, Array] = {}
@@ -114,6 +118,7 @@ class Levels:
         """Add one round of a position."""
         rounds = self._rounds.setdefault(position, [])
         rounds.append(log_ratio)
+        self._order.append((position, log_ratio))
         # One slow round must not widen the grid.
         if len(rounds) >= self._rules.least_rounds:
             self._medians[position] = abs(median(rounds))
@@ -152,6 +157,12 @@ class Levels:
     def total(self) -> int:
         """The number of rounds of all positions."""
         return sum(len(rounds) for rounds in self._rounds.values())
+
+    @property
+    def timeline(self) -> tuple[NDArray[np.intp], Array]:
+        """The positions and the log ratios of all rounds in the order in which they were measured."""
+        positions = np.array([position for position, _ in self._order], dtype=np.intp)
+        return positions, np.array([log_ratio for _, log_ratio in self._order], dtype=np.float64)
 
     def rounds(self, position: int) -> int:
         """Return the number of rounds of a position."""

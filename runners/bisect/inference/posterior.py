@@ -1,9 +1,10 @@
 """The posterior probability of every hypothesis about where and how the metric changed.
 
 Hypotheses: no change at all; one step at commit k; several steps with levels of their own between them; a
-slope from good to bad; levels that vary all along, which none of these fits. What counts is which steps make
-bad differ from good: see explanations.py. Levels, noise and the wobble of positions are integrated out on the
-grids of level_likelihood.py. All commits between two neighbouring measured positions explain the rounds
+slope from good to bad; levels that vary all along, which none of these fits; ratios that move while the
+search goes on, whatever the commit. What counts is which steps make bad differ from good: see
+explanations.py. Levels, noise and the wobble of positions are integrated out on the grids of
+level_likelihood.py. All commits between two neighbouring measured positions explain the rounds
 equally well, so that probabilities are computed for cells: cell c lies between the measured positions c and
 c + 1, good being the first.
 """
@@ -18,14 +19,17 @@ import numpy as np
 from runners.bisect.domain.rules import Rules
 from runners.bisect.inference.commit_prior import CommitPrior
 from runners.bisect.inference.explanations import MAX_STEPS, RunEvidence, StepExplanation, Weighed, explain
-from runners.bisect.inference.level_likelihood import Array, Grid, Levels, total
+from runners.bisect.inference.level_likelihood import NEVER, Array, Grid, Levels, total
+from runners.bisect.inference.moving_ratios import moving_evidence
 from runners.bisect.inference.varying_levels import COARSE, varying_evidence
 
 PRIOR_CHANGE = 0.5
 PRIOR_TWO_STEPS = 0.03
 PRIOR_SLOPE = 0.003
 PRIOR_VARYING = 0.003
-"""The prior probability of any change, and of two steps, a slope and varying levels given a change."""
+PRIOR_MOVING = 0.05
+"""The prior probability of any change, and given a change of two steps, a slope, varying levels, and ratios
+that move."""
 
 PRIOR_FURTHER = 0.3
 """The prior odds of each further step."""
@@ -35,8 +39,6 @@ SHAPES = (0.6, 1.0, 1.6)
 
 SLOPE_SPREAD = 0.05
 """The deviation of commits on a slope from its line, as a share of the whole change."""
-
-NEVER = -1e30
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,17 @@ class Belief:
     varying: float
     """That levels vary all along: see varying_levels.py."""
 
+    moving: float
+    """That ratios move while the search goes on: see moving_ratios.py."""
+
     after: float
     """The estimated level after a single step."""
 
     end_of_slope: float
     """The estimated level of bad at the end of a slope."""
+
+    moved_to: float
+    """The estimated level that ratios move to."""
 
     scale: float
     """The estimated scale of the noise."""
@@ -167,7 +175,7 @@ class Evidence:
     def belief(self) -> Belief:
         """Return the normalised probabilities of all hypotheses."""
         prior = self.levels.scale_prior
-        alone = 1 - PRIOR_TWO_STEPS / (1 - PRIOR_FURTHER) - PRIOR_SLOPE - PRIOR_VARYING
+        alone = 1 - PRIOR_TWO_STEPS / (1 - PRIOR_FURTHER) - PRIOR_SLOPE - PRIOR_VARYING - PRIOR_MOVING
         shares = self.commits.shares(self.measured)
         single = np.log(PRIOR_CHANGE * alone * shares)[:, None] + self.before[:-1] + self.after[:-1] + prior
         last = self._last_level(single)
@@ -176,8 +184,12 @@ class Evidence:
         slope, end = slope_evidence(self.levels, self.priors, self.measured[1:], way, abs(last))
         slope = np.log(PRIOR_CHANGE * PRIOR_SLOPE) + slope + prior
         varying = np.log(PRIOR_CHANGE * PRIOR_VARYING) + varying_evidence(self.levels, self.measured) + prior
+        moving, moved_to = moving_evidence(
+            self.levels, self.measured[1:], self.priors.before, self.priors.after
+        )
+        moving = np.log(PRIOR_CHANGE * PRIOR_MOVING) + moving + prior
         weighed = self._explanations(single)
-        whole = total(np.concatenate([weighed.logs.ravel(), none, slope, varying]))
+        whole = total(np.concatenate([weighed.logs.ravel(), none, slope, varying, moving]))
         scales = total(weighed.logs, axis=0)
         return Belief(
             self.length,
@@ -187,8 +199,10 @@ class Evidence:
             float(np.exp(total(none) - whole)),
             float(np.exp(total(slope) - whole)),
             float(np.exp(total(varying) - whole)),
+            float(np.exp(total(moving) - whole)),
             last,
             end,
+            moved_to,
             float(np.exp(np.exp(scales - total(scales)) @ np.log(self.levels.scales))),
         )
 

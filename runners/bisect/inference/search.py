@@ -23,8 +23,8 @@ class Search:
     """Noisy binary search for the commit between good (position 0) and bad (position `length`).
 
     Its answers are a function of length, rules, build cost, and of the observations, exclusions and builds
-    that it was given: a replay in the same order gives the same answers to the last bit, and another order
-    the same up to rounding.
+    that it was given: a replay in the same order gives the same answers to the last bit. The order says
+    whether ratios move while the search goes on, and nothing else.
 
     length: candidates, bad included; at least 1. build_cost_rounds: what compiling a new position costs, in
     rounds. Raises ValueError for positions out of range.
@@ -95,7 +95,7 @@ class Search:
 
     @property
     def alternatives(self) -> dict[str, float]:
-        """The probabilities of `single`, `none`, `several-steps`, `slope` and `varying`; their sum is 1."""
+        """The probabilities of the hypotheses, by their names; their sum is 1."""
         belief = self._believed()
         return {
             "single": float(belief.single.sum()),
@@ -103,6 +103,7 @@ class Search:
             "several-steps": belief.several,
             "slope": belief.slope,
             "varying": belief.varying,
+            "moving": belief.moving,
         }
 
     def rounds(self, position: int) -> int:

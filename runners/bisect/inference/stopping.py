@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from runners.bisect.domain.rules import Kind, LevelStep, Measure, Rules, SearchVerdict
 from runners.bisect.inference.explanations import StepExplanation
 from runners.bisect.inference.level_likelihood import Array, Levels, quantiles, total
-from runners.bisect.inference.next_probe import LIKELY_ALTERNATIVES, nearest_usable, widest
+from runners.bisect.inference.next_probe import (
+    LIKELY_ALTERNATIVES,
+    MAX_AT_ONCE,
+    SHARE_OF_DOUBT,
+    nearest_usable,
+    widest,
+)
 from runners.bisect.inference.posterior import Belief, priors
 from runners.bisect.inference.sequential_test import SequentialResult
 
@@ -37,6 +43,8 @@ def decide(
         return _single(belief, levels, rules, answer[0], mass)
     if belief.none >= rules.stop:
         return of_bad("none", belief.none, levels, rules, belief.length)
+    if belief.moving >= rules.stop:
+        return moved(belief, levels, rules)
     if belief.slope + belief.varying >= rules.stop:
         more = widest(belief, unusable) if len(belief.measured) < SLOPE_POSITIONS + 2 else None
         if more is not None:
@@ -45,9 +53,33 @@ def decide(
         return of_bad(kind, belief.slope + belief.varying, levels, rules, belief.length)
     if mass >= rules.stop:
         return _several(belief, levels, rules, answer)
+    if may_move(belief, levels, rules, mass):
+        return bad_again(belief, levels)
     if belief.varying > LIKELY_ALTERNATIVES:
         return _anywhere(belief, levels, unusable)
     return None
+
+
+def moved(belief: Belief, levels: Levels, rules: Rules) -> SearchVerdict:
+    """Return the verdict that ratios moved: its interval has no change, and all that bad moved through."""
+    verdict = of_bad("moving", belief.moving, levels, rules, belief.length)
+    (low, high), end = verdict.interval, math.exp(belief.moved_to)
+    return replace(verdict, interval=(min(low, 1.0, end), max(high, 1.0, end)))
+
+
+def may_move(belief: Belief, levels: Levels, rules: Rules, mass: float) -> bool:
+    """Return whether ratios that move are likely, or all that is in doubt, and rounds of bad can tell.
+
+    mass: the probability of the likeliest answer that needs no further position.
+    """
+    is_asked = belief.moving > SHARE_OF_DOUBT or mass >= rules.stop * (1 - belief.moving)
+    return is_asked and levels.rounds(belief.length) < rules.most_confirming
+
+
+def bad_again(belief: Belief, levels: Levels) -> Measure:
+    """Return rounds of bad: its first ones and these differ only if ratios move."""
+    bad = belief.length
+    return Measure((bad,), min(1 + levels.rounds(bad) // 4, MAX_AT_ONCE))
 
 
 def _anywhere(belief: Belief, levels: Levels, unusable: Set[int]) -> Measure | None:

@@ -29,6 +29,7 @@ def headline(state: BisectState) -> str:
         "several-steps": _several_steps,
         "slope": _slope,
         "varying": _varying,
+        "moving": _moving,
         "undecided": _undecided,
         "swapped": _swapped,
     }[verdict.kind](state, verdict)
@@ -215,6 +216,15 @@ def _varying(state: BisectState, verdict: SearchVerdict) -> str:
     return (
         f"no commit is named: {_what(state)} varies from commit to commit all along the range, more than a "
         f"few steps explain; bad differs from good by {changed(verdict.size, verdict.interval)}"
+    )
+
+
+def _moving(state: BisectState, verdict: SearchVerdict) -> str:
+    low, high = verdict.interval
+    return (
+        f"no commit is named: {_what(state)} moves while the search goes on, between {low:.3g} and "
+        f"{high:.3g} of good, and a change of a commit is there from its first round on; find out what else "
+        "changes"
     )
 
 

@@ -9,6 +9,7 @@ from benchmarks.simulation.bisects.bisect_ranges import (
     SearchOutcome,
     SimulatedRange,
     drifting,
+    falling,
     heavy,
     no_step,
     normal,
@@ -43,6 +44,16 @@ def test_the_culprit_wherever_it_is(culprit: int) -> None:
     assert commits.right(verdict)
     assert verdict.confidence >= Rules().stop
     assert [step.high for step in verdict.steps] == [culprit]
+
+
+@pytest.mark.parametrize("only_bad", [True, False])
+def test_no_commit_is_to_blame_for_what_changes_while_the_search_goes_on(only_bad: bool) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng((8, seed))
+        verdict = search(falling(rng, 64, 0.04, only_bad=only_bad), normal(rng, 0.035)).verdict
+        assert verdict.kind == "moving"
+        assert not verdict.blamed
+        assert verdict.interval[0] < 0.98 < 1 <= verdict.interval[1], "no change, and all it moved through"
 
 
 @pytest.mark.deep("searches that are simulated many times")

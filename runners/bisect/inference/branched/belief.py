@@ -19,11 +19,12 @@ from runners.bisect.domain.rules import Rules
 from runners.bisect.inference.branched.cells import Bools, Cells
 from runners.bisect.inference.commit_prior import CommitPrior
 from runners.bisect.inference.explanations import KEPT, Weighed
-from runners.bisect.inference.level_likelihood import Array, Levels, total
+from runners.bisect.inference.level_likelihood import NEVER, Array, Levels, total
+from runners.bisect.inference.moving_ratios import moving_evidence
 from runners.bisect.inference.posterior import (
-    NEVER,
     PRIOR_CHANGE,
     PRIOR_FURTHER,
+    PRIOR_MOVING,
     PRIOR_SLOPE,
     PRIOR_TWO_STEPS,
     PRIOR_VARYING,
@@ -84,7 +85,7 @@ class BranchedEvidence:
         self.other, self.scale = other, 0
         self.back = math.log(1 / 3), math.log(2 / 3)
         self.before, (self.after, _) = self._near_good(~self.cells.after), self._after(self.cells.after)
-        alone = 1 - PRIOR_TWO_STEPS / (1 - PRIOR_FURTHER) - PRIOR_SLOPE - PRIOR_VARYING
+        alone = 1 - PRIOR_TWO_STEPS / (1 - PRIOR_FURTHER) - PRIOR_SLOPE - PRIOR_VARYING - PRIOR_MOVING
         where = np.log(PRIOR_CHANGE * alone * self.cells.shares)[:, None]
         self.single = where + self.before + self.after + levels.scale_prior
         """(k, scales) log-weights of one step, prior included."""
@@ -105,8 +106,10 @@ class BranchedEvidence:
         slope = np.log(PRIOR_CHANGE * PRIOR_SLOPE) + slope + scales
         varying = varying_evidence(self.levels, (0, *cells.measured))
         varying = np.log(PRIOR_CHANGE * PRIOR_VARYING) + varying + scales
+        moving, moved_to = moving_evidence(self.levels, cells.measured, self.priors.before, self.priors.after)
+        moving = np.log(PRIOR_CHANGE * PRIOR_MOVING) + moving + scales
         weighed = self._explanations(means)
-        whole = float(total(np.concatenate([weighed.logs.ravel(), none, slope, varying])))
+        whole = float(total(np.concatenate([weighed.logs.ravel(), none, slope, varying, moving])))
         by_scale = total(weighed.logs, axis=0)
         shares = np.exp(by_scale - total(by_scale))
         return BranchedBelief(
@@ -117,8 +120,10 @@ class BranchedEvidence:
             float(np.exp(total(none) - whole)),
             float(np.exp(total(slope) - whole)),
             float(np.exp(total(varying) - whole)),
+            float(np.exp(total(moving) - whole)),
             last,
             end,
+            moved_to,
             float(np.exp(shares @ np.log(self.levels.scales))),
             cells,
         )

@@ -15,8 +15,11 @@ from runners.bisect.inference.next_probe import LIKELY_ALTERNATIVES
 from runners.bisect.inference.stopping import (
     LEFT_OVER_SHARE,
     SLOPE_POSITIONS,
+    bad_again,
     change_between,
     difference,
+    may_move,
+    moved,
     of_bad,
     shared_level,
 )
@@ -41,6 +44,8 @@ class Stopping:
             return self._once_more(answer[0]) or self._single(answer[0], mass)
         if belief.none >= rules.stop:
             return of_bad("none", belief.none, self.levels, rules, belief.length)
+        if belief.moving >= rules.stop:
+            return moved(belief, self.levels, rules)
         if belief.slope + belief.varying >= rules.stop:
             more = len(belief.measured) < SLOPE_POSITIONS + 2 and widest(belief.cells, self.unusable)
             if more:
@@ -49,6 +54,8 @@ class Stopping:
             return of_bad(kind, belief.slope + belief.varying, self.levels, rules, belief.length)
         if mass >= rules.stop:
             return self._several(answer)
+        if may_move(belief, self.levels, rules, mass):
+            return bad_again(belief, self.levels)
         return self._anywhere() if belief.varying > LIKELY_ALTERNATIVES else None
 
     def give_up(self) -> SearchVerdict:
