@@ -27,10 +27,12 @@ def derive(connection: Connection, session_id: int) -> bool:
     )
     session = connection.execute(query).mappings().one()
     options = stored_options(session["options"])
+    if CONFIRMS not in options and any(options.get(name) for name in NO_NIGHT):
+        return False
     session_runs = runs_of(connection, session_id, ())
     if CONFIRMS in options:
         _confirm(connection, session_id, options, session_runs)
-    elif any(options.get(name) for name in NO_NIGHT) or not any(map(_is_measured, session_runs)):
+    elif not any(map(_is_measured, session_runs)):
         return False
     else:
         insert_night(connection, dict(session), options, session_runs)

@@ -5,7 +5,7 @@ import socket
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -193,6 +193,24 @@ class Database:
             if self._schema is not None:
                 self._check_schema(connection, self._schema)
             yield connection
+
+    @contextmanager
+    def writing_later(self) -> Iterator[tuple[Connection, Callable[[], None]]]:
+        """Begin a transaction that writes from the moment when its second value is called, as in `writing`.
+
+        Until then it holds up nobody: it fills temporary tables, and must read nothing of the history.
+        """
+        with explained(self.where), self._limited(), self._engine.begin() as connection:
+
+            def lock() -> None:
+                if self.dialect == "sqlite":  # whose transaction gets the lock with its first statement
+                    connection.exec_driver_sql("UPDATE schema_migrations SET number = number WHERE 0")
+                else:
+                    _take_turn(connection, BUSY_TIMEOUT_MS)
+                if self._schema is not None:
+                    self._check_schema(connection, self._schema)
+
+            yield connection, lock
 
     def _limited(self) -> AbstractContextManager[None]:
         if self._watch is None or self._patience is None:
@@ -430,8 +448,10 @@ def _write_in_turn(engine: Engine) -> None:
     def begin(connection: Connection) -> None:
         options = connection.get_execution_options()
         if options.get("tidemark_writes", False):
-            milliseconds = options.get("tidemark_lock_ms") or BUSY_TIMEOUT_MS
-            connection.exec_driver_sql(
-                f"SELECT set_config('lock_timeout', '{milliseconds}', true),"
-                f" pg_advisory_xact_lock({_WRITING})"
-            )
+            _take_turn(connection, options.get("tidemark_lock_ms") or BUSY_TIMEOUT_MS)
+
+
+def _take_turn(connection: Connection, milliseconds: int) -> None:
+    connection.exec_driver_sql(
+        f"SELECT set_config('lock_timeout', '{milliseconds}', true), pg_advisory_xact_lock({_WRITING})"
+    )

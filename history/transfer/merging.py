@@ -1,140 +1,55 @@
-"""Taking rows into a history: what is missing is added, nothing is ever changed.
+"""The one way into another history: what is missing there is added by natural keys, in one transaction.
 
-A source is read twice. First it is checked whole, against itself, the other sources and the history, with
-every rule that the database has, and nothing is written; then each session is written with all its rows in a
-transaction of its own, short enough for a night that runs meanwhile. Killed in between, it leaves whole
-sessions, and the same merge again completes it.
+The rows of each source are checked one by one and written into temporary tables of the receiving database, in
+the fields that travel, without any lock. Then writers wait while ids are looked up there and what is missing
+is inserted, by a few statements for each table. A source that contradicts the history, another source or
+itself, or that breaks a rule, is refused as a whole, and so is the merge. Killed in the middle, it leaves the
+history as it was.
 """
 
-import hashlib
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import count, groupby, islice
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, TableClause, delete, insert, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Float,
+    FromClause,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    ScalarSelect,
+    Table,
+    Text,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
 
 from build.errors import TidemarkError
 from history.changes.confirmation import Confirms
 from history.derive import derive, derive_missing
-from history.errors import DamagedTextError, HistoryError, stored_object
+from history.errors import DamagedTextError, stored_object
 from history.series.night import branches, configuration_name
-from history.store.migrate import load
 from history.store.records import SessionStatus
-from history.store.schema import confirmations, gaps, metrics, nights, points, runs
+from history.store.schema import confirmations, gaps, metrics, nights, points, runs, sessions
 from history.store.writer import Store
 from history.transfer.database_source import rows_of_session
-from history.transfer.portable_schema import (
-    PLACE,
-    PORTABLE,
-    PROGRESS,
-    FieldKind,
-    Key,
-    Portable,
-    Reference,
-    Row,
-)
+from history.transfer.portable_schema import PLACE, PORTABLE, PROGRESS, FieldKind, Portable, Row
 from history.transfer.row_source import INTEGER_LIMIT, Item, RowSource, TransferError
 from suites.metrics import METRICS, PRIMARY, RETIRED
-
-
-class Names:
-    """What the rows of a database are called. Runs are known of one session at a time."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._ids: dict[str, dict[Key, int]] = {name: {} for name in PORTABLE}
-        self._promises = count(-1, -1)
-
-    def find(self, table: str, key: Key) -> int | None:
-        """The id of a row; None when there is none."""
-        ids = self._ids[table]
-        if key not in ids and table != "runs":
-            found = self._look_up(PORTABLE[table], key)
-            if found is not None:
-                ids[key] = found
-        return ids.get(key)
-
-    def promise(self, table: Portable, row: Row) -> None:
-        """A row that will be there when it is referred to: until then it has an id below zero of its own."""
-        if "id" in table.table.c and table.name != "dropped_rounds":
-            self._ids[table.name].setdefault(table.key_of(row), next(self._promises))
-
-    def of_reference(self, reference: Reference, row: Row) -> int | None:
-        """What a row's fields point to. Raises LookupError that says what is not there."""
-        key = tuple(row[name] for name in reference.fields)
-        if reference.optional and None in key:
-            return None
-        found = self.find(reference.target, key)
-        if found is None:
-            raise LookupError(f"{reference.target} has no {' '.join(map(str, key))}")
-        return found
-
-    def enter_session(self, uid: str) -> int | None:
-        """The id of a session, whose runs are known from now on; None when it is not there."""
-        self._ids["runs"] = {}
-        session_id = self.find("sessions", (uid,))
-        if session_id is not None and session_id >= 0:
-            query = select(runs.c.version, runs.c.step, runs.c.repetition, runs.c.id)
-            for *key, run_id in self._connection.execute(query.where(runs.c.session_id == session_id)):
-                self._ids["runs"][(uid, *key)] = run_id
-        return session_id
-
-    def _look_up(self, table: Portable, key: Sequence[object]) -> int | None:
-        columns = table.table.c
-        where = (columns[name] == value for name, value in zip(table.key, key, strict=True))
-        return self._connection.execute(select(columns.id).where(*where)).scalar()
-
-
-class Rehearsal:
-    """An empty history of its own, whose rules are those of the migrations.
-
-    It is a temporary database of SQLite, which lies in memory as long as it is small. References are not
-    followed: ids are those of the history, or promised ones below zero, one for each row that is to come.
-    """
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        for migration in load("sqlite"):
-            for statement in migration.statements:
-                connection.execute(statement)
-
-    @contextmanager
-    def group(self, uid: str) -> Iterator[None]:
-        """Try out rows that belong together; those of a session, with its `uid`, are forgotten after it."""
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._connection.execute("ROLLBACK" if uid else "COMMIT")
-
-    def try_out(self, table: Portable, row: Row, local: Row) -> None:
-        """Insert a row, whose columns in the history are `local`. Raises ValueError when that is refused."""
-        # A dropped round is named by its place within the session alone.
-        values = local | ({"id": row[PLACE]} if PLACE in row else {})
-        statement = (
-            f"INSERT INTO {table.name} ({', '.join(values)}) VALUES ({', '.join(map(':{}'.format, values))})"
-        )
-        try:
-            self._connection.execute(statement, values)
-        except sqlite3.IntegrityError as error:
-            rule, _, which = str(error).partition(" constraint failed: ")
-            if rule == "UNIQUE":
-                key = " ".join(map(str, table.key_of(row)))
-                raise ValueError(f"a row of {table.name} is there twice: {key}") from error
-            raise ValueError(f"a row of {table.name} breaks a rule of the history: {which}") from error
-
-
-@contextmanager
-def rehearsal() -> Iterator[Rehearsal]:
-    """A rehearsal, whose database is gone afterwards."""
-    # An empty name is a temporary file, which SQLite begins to write when its cache is full.
-    with closing(sqlite3.connect("", isolation_level=None)) as connection:
-        yield Rehearsal(connection)
-
 
 _VALUES: Mapping[str, tuple[str, ...]] = {
     "measurements": ("value",),
@@ -163,10 +78,16 @@ def _wrong(item: Item) -> Iterator[str]:
         yield from _wrong_rates(row)
     if table.name == "sessions":
         yield from _wrong_options(row)
-    for column in table.fields.values():
-        value = row[column.name]
-        if column.kind is FieldKind.INTEGER and value is not None and value < 0 and column.name not in _ANY:
-            yield f"{table.name}: {column.name} cannot be {value}"
+    for name in _counts(table.name):
+        if row[name] is not None and row[name] < 0:
+            yield f"{table.name}: {name} cannot be {row[name]}"
+
+
+@cache  # rows are many
+def _counts(table: str) -> tuple[str, ...]:
+    """The whole numbers of a table that are never negative."""
+    fields = PORTABLE[table].fields.values()
+    return tuple(known.name for known in fields if known.kind is FieldKind.INTEGER and known.name not in _ANY)
 
 
 def _refused(metric: str, value: float) -> Iterator[str]:
@@ -201,85 +122,10 @@ def _wrong_options(row: Row) -> Iterator[str]:
         yield f"the options of session {row['uid']} are not those of a session: a branch or reason is no text"
 
 
-def require_agreement(sources: Sequence[RowSource]) -> None:
-    """Raises TransferError when two sources hold a row of one session that differs.
-
-    Sessions that are the same everywhere, as in an export that is named twice, are compared by one digest for
-    all of their rows; single rows are held only of those that are not. A session of which a source has a copy
-    made while it ran is left out by the merge, and so is not compared.
-    """
-    if len(sources) < 2:
-        return
-    differing = _differing(sources)
-    if not differing:
-        return
-    known: dict[tuple[str, Key], tuple[Row, str]] = {}
-    for source in sources:
-        for item in source.items():
-            if session_of(item) in differing and item.table.immutable:
-                place = f"{source.where}, {source.place(item)}"
-                name = (item.table.name, item.table.key_of(item.row))
-                before, where = known.setdefault(name, (item.row, place))
-                require_same(item.table, item.row, before, place, where)
-
-
-def session_of(item: Item) -> str:
-    """The uid of the session that a row belongs to, or is; empty when it belongs to none."""
-    if item.table.name == "sessions":
-        return str(item.row["uid"])
-    return str(item.row["session"]) if item.table.of_session else ""
-
-
-def require_same(table: Portable, row: Row, other: Row, place: str, where: str) -> None:
-    """Raises TransferError when two rows of one key differ, other than in how far a session came."""
-    names = [
-        name
-        for name in row
-        if row[name] != other[name] and not (table.name == "sessions" and name in PROGRESS)
-    ]
-    if names:
-        key = " ".join(map(str, table.key_of(row)))
-        said = "; ".join(f"{name} is {_short(row[name])}, not {_short(other[name])}" for name in names)
-        raise TransferError(
-            f"{table.name} {key} is there already and differs: {said}",
-            where=f"{place}, against {where}",
-            hint="two sessions never share a name: one of the two was changed; nothing of it was taken",
-        )
-
-
-def _differing(sources: Sequence[RowSource]) -> set[str]:
-    """The sessions of which two sources hold different rows, apart from copies of a session that ran."""
-    digests: defaultdict[str, set[int]] = defaultdict(set)
-    progress: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
-    for source in sources:
-        of_source: defaultdict[str, int] = defaultdict(int)
-        for uid, item in _immutable(source):
-            of_source[uid] ^= _digest(item)
-            if item.table.name == "sessions":
-                progress[uid].add(tuple(item.row[name] for name in PROGRESS))
-        for uid, digest in of_source.items():
-            digests[uid].add(digest)
-    return {uid for uid, found in digests.items() if len(found) > 1 and len(progress[uid]) == 1}
-
-
-def _immutable(source: RowSource) -> Iterator[tuple[str, Item]]:
-    for item in source.items():
-        if item.table.immutable and (uid := session_of(item)):
-            yield uid, item
-
-
-def _digest(item: Item) -> int:
-    """Of one row, so that those of several can be combined in any order."""
-    text = repr((item.table.name, sorted(item.row.items())))
-    return int.from_bytes(hashlib.blake2b(text.encode(errors="backslashreplace"), digest_size=16).digest())
-
-
-def _short(value: object) -> str:
-    return repr(value)[:40]
-
-
 CHUNK = 1000
 """Rows that are inserted at once."""
+
+_NEWER = "update this checkout when a newer Tidemark wrote it; nothing of it was taken"
 
 
 @dataclass
@@ -310,248 +156,405 @@ def merge(store: Store, sources: Sequence[RowSource], *, adopt_metrics: bool = F
     Raises TransferError, having written nothing, when a source is damaged, holds a metric or unit that is
     unknown here, or says something else of a session than the history.
     """
-    for source in sources:
-        with store.database.reading() as connection, rehearsal() as rehearsed:
-            taking = _Taking(connection, source, adopt_metrics)
-            for uid, group in _groups(source):
-                with rehearsed.group(uid):
-                    taking.check(uid, group, rehearsed)
-    require_agreement(sources)
     merged = Merged()
-    for source in sources:
-        merged.left_out += source.left_out
-        for uid, group in _groups(source):
-            with _counted(merged), store.database.writing() as connection:
-                _Taking(connection, source, adopt_metrics).take(uid, group, merged)
-    with store.database.writing() as connection:
+    with store.database.reading() as connection:
+        known = connection.execute(select(metrics.c.name, metrics.c.unit))
+        units: dict[str, str] = {row.name: row.unit for row in known}
+    with store.database.writing_later() as (connection, lock):
+        incoming: list[_Incoming] = []
+        for number, source in enumerate(sources):
+            incoming.append(_Incoming(connection, source, number))
+            incoming[-1].stage(units, adopt_metrics)
+            merged.left_out += source.left_out
+        lock()
+        for number, staged in enumerate(incoming):
+            staged.take(merged, incoming[:number])
         merged.derived += derive_missing(connection)
+        for staged in incoming:
+            staged.drop()
     return merged
 
 
-@contextmanager
-def _counted(merged: Merged) -> Iterator[None]:
-    """Say in the error of a transaction that failed, as on a full disk, what was written before it."""
-    before = merged.counts["sessions"].added
-    try:
-        yield
-    except HistoryError as error:
-        taken = f"{before} sessions were taken whole; the same command takes the rest"
-        error.hint = f"{error.hint}; {taken}" if error.hint else taken
-        raise
+_TYPES: Mapping[FieldKind, type[Any]] = {
+    **dict.fromkeys(FieldKind, Text),
+    FieldKind.INTEGER: BigInteger,
+    FieldKind.REAL: Float,
+    FieldKind.BYTES: LargeBinary,
+}
+
+_ARRAYS: Mapping[type, str] = {
+    BigInteger: "bigint[]",
+    Float: "double precision[]",
+    LargeBinary: "bytea[]",
+    Text: "text[]",
+}
+"""By the type of a column, that of an array of its values in Postgres."""
+
+ROW, ORDER = "incoming_row", "incoming_order"
+"""Columns of a temporary table: where a row stood in its source, and in which order all came."""
 
 
-def _groups(source: RowSource) -> Iterator[tuple[str, Iterator[Item]]]:
-    """Rows that belong together: those of one session, or a stretch of those that belong to none.
-
-    Raises TransferError when the rows of one session are not together.
-    """
-    ended: set[str] = set()
-    for uid, group in groupby(source.items(), key=session_of):
-        rows = iter(group)
-        if uid in ended:
-            first = next(rows)
-            raise TransferError(
-                f"the rows of session {uid} are not together",
-                where=f"{source.where}, {source.place(first)}",
-                hint="put them behind its row of sessions, as they were exported",
-            )
-        if uid:
-            ended.add(uid)
-        yield uid, rows
+@cache  # statements are compiled once for each table
+def _staging(table: Portable, number: int) -> Table:
+    """The temporary table of a source's rows: the fields that travel, and the ids that they stand for."""
+    fields = (Column(name, _TYPES[known.kind]()) for name, known in table.fields.items())
+    return Table(
+        f"incoming_{number}_{table.name}",
+        MetaData(),
+        *(Column(name, BigInteger()) for name in (ROW, ORDER)),
+        *fields,
+        *(Column(reference.column, BigInteger()) for reference in table.references),
+        PrimaryKeyConstraint(*table.key),
+        prefixes=["TEMPORARY"],
+        sqlite_with_rowid=False,
+    )
 
 
-class _Taking:
-    """One source on its way into one history, within one transaction."""
+class _Incoming:
+    """The rows of one source, in temporary tables of a history."""
 
-    def __init__(self, connection: Connection, source: RowSource, adopt_metrics: bool) -> None:
-        self._connection = connection
-        self._source = source
-        self._adopt_metrics = adopt_metrics
-        self._names = Names(connection)
-        known = connection.execute(select(metrics.c.name, metrics.c.unit))
-        self._units: dict[str, str] = {row.name: row.unit for row in known}
+    def __init__(self, connection: Connection, source: RowSource, number: int) -> None:
+        self._connection, self._source, self._number = connection, source, number
+        self._waiting: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._held: dict[str, int] = {}
+        """The tables that have rows, and how many."""
+        self._order = 0
 
-    def check(self, uid: str, group: Iterator[Item], rehearsed: Rehearsal) -> None:
-        """Whether a group can be taken, by trying it out. Raises TransferError."""
-        session_id, first, rest, refused = self._enter(uid, group)
-        if first is not None and not refused:
-            self._try_out(first, rehearsed)
-        positions: dict[str, int] = {}
-        for table, items in groupby(rest, key=lambda item: item.table):
-            ours = self._ours(table, session_id)
-            for item in items:
-                if refused:
-                    continue
-                self._check_metric(item)
-                self._check_position(item, positions)
-                self._require_ours(item, ours)
-                self._try_out(item, rehearsed)
+    # --- staging
 
-    def _check_position(self, item: Item, positions: dict[str, int]) -> None:
-        """Raises TransferError for a run whose step has another place in the suite than in earlier runs."""
-        if item.table.name == "runs":
-            step, place = item.row["step"], item.row["step_position"]
-            if positions.setdefault(step, place) != place:
-                raise self._error(item, f"step {step} has position {place}, and {positions[step]} before")
+    def stage(self, units: Mapping[str, str], adopt_metrics: bool) -> None:
+        """Check every row of the source, and write it into its temporary table. Raises TransferError."""
+        known = dict(units)
+        positions: dict[tuple[str, str], int] = {}
+        for item in self._source.items():
+            self._check_metric(item, known, adopt_metrics)
+            # A copy of a whole history is one with all that an older Tidemark may have taken.
+            if not adopt_metrics and (wrong := impossible(item)):
+                raise self._error(item.table, item.row, item.number, wrong, "correct it; nothing was taken")
+            if item.table.name == "runs":
+                step, place = item.row["step"], item.row["step_position"]
+                if (before := positions.setdefault((item.row["session"], step), place)) != place:
+                    said = f"step {step} has position {place}, and {before} before"
+                    raise self._error(item.table, item.row, item.number, said)
+            self._order += 1
+            waiting = self._waiting[item.table.name]
+            waiting.append({ROW: item.number, ORDER: self._order, **item.row})
+            if len(waiting) == CHUNK:
+                self._flush(item.table)
+        for name in list(self._waiting):
+            self._flush(PORTABLE[name])
+        if self._connection.dialect.name == "postgresql":
+            for name in self._held:
+                self._connection.exec_driver_sql(f"ANALYZE {self._staged(PORTABLE[name]).name}")
 
-    def _try_out(self, item: Item, rehearsed: Rehearsal) -> None:
-        """Whether the database would take a row, which is expected from now on. Raises TransferError."""
-        local = self._local(item)
-        # A copy of a whole history is one with all that an older Tidemark may have taken.
-        if not self._adopt_metrics and (wrong := impossible(item)):
-            raise self._error(item, wrong, "correct it; nothing was taken")
-        try:
-            rehearsed.try_out(item.table, item.row, local)
-        except ValueError as error:
-            raise self._error(item, str(error), "keep one of the rows; nothing was taken") from error
-        self._names.promise(item.table, item.row)
-
-    def take(self, uid: str, group: Iterator[Item], merged: Merged) -> None:
-        """Write what is missing of a group that was checked."""
-        session_id, first, rest, refused = self._enter(uid, group)
-        had_rounds = session_id is not None and _has_rounds(self._connection, session_id)
-        before = {name: merged.counts[name].added for name in ("runs", "measurements")}
-        if refused:
-            merged.left_out.append(f"session {uid} {refused}")
+    def _flush(self, table: Portable) -> None:
+        rows = self._waiting.pop(table.name, [])
+        if not rows:
             return
-        if first is not None:
-            self._write(first.table, [first], {} if session_id is None else {(uid,): {}}, merged)
-            session_id = self._names.enter_session(uid)
-        for table, items in groupby(rest, key=lambda item: item.table):
-            ours = self._ours(table, session_id)
-            while chunk := list(islice(items, CHUNK)):
-                self._write(table, chunk, ours, merged)
-            if table.name == "runs":
-                self._names.enter_session(uid)
-        if session_id is not None:
-            gained = any(merged.counts[name].added > added for name, added in before.items())
-            merged.derived += _complete_night(self._connection, session_id, had_rounds and gained)
-
-    def _enter(self, uid: str, group: Iterator[Item]) -> tuple[int | None, Item | None, Iterator[Item], str]:
-        """The id of a group's session here, its own row, the rows behind that, and why it is not taken."""
-        if not uid:
-            return None, None, group, ""
-        session_id = self._names.enter_session(uid)
-        first = next(group)
-        if first.table.name != "sessions":
-            raise self._error(first, f"session {uid} has no row of its own before its rows")
-        self._local(first)
-        if first.row["status"] == SessionStatus.RUNNING:
-            return session_id, first, group, "still runs"
-        if session_id is None:
-            return None, first, group, ""
-        (ours,) = rows_of_session(self._connection, first.table, session_id)
-        place = f"{self._source.where}, {self._source.place(first)}"
-        require_same(first.table, first.row, ours, place, "the history")
-        refused = ""
-        if ours["status"] == SessionStatus.RUNNING:
-            refused = "still runs here"
-        elif any(ours[name] != first.row[name] for name in PROGRESS):
-            refused = f"is {ours['status']} here, and {first.row['status']} there: a copy made while it ran"
-        return session_id, first, group, refused
-
-    def _ours(self, table: Portable, session_id: int | None) -> dict[Any, Row]:
-        """What the history has already of a session in a table."""
-        if session_id is None or not table.of_session:
-            return {}
-        return {table.key_of(row): row for row in rows_of_session(self._connection, table, session_id)}
-
-    def _require_ours(self, item: Item, ours: dict[Any, Row]) -> None:
-        before = ours.get(item.table.key_of(item.row))
-        if before is not None and item.table.immutable:
-            place = f"{self._source.where}, {self._source.place(item)}"
-            require_same(item.table, item.row, before, place, "the history")
-
-    def _write(self, table: Portable, chunk: Sequence[Item], ours: dict[Any, Row], merged: Merged) -> None:
-        rows, count = [], merged.counts[table.name]
-        for item in chunk:
-            self._check_metric(item)
-            row = self._local(item)
-            if self._is_there(item, row, ours):
-                count.there += 1
-            else:
-                rows.append(row)
-        if rows:
-            self._connection.execute(insert(table.table), rows)
-            count.added += len(rows)
-
-    def _is_there(self, item: Item, row: Row, ours: dict[Any, Row]) -> bool:
-        table = item.table
-        if table.of_session or table.name == "sessions":
-            self._require_ours(item, ours if table.of_session else {})
-            return table.key_of(item.row) in ours
-        if table.name == "metrics":
-            return item.row["name"] in self._units
-        if table.name in _JOINED:
-            columns = table.table.c
-            same = (columns[name] == row[name] for name in _JOINED[table.name])
-            return self._connection.execute(select(*columns).where(*same)).first() is not None
-        return self._names.find(table.name, table.key_of(item.row)) is not None
-
-    def _local(self, item: Item) -> Row:
-        """The row with ids of this database. Raises TransferError when it names what is not there."""
-        row = {name: item.row[name] for name in item.table.columns}
+        staged = self._staged(table)
+        if table.name not in self._held:
+            staged.create(self._connection)
+        self._held[table.name] = self._held.get(table.name, 0) + len(rows)
         try:
-            for reference in item.table.references:
-                row[reference.column] = self._names.of_reference(reference, item.row)
-        except LookupError as error:
-            raise self._error(item, f"a row of {item.table.name} names what is not there: {error}") from error
-        return row
+            with self._connection.begin_nested():
+                _insert_rows(self._connection, staged, rows)
+        except IntegrityError:
+            for row in rows:
+                try:
+                    with self._connection.begin_nested():
+                        self._connection.execute(insert(staged), row)
+                except IntegrityError as error:
+                    key = " ".join(map(str, table.key_of(row)))
+                    said = f"a row of {table.name} is there twice: {key}"
+                    hint = "keep one of the rows; nothing was taken"
+                    raise self._error(table, row, row[ROW], said, hint) from error
+            raise
 
-    def _check_metric(self, item: Item) -> None:
+    def _check_metric(self, item: Item, units: dict[str, str], adopt_metrics: bool) -> None:
         """Raises TransferError for a metric or unit that is unknown."""
+        unknown = ""
         if item.table.name == "metrics":
             name, unit = item.row["name"], item.row["unit"]
-            known = METRICS[name].unit if name in METRICS else (RETIRED.get(name) or self._units.get(name))
-            if known is None and not self._adopt_metrics:
-                raise self._error(item, f"unknown metric: {name} ({unit})", _NEWER)
-            if known not in (None, unit):
-                raise self._error(item, f"unknown unit: {name} is in {unit}, and in {known} here", _NEWER)
-        elif "metric" in item.row and not (self._adopt_metrics or item.row["metric"] in self._units):
-            raise self._error(item, f"unknown metric: {item.row['metric']}", _NEWER)
+            known = METRICS[name].unit if name in METRICS else (RETIRED.get(name) or units.get(name))
+            if known is None and not adopt_metrics:
+                unknown = f"unknown metric: {name} ({unit})"
+            elif known not in (None, unit):
+                unknown = f"unknown unit: {name} is in {unit}, and in {known} here"
+        elif "metric" in item.row and not (adopt_metrics or item.row["metric"] in units):
+            unknown = f"unknown metric: {item.row['metric']}"
+        if unknown:
+            raise self._error(item.table, item.row, item.number, unknown, _NEWER)
 
-    def _error(self, item: Item, what: str, hint: str = "") -> TransferError:
-        return TransferError(
-            what,
-            where=f"{self._source.where}, {self._source.place(item)}",
-            hint=hint or "export it again; nothing of it was taken",
+    # --- taking
+
+    def take(self, merged: Merged, earlier: Sequence["_Incoming"]) -> None:
+        """Insert what is missing, and derive what follows from it; `earlier` are the sources before this one.
+
+        Writers have to wait meanwhile. Raises TransferError.
+        """
+        self._leave_out(merged)
+        had_rounds = self._with_rounds()
+        gained: set[str] = set()
+        for name in PORTABLE:
+            if name not in self._held:
+                continue
+            table = PORTABLE[name]
+            self._look_up(table)
+            if table.immutable:
+                self._require_agreement(table, earlier)
+            if name in ("runs", "measurements"):
+                gained |= self._gaining(table)
+            self._insert_missing(table, merged.counts[name])
+        if had_rounds & gained:
+            its = sessions.c.id
+            query = select(its).where(
+                sessions.c.uid.in_(had_rounds & gained),
+                its.in_(select(nights.c.session_id)),
+                its.not_in(select(confirmations.c.session_id)),
+            )
+            for session_id in self._connection.execute(query.order_by(sessions.c.started_at)).scalars().all():
+                _derive_again(self._connection, session_id)
+                merged.derived += 1
+
+    def drop(self) -> None:
+        """Drop the temporary tables, which a connection would keep."""
+        for name in self._held:
+            self._staged(PORTABLE[name]).drop(self._connection)
+
+    def place_of(self, table: Portable, key: Mapping[str, Any]) -> str:
+        """Where a row with a key stood in this source; empty when it has none."""
+        if table.name not in self._held:
+            return ""
+        staged = self._staged(table)
+        row = self._connection.execute(
+            select(staged).where(*(staged.c[name] == value for name, value in key.items()))
+        )
+        found = row.mappings().first()
+        return "" if found is None else self._place(table, dict(found), found[ROW])
+
+    def _leave_out(self, merged: Merged) -> None:
+        """Leave out the sessions that run, or of which one side has a copy that was made while they ran."""
+        if "sessions" not in self._held:
+            return
+        staged = self._staged(PORTABLE["sessions"])
+        names = [staged.c[name].label(f"their_{name}") for name in PROGRESS]
+        query = select(staged.c.uid, *names, *(sessions.c[name] for name in PROGRESS)).join_from(
+            staged, sessions, sessions.c.uid == staged.c.uid, isouter=True
+        )
+        refused = []
+        for row in self._connection.execute(query.order_by(staged.c[ORDER])):
+            reason = _why_left_out(row)
+            if reason:
+                merged.left_out.append(f"session {row.uid} {reason}")
+                refused.append(row.uid)
+        for name in self._held if refused else ():
+            table = PORTABLE[name]
+            if table.name == "sessions" or table.of_session:
+                its = self._staged(table)
+                column = its.c.uid if table.name == "sessions" else its.c.session
+                self._held[name] -= self._connection.execute(delete(its).where(column.in_(refused))).rowcount
+
+    def _with_rounds(self) -> set[str]:
+        """The sessions of the source of which the history has rounds: it has none of those it pruned."""
+        if "sessions" not in self._held:
+            return set()
+        staged = self._staged(PORTABLE["sessions"])
+        query = select(sessions.c.uid).where(
+            sessions.c.uid.in_(select(staged.c.uid)), exists().where(runs.c.session_id == sessions.c.id)
+        )
+        return set(self._connection.execute(query).scalars())
+
+    def _look_up(self, table: Portable) -> None:
+        """Write the ids that the rows name. Raises TransferError for a row that names what is not there."""
+        if not table.references:
+            return
+        staged = self._staged(table)
+        ids = {}
+        for reference in table.references:
+            target = PORTABLE[reference.target]
+            given = {key: staged.c[name] for key, name in zip(target.key, reference.fields, strict=True)}
+            ids[reference.column] = _id_of(target, given, staged)
+        self._connection.execute(update(staged).values(ids))
+        for reference in table.references:
+            fields = [staged.c[name] for name in reference.fields]
+            lost = [staged.c[reference.column].is_(None), *(column.is_not(None) for column in fields)]
+            row = self._first(staged, and_(*lost))
+            if row is not None:
+                key = " ".join(str(row[name]) for name in reference.fields)
+                said = f"a row of {table.name} names what is not there: {reference.target} has no {key}"
+                raise self._error(table, row, row[ROW], said)
+
+    def _require_agreement(self, table: Portable, earlier: Sequence["_Incoming"]) -> None:
+        """Raises TransferError when the history has another row under the name of one."""
+        staged, ours = self._staged(table), _ours(table)
+        key = _local_key(table)
+        left = {*key, *(PROGRESS if table.name == "sessions" else ())}
+        compared = [name for name in _local_columns(table) if name not in left]
+        differs = or_(*(ours.c[name].is_distinct_from(staged.c[name]) for name in compared))
+        query = (
+            select(staged)
+            .join_from(staged, ours, and_(*(ours.c[name] == staged.c[name] for name in key)))
+            .where(differs)
+            .order_by(staged.c[ORDER])
+            .limit(1)
+        )
+        found = self._connection.execute(query).mappings().first()
+        if found is None:
+            return
+        row = {name: found[name] for name in table.fields}
+        uid = row["uid"] if table.name == "sessions" else row["session"]
+        session_id = self._connection.execute(select(sessions.c.id).where(sessions.c.uid == uid)).scalar_one()
+        named = {name: row[name] for name in table.key}
+        (before,) = (
+            other
+            for other in rows_of_session(self._connection, table, session_id)
+            if table.key_of(other) == table.key_of(row)
+        )
+        names = [
+            name
+            for name in row
+            if row[name] != before[name] and not (table.name == "sessions" and name in PROGRESS)
+        ]
+        shown = " ".join(map(str, table.key_of(row)))
+        said = "; ".join(f"{name} is {_short(row[name])}, not {_short(before[name])}" for name in names)
+        places = filter(None, (source.place_of(table, named) for source in earlier))
+        raise TransferError(
+            f"{table.name} {shown} is there already and differs: {said}",
+            where=f"{self._place(table, row, found[ROW])}, against {next(places, 'the history')}",
+            hint="two sessions never share a name: one of the two was changed; nothing of it was taken",
         )
 
+    def _missing(self, table: Portable) -> ColumnElement[bool]:
+        staged, ours = self._staged(table), _ours(table)
+        return ~exists().where(*(ours.c[name] == staged.c[name] for name in _local_key(table)))
 
-_JOINED = {
-    "change_series": ("change_id", "series_id"),
-    "acknowledgements": ("change_id", "happened_at"),
-    "bisect_events": ("bisect_id", "number"),
-}
-"""Tables without an id, and what names a row of them here."""
+    def _gaining(self, table: Portable) -> set[str]:
+        """The sessions that get rows of a table."""
+        staged = self._staged(table)
+        query = select(staged.c.session).where(self._missing(table)).distinct()
+        return set(self._connection.execute(query).scalars())
 
-_NEWER = "update this checkout when a newer Tidemark wrote it; nothing of it was taken"
+    def _insert_missing(self, table: Portable, count: Count) -> None:
+        """Insert the rows that the history lacks. Raises TransferError for one that breaks a rule of it."""
+        staged = self._staged(table)
+        names = _local_columns(table)
+        missing = select(*(staged.c[name] for name in names)).where(self._missing(table))
+        if "id" in table.table.c:  # which is in order of age
+            missing = missing.order_by(staged.c[ORDER])
+        try:
+            with self._connection.begin_nested():
+                statement = insert(table.table).from_select(names, missing)
+                # Else the driver of Postgres says -1.
+                added = self._connection.execute(
+                    statement, execution_options={"preserve_rowcount": True}
+                ).rowcount
+        except IntegrityError:
+            self._refuse(table)
+            raise
+        count.added += added
+        count.there += self._held[table.name] - added
+
+    def _refuse(self, table: Portable) -> None:
+        """Raises TransferError for the first row that the history does not take."""
+        staged = self._staged(table)
+        missing = select(staged).where(self._missing(table)).order_by(staged.c[ORDER])
+        for found in self._connection.execute(missing).mappings().all():
+            try:
+                with self._connection.begin_nested():
+                    row = {name: found[name] for name in _local_columns(table)}
+                    self._connection.execute(insert(table.table), row)
+            except IntegrityError as error:
+                said = str(error.orig).splitlines()[0]
+                rule = said.partition(" constraint failed: ")[2] or said
+                said = f"a row of {table.name} breaks a rule of the history: {rule}"
+                hint = "keep one of the rows; nothing was taken"
+                raise self._error(table, dict(found), found[ROW], said, hint) from error
+
+    def _first(self, staged: Table, which: ColumnElement[bool]) -> dict[str, Any] | None:
+        query = select(staged).where(which).order_by(staged.c[ORDER]).limit(1)
+        found = self._connection.execute(query).mappings().first()
+        return None if found is None else dict(found)
+
+    def _staged(self, table: Portable) -> Table:
+        return _staging(table, self._number)
+
+    def _place(self, table: Portable, row: Row, number: int) -> str:
+        item = Item(table, {name: row[name] for name in table.fields}, number)
+        return f"{self._source.where}, {self._source.place(item)}"
+
+    def _error(self, table: Portable, row: Row, number: int, what: str, hint: str = "") -> TransferError:
+        hint = hint or "export it again; nothing of it was taken"
+        return TransferError(what, where=self._place(table, row, number), hint=hint)
 
 
-def _has_rounds(connection: Connection, session_id: int) -> bool:
-    """Whether a session has runs: it has none when they were pruned."""
-    return _has(connection, runs, session_id)
+def _insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows, which have the same columns.
 
-
-def _complete_night(connection: Connection, session_id: int, gained: bool) -> int:
-    """Derive the night of a session that has none; and again when a session gained what it had no rounds of.
-
-    Returns 1 when it was derived, else 0. A night whose rounds were pruned and come back stays as it is.
+    On Postgres each column is one array: a statement for each row would take ten times as long, most of it
+    in this process.
     """
-    if not _has_rounds(connection, session_id):
-        return 0
-    if _has(connection, confirmations, session_id):
-        return 0
-    if not _has(connection, nights, session_id):
-        return int(derive(connection, session_id))
-    if not gained:
-        return 0
-    _derive_again(connection, session_id)
-    return 1
+    names = list(rows[0])
+    if connection.dialect.name != "postgresql":
+        places = ", ".join("?" * len(names))
+        values = [tuple(row[name] for name in names) for row in rows]
+        connection.exec_driver_sql(f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({places})", values)
+        return
+    arrays = ", ".join(f"CAST(:{name} AS {_ARRAYS[type(table.c[name].type)]})" for name in names)
+    statement = text(f"INSERT INTO {table.name} ({', '.join(names)}) SELECT * FROM unnest({arrays})")
+    connection.execute(statement, {name: [row[name] for row in rows] for name in names})
+
+
+def _local_columns(table: Portable) -> list[str]:
+    """The columns of a row here, but for an id that it gets here."""
+    return [*table.columns, *(reference.column for reference in table.references)]
+
+
+def _local_key(table: Portable) -> list[str]:
+    """The columns that name a row here."""
+    ids = [reference.column for reference in table.references if set(reference.fields) <= set(table.key)]
+    named = {name for reference in table.references for name in reference.fields}
+    return [*ids, *(name for name in table.key if name not in named)]
+
+
+@cache
+def _ours(table: Portable) -> FromClause:
+    """The rows of a table here; dropped rounds with their place, which is their name within a session."""
+    if PLACE not in table.fields:
+        return table.table.alias(f"our_{table.name}")
+    stored = table.table.c
+    place = func.row_number().over(partition_by=stored.session_id, order_by=stored.id).label(PLACE)
+    return select(table.table, place).subquery(f"our_{table.name}")
+
+
+def _id_of(target: Portable, given: Mapping[str, ColumnElement[Any]], staged: Table) -> ScalarSelect[Any]:
+    """The id of the row of a table whose key is `given` by columns of a temporary table."""
+    row = target.table.alias()
+    named = [row.c[name] == given[name] for name in target.key if name in target.columns]
+    for reference in target.references:
+        if set(reference.fields) <= set(target.key):
+            further = PORTABLE[reference.target]
+            keys = {key: given[name] for key, name in zip(further.key, reference.fields, strict=True)}
+            named.append(row.c[reference.column] == _id_of(further, keys, staged))
+    return select(row.c.id).where(*named).correlate(staged).scalar_subquery()
+
+
+def _why_left_out(row: Any) -> str:
+    """Why a session is not taken; empty when it is. `row` says how far it came there, and here if it is."""
+    if row.their_status == SessionStatus.RUNNING:
+        return "still runs"
+    if row.status is None or (row.status, row.ended_at) == (row.their_status, row.their_ended_at):
+        return ""
+    if row.status == SessionStatus.RUNNING:
+        return "still runs here"
+    return f"is {row.status} here, and {row.their_status} there: a copy made while it ran"
+
+
+def _short(value: object) -> str:
+    return repr(value)[:40]
 
 
 def _derive_again(connection: Connection, session_id: int) -> None:
-    """What was derived of rounds that are not here any more stays."""
+    """Derive the night of a session that gained rounds; what was derived of rounds that were pruned stays."""
     kept = [
         dict(row)
         for row in connection.execute(select(points).where(points.c.session_id == session_id)).mappings()
@@ -565,8 +568,3 @@ def _derive_again(connection: Connection, session_id: int) -> None:
     lost = [row for row in kept if row["series_id"] not in now]
     if lost:
         connection.execute(insert(points), lost)
-
-
-def _has(connection: Connection, table: TableClause, session_id: int) -> bool:
-    query = select(table.c.session_id).where(table.c.session_id == session_id).limit(1)
-    return connection.execute(query).first() is not None

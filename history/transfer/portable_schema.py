@@ -202,8 +202,7 @@ _ALL = (
 )
 
 PORTABLE: Mapping[str, Portable] = {portable.name: portable for portable in _ALL}
-"""By name, in the order in which they travel: what is named comes before what names it. Rows of one session
-travel together, behind its row in `sessions`."""
+"""By name, in the order in which they travel: what is named comes before what names it."""
 
 LOCAL = {
     "schema_migrations": "each database has its own",

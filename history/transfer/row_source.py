@@ -30,7 +30,7 @@ class Item(NamedTuple):
 
 
 class RowSource(Protocol):
-    """Rows in the order of `history.transfer.portable_schema.PORTABLE`, those of one session together."""
+    """Rows in any order."""
 
     @property
     def where(self) -> str:

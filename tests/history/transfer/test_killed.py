@@ -1,10 +1,9 @@
-"""A merge that is killed, or meets others or a full disk: whole sessions stay, and the next completes it."""
+"""A merge that is killed, or meets others or a full disk: all of it or nothing, and the next completes it."""
 
-import random
+import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,14 +18,16 @@ from history.open import open_store
 from history.transfer.database_source import opened
 from history.transfer.merging import merge
 from history.transfer.ndjson import write_ndjson
-from tests.history.generated import Contents, contents, record
+from tests.history.generated import contents, record
 from tests.history.store.test_durability import start_writer
 from tests.history.transfer.test_merging import NIGHT_2, added, into
 
 pytestmark = pytest.mark.deep("merges and exports whole histories, also when killed")
 
 SESSIONS = 8
-KILLS = 10
+KILLS = 12
+
+TONIGHT = replace(NIGHT_2, number=99, box="cafe")
 
 Child = subprocess.Popen[str]
 
@@ -41,60 +42,37 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def start_receiver(path: Path, *sources: Path) -> Child:
-    command = [sys.executable, "-m", "tests.history.transfer.receiver", str(path), *map(str, sources)]
+def start_receiver(path: Path, source: Path, dies_at: str = "") -> Child:
+    command = [sys.executable, "-m", "tests.history.transfer.receiver", str(path), str(source), dies_at]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
-def sessions_of(found: Contents) -> dict[Any, Contents]:
-    """What is there of each session."""
-    by_session: dict[Any, Contents] = {}
-    for (table, key), row in found.items():
-        uid = row["uid"] if table == "sessions" else row.get("session")
-        if uid is not None:
-            by_session.setdefault(uid, {})[table, key] = row
-    return by_session
-
-
-def assert_whole_sessions(path: Path, whole: Contents) -> int:
-    """Every session that is there is there with all its rows; returns how many are."""
+def sound(path: Path) -> bool:
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-    wanted, found = sessions_of(whole), sessions_of(contents(path))
-    for uid, rows in found.items():
-        assert rows == wanted[uid]
-    return len(found)
+        found = connection.execute("PRAGMA integrity_check").fetchall()
+        return found == [("ok",)] and not connection.execute("PRAGMA foreign_key_check").fetchall()
 
 
-def wait_for_sessions(path: Path, count: int) -> None:
-    """Until at least so many sessions can be read."""
-    deadline = time.monotonic() + 30
-    with closing(sqlite3.connect(path)) as connection:
-        while connection.execute("SELECT count(*) FROM sessions").fetchone()[0] < count:
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-
-
-def test_a_killed_merge_leaves_whole_sessions_and_is_completed_by_the_next(
+def test_a_killed_merge_leaves_the_history_as_it_was_and_the_next_completes_it(
     source: Path, tmp_path: Path
 ) -> None:
-    """The child dies when it has written so many sessions, or a moment later."""
-    whole = contents(source / "a.db")
-    moments, counts = random.Random(7), []
+    """The child dies at one of its statements, from the first table that is staged to the last insert."""
+    whole, path = contents(source / "a.db"), tmp_path / "h.db"
+    for name in ("h.db", "counted.db"):
+        record(tmp_path / name, [TONIGHT])
+    before = contents(path)
+    child = start_receiver(tmp_path / "counted.db", source / "a.db", "0")
+    statements = int(child.communicate(timeout=60)[0].split()[-1])
+    assert statements > KILLS
     for number in range(KILLS):
-        path = tmp_path / f"{number}.db"
-        child = start_receiver(path, source / ("a.db" if number % 2 else "a.ndjson"))
-        assert child.stdout is not None
-        assert child.stdout.readline() == "open\n"
-        wait_for_sessions(path, number % SESSIONS)
-        time.sleep(moments.uniform(0.0, 0.02))
-        child.kill()
-        child.communicate()
-        counts.append(assert_whole_sessions(path, whole))
-        into(path, source / "a.db")
-        assert contents(path) == whole
-    assert len({count for count in counts if 0 < count < SESSIONS}) > 2, counts
+        at = 1 + number * (statements - 1) // (KILLS - 1)
+        child = start_receiver(path, source / "a.db", str(at))
+        child.communicate(timeout=60)
+        assert child.returncode == -signal.SIGKILL
+        assert sound(path)
+        assert contents(path) == before, at
+    into(path, source / "a.db")
+    assert contents(path) == before | whole
 
 
 def test_merges_at_once_and_a_night_that_runs_meanwhile(source: Path, tmp_path: Path) -> None:
@@ -108,7 +86,7 @@ def test_merges_at_once_and_a_night_that_runs_meanwhile(source: Path, tmp_path: 
     for child in receivers:
         said, _ = child.communicate(timeout=120)
         assert child.returncode == 0
-        rows += int(said.split()[1])
+        rows += int(said.split()[0])
     whole = contents(source / "a.db")
     there = contents(path)
     assert whole.items() <= there.items()
@@ -121,9 +99,10 @@ def test_merges_at_once_and_a_night_that_runs_meanwhile(source: Path, tmp_path: 
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
-def test_a_full_disk_in_the_middle_keeps_what_was_whole(source: Path, tmp_path: Path) -> None:
+def test_a_full_disk_in_the_middle_leaves_the_history_as_it_was(source: Path, tmp_path: Path) -> None:
     path, whole = tmp_path / "h.db", contents(source / "a.db")
     open_store(path).close()
+    before = contents(path)
     pages = path.stat().st_size // 4096
 
     def limit(connection: Any, _record: object) -> None:
@@ -137,6 +116,6 @@ def test_a_full_disk_in_the_middle_keeps_what_was_whole(source: Path, tmp_path: 
     finally:
         event.remove(Engine, "connect", limit)
     assert "earlier records are intact" in refused.value.hint
-    assert 0 < assert_whole_sessions(path, whole) < SESSIONS
+    assert contents(path) == before
     assert added(into(path, source / "a.db"))
     assert contents(path) == whole

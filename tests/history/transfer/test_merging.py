@@ -1,6 +1,7 @@
 """A merge adds what is missing, once; it changes nothing, and refuses contradictions before it writes."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,10 +17,10 @@ from history.open import open_store
 from history.store import alert_outbox, bisects
 from history.store.records import SessionStatus, StepNoise
 from history.store.schema import changes, metrics
-from history.transfer.database_source import opened
+from history.transfer.database_source import StoredRows, opened, readable
 from history.transfer.merging import Merged, merge
 from history.transfer.ndjson import NdjsonFile, write_ndjson
-from history.transfer.row_source import TransferError
+from history.transfer.row_source import Item, TransferError
 from tests.history.generated import STEPS, VERSIONS, Contents, Made, contents, record, two_boxes
 from tests.history.handmade import MACHINE, NIGHT, record_steps, session_start
 
@@ -195,6 +196,7 @@ def test_one_name_for_two_things_is_refused_and_nothing_is_written(
     with pytest.raises(TransferError, match=f"^{said}") as refused:
         into(folder / "b.db", folder / "a.db")
     assert "nothing of it was taken" in refused.value.hint
+    assert re.fullmatch(rf"{folder / 'a.db'}, row \d+ of {said.split()[0]}, against .*", refused.value.where)
     assert contents(folder / "b.db") == before, "night-0 was written, which is before night-1"
 
 
@@ -210,6 +212,36 @@ def test_two_sources_that_contradict_are_refused_before_anything_is_written(fold
         ):
             merge(store, [a, b])
         assert store.latest_session([]) is None
+
+
+def test_who_records_while_a_source_is_read_does_not_wait_for_it(folder: Path) -> None:
+    record(folder / "a.db", [NIGHT_1])
+    record(folder / "b.db", [NIGHT_2])
+    tonight = replace(NIGHT_1, number=3)
+
+    class Slow(StoredRows):
+        def items(self) -> Iterator[Item]:
+            for number, item in enumerate(super().items()):
+                if number == 20:
+                    record(folder / "b.db", [tonight])
+                yield item
+
+    with open_store(folder / "b.db") as store, readable(folder / "a.db") as read, read.reading() as rows:
+        merge(store, [Slow(rows, "a.db")])
+    record(folder / "c.db", [NIGHT_2, tonight])
+    assert contents(folder / "b.db") == contents(folder / "a.db") | contents(folder / "c.db")
+
+
+def test_a_night_that_gained_rounds_is_derived_again(folder: Path) -> None:
+    for name in ("a.db", "b.db"):
+        record(folder / name, [NIGHT_1])
+    for table in ("samples", "measurements", "runs"):
+        column = "id" if table == "runs" else "run_id"
+        execute(folder / "b.db", f"DELETE FROM {table} WHERE {column} = 4")
+    execute(folder / "b.db", "UPDATE points SET value = 9")  # as of fewer rounds
+    assert into(folder / "b.db", folder / "a.db").derived == 1
+    assert contents(folder / "b.db") == contents(folder / "a.db")
+    assert not added(into(folder / "b.db", folder / "a.db"))
 
 
 @pytest.mark.deep("merges and exports whole histories, also when killed")

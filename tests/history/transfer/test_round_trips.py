@@ -219,7 +219,7 @@ def edited(lines: list[str], table: str, changes: dict[str, Any]) -> tuple[str, 
         ("measurements", {"repetition": 9}, "names what is not there: runs has no night-1"),
         ("measurements", {"table": "pictures"}, "no table 'pictures'"),
         ("measurements", {"table": ["runs"]}, "no table"),
-        ("measurements", {"session": "nobody"}, "nobody has no row of its own"),
+        ("measurements", {"session": "nobody"}, "names what is not there: runs has no nobody"),
         ("runs", {"build": "ab"}, "builds has no ab"),
         ("runs", {"version": "18.6"}, "version is '18.6', not a version"),
         ("runs", {"started_at": "yesterday"}, "not a time"),
@@ -270,16 +270,6 @@ def test_more_behind_the_end(folder: Path, lines: list[str]) -> None:
     path = folder / "more.ndjson"
     path.write_text("".join([*lines, lines[-2]]))
     assert "follows the end" in refused(folder, path).what
-
-
-def test_rows_of_one_session_in_two_places(folder: Path, lines: list[str]) -> None:
-    path = folder / "mixed.ndjson"
-    number = next(number for number, line in enumerate(lines) if '"samples"' in line)
-    moved = [*lines[:number], *lines[number + 1 : -1], lines[number], lines[-1]]
-    path.write_text("".join(moved))
-    error = refused(folder, path)
-    assert "rows of session night-1 are not together" in error.what
-    assert error.where == f"{path}, line {len(lines) - 1}"
 
 
 @pytest.mark.deep("merges and exports whole histories, also when killed")
