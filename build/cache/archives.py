@@ -58,9 +58,11 @@ def import_(path: Path, home: Home, progress: Progress) -> Build:
     one rename. A build that is already there is left as it is. Raises ArchiveError, MemberError, or
     PrefixError for an install tree without a server that runs here.
     """
+    if not path.name:
+        raise ArchiveError(f"'{path}' is not the path of an archive", hint="./tidemark build import FILE...")
     stem = path.name.removesuffix(_SUFFIX).removesuffix(".json")
     archive, sidecar = path.with_name(stem + _SUFFIX), path.with_name(f"{stem}.json")
-    if not path.name or not archive.is_file():
+    if not archive.is_file():
         raise ArchiveError(f"there is no archive '{archive}'", hint="./tidemark build import FILE.tar.zst...")
     exported = description(sidecar)
     digest = sha256_of(archive)
