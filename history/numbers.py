@@ -1,4 +1,4 @@
-"""Formatting of numbers."""
+"""Numbers as people read them. Pages write the same texts with their own signs: report/markup/formats.py."""
 
 from history.stats.estimators import Interval
 
@@ -19,13 +19,15 @@ def three_decimals(value: float | None) -> str:
     return DASH if value is None else f"{value:.3f}"
 
 
-def amount(value: float | None) -> str:
-    """Return a value with at least four significant digits and no exponent."""
+def amount(value: float | None, thousands: str = "") -> str:
+    """Return a value with at least four significant digits and no exponent; `thousands` sets them apart."""
     if value is None:
         return DASH
-    if value >= 1000:
-        return f"{value:.0f}"
-    return f"{value:.4g}" if value == 0 or value >= 0.001 else "<0.001"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", thousands)
+    if 0 < abs(value) < 0.0001:
+        return "<0.0001" if value > 0 else ">-0.0001"
+    return f"{value:.4g}"
 
 
 VERY_WIDE = "very wide"
@@ -52,6 +54,23 @@ def percents(ratio: float) -> str:
     return "±0.0" if float(text) == 0 else text
 
 
+def change_of(ratio: float | None) -> str:
+    """Return a ratio as a change: `-9.1 %`, `±0.0 %`, or from MANY_TIMES on `2,543 times`."""
+    if ratio is None:
+        return DASH
+    return f"{_times(ratio)} times" if ratio >= MANY_TIMES else f"{percents(ratio)} %"
+
+
+def change_range(low: float, high: float) -> str:
+    """Return two ratios as a range of changes: `-3.1 to +12.0 %`, or `15 to 25 times`.
+
+    They are times where their geometric mean is: there the ratio lies whose interval it is.
+    """
+    if low * high >= MANY_TIMES**2:
+        return f"{_times(low)} to {_times(high)} times"
+    return f"{percents(low)} to {percents(high)} %"
+
+
 def change_text(ratio: float, low: float, high: float) -> str:
     """Return a ratio as a change, with the bounds of its interval: `-9.1 % (-9.8 to -8.3)`.
 
@@ -75,14 +94,16 @@ def percent_bounds(interval: Interval) -> str:
     """Return both bounds of an interval as changes: `-3.1 to +12.0 %`, or VERY_WIDE."""
     if is_very_wide(interval):
         return VERY_WIDE
-    return f"{percents(interval.low)} to {percents(interval.high)} %"
+    return change_range(interval.low, interval.high)
 
 
-def percent(value: float | None) -> str:
-    """Return a fraction with two digits, as long as it is below one: `2.2 %`, `12 %`."""
-    if value is None:
+def share(fraction: float | None, digits: int | None = None) -> str:
+    """Return a fraction in per cent: `2.2 %`, `12 %`; two digits, as long as it is below one, or `digits`."""
+    if fraction is None:
         return DASH
-    return f"{100 * value:.1f} %" if value < 0.0995 else f"{100 * value:.0f} %"
+    if digits is None:
+        digits = 1 if abs(fraction) < 0.0995 else 0
+    return f"{100 * fraction:.{digits}f} %"
 
 
 def signed_percent(value: float) -> str:

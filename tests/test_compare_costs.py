@@ -278,7 +278,15 @@ def test_every_metric_has_a_name() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (0.0, "0"), (1e-6, "<0.001"), (0.0125, "0.0125"), (999.94, "999.9"), (123456.7, "123457")],
+    [
+        (None, "–"),
+        (0.0, "0"),
+        (1e-6, "<0.0001"),
+        (4e-4, "0.0004"),
+        (0.0125, "0.0125"),
+        (999.94, "999.9"),
+        (123456.7, "123457"),
+    ],
 )
 def test_amounts_have_no_exponent(value: float | None, text: str) -> None:
     assert amount(value) == text

@@ -24,7 +24,7 @@ from history.comparison.verdict import Judged, MetricChange, Verdict, verdict_of
 from history.comparison.warnings import by_reason, ranges, remeasured_rounds
 from history.counts import counted
 from history.metric_words import label_of
-from history.numbers import amount, bounds, percent, signed_percent
+from history.numbers import amount, bounds, share, signed_percent
 from history.rendering.commands import as_released, calibrate_again, said
 from history.rendering.profiles import gained_lines
 from history.series.variants import definition_notes
@@ -322,7 +322,7 @@ def _curve(curve: Curve) -> Iterator[str]:
             continue
         text = f"{curve.step}, {side}: peak {amount(shape.peak)} {curve.unit} with {shape.clients} clients"
         text += f", {amount(shape.per_core)} per core"
-        less = f"{percent(shape.droop)} less" if shape.droop > 0 else "as many"
+        less = f"{share(shape.droop)} less" if shape.droop > 0 else "as many"
         end = "" if shape.clients == shape.most else f"; with {shape.most} clients {less}"
         yield text + end
 

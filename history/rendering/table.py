@@ -15,7 +15,7 @@ from history.comparison.result import Comparison, ContenderComparison, StepCompa
 from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone, Verdict, verdict_of
 from history.counts import counted
 from history.metric_words import words_of
-from history.numbers import DASH, amount, bounds, percent, three_decimals, two_decimals
+from history.numbers import DASH, amount, bounds, share, three_decimals, two_decimals
 from history.rendering.sparkline import sparkline
 from suites.metrics import METRICS, SECOND_LATENCY, TAIL_LATENCY, Better, Metric, Role, beside_verdict
 
@@ -208,7 +208,7 @@ def curve_rows(contender: ContenderComparison, curve: Curve) -> Iterator[Row]:
             Cell(decimal(judged.metric, judged.value)),
             Cell(_share_of_peak(level.base, base)),
             Cell(_share_of_peak(level.contender, new)),
-            Cell(percent(client_share(level.comparison))),
+            Cell(share(client_share(level.comparison))),
             _verdict(contender, level.comparison),
         ]
 
@@ -237,7 +237,7 @@ def _whole(value: float | None) -> str:
 
 
 def _share_of_peak(throughput: float | None, shape: Shape | None) -> str:
-    return percent(None if throughput is None or shape is None else throughput / shape.peak)
+    return share(None if throughput is None or shape is None else throughput / shape.peak)
 
 
 def rows(contender: ContenderComparison, left_out: Collection[str] = ()) -> Iterator[Row]:
@@ -255,7 +255,7 @@ def step_row(contender: ContenderComparison, step: StepComparison, left_out: Col
         Cell(amount(step.judged.contender)),
         Cell(decimal(step.judged.metric, step.judged.value)),
         Cell(bounds(step.judged.interval, decimals(step.judged.metric))),
-        *([Cell(percent(step.smallest_visible))] if contender.has_visible else []),
+        *([Cell(share(step.smallest_visible))] if contender.has_visible else []),
         *map(_marked, _shown(contender, step, left_out)),
         *([Cell(sparkline(step.trend))] if contender.has_trends else []),
         _verdict(contender, step),
@@ -367,8 +367,8 @@ def kind_rows(kinds: Sequence[KindComparison]) -> Iterator[Row]:
             *_beside(kind.latencies[TAIL_LATENCY]),
             *_beside(kind.latencies[SECOND_LATENCY]),
             *_beside(kind.throughput),
-            Cell(percent(kind.retried[1])),
-            Cell(percent(kind.refused[1])),
+            Cell(share(kind.retried[1])),
+            Cell(share(kind.refused[1])),
             _verdict_of_kind(kind),
         ]
 

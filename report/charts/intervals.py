@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import htpy as h
 from markupsafe import Markup
 
+from history.numbers import DASH
 from report.charts import svg
 from report.charts.scales import RatioScale, usual_ends
-from report.markup.formats import DASH, percent, span
+from report.markup.formats import change_of, span
 from report.markup.parts import cell, charted, numeric, row, table
 
 WIDTH = 960
@@ -55,7 +56,7 @@ def _finding(rows: Sequence[IntervalRow], caption: str) -> str:
     """Return what a chart shows: each of a few rows, or how far apart many are."""
     known = [(row.label, row.ratio) for row in rows if row.ratio is not None]
     if len(known) <= MAX_NAMED:
-        said = ", ".join(f"{label} {percent(ratio)}" for label, ratio in known) or "no value"
+        said = ", ".join(f"{label} {change_of(ratio)}" for label, ratio in known) or "no value"
     else:
         ratios = [ratio for _, ratio in known]
         said = f"{span(min(ratios), max(ratios))} in {len(known)} rows"
@@ -119,7 +120,7 @@ def _numbers(rows: Sequence[IntervalRow], caption: str, what: str) -> h.Node:
     body = (
         row(
             h.a(href=interval.href)[interval.label] if interval.href else interval.label,
-            charted(percent(interval.ratio), interval.ratio),
+            charted(change_of(interval.ratio), interval.ratio),
             numeric(
                 span(interval.low, interval.high)
                 if interval.low is not None and interval.high is not None

@@ -12,10 +12,11 @@ import htpy as h
 from markupsafe import Markup
 
 from history.counts import counted
+from history.numbers import DASH
 from report.charts import svg
 from report.charts.looks import Sight, look_of
 from report.charts.scales import RatioScale, TimeScale, usual_ends
-from report.markup.formats import DASH, day, moment, percent, share, span
+from report.markup.formats import change_of, day, moment, share, span
 from report.markup.parts import cell, charted, numeric, row, table
 from suites.metrics import Better
 
@@ -137,7 +138,7 @@ def finding(chart: NightChart) -> str:
     if not known:
         moves = ["no value"]
     elif not moves:
-        moves = [f"no change found, {percent(known[-1].ratio)} in the latest night"]
+        moves = [f"no change found, {change_of(known[-1].ratio)} in the latest night"]
     more = len(moves) - MAX_NAMED
     parts = [
         f"{more} earlier {'change' if more == 1 else 'changes'}" if more > 0 else "",
@@ -268,7 +269,7 @@ def _dots(
 
 
 def _label(mark: NightMark) -> str:
-    return f"{moment(mark.when)}, {mark.version}: {percent(mark.ratio)}"
+    return f"{moment(mark.when)}, {mark.version}: {change_of(mark.ratio)}"
 
 
 def _happened(

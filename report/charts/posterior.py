@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import htpy as h
 from markupsafe import Markup
 
+from history.numbers import DASH
 from report.charts import svg
 from report.charts.scales import LinearScale, RatioScale, usual_ends
-from report.markup.formats import DASH, percent, probability, span
+from report.markup.formats import change_of, probability, span
 from report.markup.parts import charted, numeric, table
 
 WIDTH, HEIGHT = 960, 300
@@ -65,7 +66,7 @@ def _draw(marks: Sequence[PositionMark]) -> svg.Picture:
     likely = max(marks, key=lambda mark: mark.probability)
     finding = (
         f"Probability of {len(marks)} commits: most likely position {likely.position}, {likely.commit}, with "
-        f"{probability(likely.probability)}; ratio to good {percent(likely.ratio)}"
+        f"{probability(likely.probability)}; ratio to good {change_of(likely.ratio)}"
     )
     return svg.picture(WIDTH, HEIGHT, parts, finding)
 
@@ -99,7 +100,7 @@ def _numbers(marks: Sequence[PositionMark], nobody: float | None, rounds: str) -
             numeric(str(mark.position)),
             h.th(scope="row")[h.a(href=mark.href)[h.code[mark.commit]] if mark.href else h.code[mark.commit]],
             numeric(probability(mark.probability)),
-            charted(percent(mark.ratio), mark.ratio),
+            charted(change_of(mark.ratio), mark.ratio),
             numeric(span(mark.low, mark.high) if mark.low is not None and mark.high is not None else DASH),
             numeric(str(mark.rounds) if mark.rounds else DASH),
             h.td[mark.excluded or mark.subject],

@@ -7,10 +7,11 @@ import htpy as h
 from markupsafe import Markup
 
 from history.counts import counted
+from history.numbers import DASH
 from report.charts import svg
 from report.charts.meanwhile import LANES_HEIGHT, drawn_in, in_second, lane_names, legend, marks
 from report.charts.scales import LinearScale
-from report.markup.formats import DASH, amount
+from report.markup.formats import amount
 from report.markup.parts import cell, numeric, row, table
 from suites.accounting.activity import Activity
 

@@ -9,9 +9,10 @@ import htpy as h
 from markupsafe import Markup
 
 from history.counts import counted
+from history.numbers import two_decimals
 from report.charts import svg
 from report.charts.looks import Look, drawn_cell, legend_of, meaning, signs
-from report.markup.formats import day, percent, ratio_text
+from report.markup.formats import change_of, day
 from report.markup.parts import cell, flat, numbers, row, table
 from report.markup.template import Template, joined
 from suites.metrics import Better
@@ -101,7 +102,7 @@ def _said(of_night: StripCell) -> str:
     name = of_night.look.name.lower()
     if of_night.ratio is None:
         return f"{name}, {of_night.reason}" if of_night.reason else name
-    return f"{percent(of_night.ratio)}, {name}"
+    return f"{change_of(of_night.ratio)}, {name}"
 
 
 def _numbers(strip: Strip) -> h.Node:
@@ -115,7 +116,7 @@ def _numbers(strip: Strip) -> h.Node:
             numbers(
                 of_night.look.value
                 if of_night.ratio is None
-                else f"{of_night.look.value} {ratio_text(of_night.ratio)}"
+                else f"{of_night.look.value} {two_decimals(of_night.ratio)}"
                 for of_night in reversed(cells)
             ),
         ]

@@ -9,10 +9,11 @@ import htpy as h
 from markupsafe import Markup
 
 from history.counts import counted
+from history.numbers import DASH
 from report.charts import svg
 from report.charts.nights import ChangeMark
 from report.charts.scales import RatioScale, TimeScale
-from report.markup.formats import DASH, day, percent
+from report.markup.formats import change_of, day
 from report.markup.parts import cell, numeric, row, table
 
 WIDTH, HEIGHT = 960, 300
@@ -98,7 +99,7 @@ def trend_figure(chart: TrendChart) -> h.Node:
 
 def finding(chart: TrendChart) -> str:
     """Return what a chart shows: how far each branch moved, and how many releases and changes there are."""
-    moves = ", ".join(f"{line.name} {percent(line.move)}" for line in chart.lines)
+    moves = ", ".join(f"{line.name} {change_of(line.move)}" for line in chart.lines)
     times = chart.times
     marks = f"{counted(len(chart.releases), 'release')}, {counted(len(chart.changes), 'change')}"
     return f"{chart.title}: {moves} from {day(min(times))} to {day(max(times))}; {marks}"

@@ -3,14 +3,12 @@
 import re
 from datetime import datetime
 
+from history import numbers
 from history.counts import counted
 from history.metric_words import label_of
-from history.numbers import VERY_WIDE, is_very_wide
+from history.numbers import DASH
 from history.stats.estimators import Interval
 from suites.metrics import METRICS
-
-DASH = "–"
-"""What stands for a missing number."""
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -18,38 +16,29 @@ SHORT_HASH = 10
 """The characters of a commit that are shown."""
 
 
-def percent(ratio: float | None, digits: int = 1) -> str:
+def change_of(ratio: float | None) -> str:
     """Return a ratio as a change with its sign: `−12.3 %`."""
-    if ratio is None:
-        return DASH
-    text = f"{100 * (ratio - 1):+.{digits}f}"
-    if float(text) == 0:
-        text = text.replace("-", "+").replace("+", "±")
-    return f"{text.replace('-', MINUS)} %"
+    return typeset(numbers.change_of(ratio))
 
 
-def share(fraction: float | None, digits: int = 1) -> str:
+def share(fraction: float | None, digits: int | None = None) -> str:
     """Return a fraction in percent, without a sign unless it is negative: `2.2 %`."""
-    return DASH if fraction is None else f"{100 * fraction:.{digits}f} %".replace("-", MINUS)
-
-
-def ratio_text(ratio: float | None) -> str:
-    """Return a ratio with two decimals."""
-    return DASH if ratio is None else f"{ratio:.2f}"
+    return typeset(numbers.share(fraction, digits))
 
 
 def bounds(interval: Interval | None) -> str:
-    """Return both bounds of an interval of a ratio, as changes in percent."""
-    if interval is None:
-        return DASH
-    if is_very_wide(interval):
-        return VERY_WIDE
-    return span(interval.low, interval.high)
+    """Return both bounds of an interval of a ratio, as changes."""
+    return DASH if interval is None else typeset(numbers.percent_bounds(interval))
 
 
 def span(low: float, high: float) -> str:
     """Return two ratios as a range of changes: `−3.1 to +1.2 %`."""
-    return f"{percent(low).removesuffix(' %')} to {percent(high)}"
+    return typeset(numbers.change_range(low, high))
+
+
+def change_text(ratio: float, low: float, high: float) -> str:
+    """Return a ratio as a change with the bounds of its interval: `−9.1 % (−9.8 to −8.3)`."""
+    return typeset(numbers.change_text(ratio, low, high))
 
 
 def mean_name(steps: int, group: str = "") -> str:
@@ -71,12 +60,8 @@ def typeset(text: str) -> str:
 
 
 def amount(value: float | None) -> str:
-    """Return a value with four significant digits, and thousands apart."""
-    if value is None:
-        return DASH
-    if abs(value) >= 1000:
-        return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-    return f"{value:.4g}"
+    """Return a value with at least four significant digits, and thousands apart."""
+    return typeset(numbers.amount(value, "\N{NARROW NO-BREAK SPACE}"))
 
 
 def unit_of(metric: str) -> str:

@@ -7,8 +7,9 @@ import htpy as h
 from markupsafe import Markup, escape
 
 from history.comparison.verdict import TRADE, TRAITS, Judged, MetricChange, Tone, Verdict, verdict_of
+from history.numbers import DASH, two_decimals
 from history.stats.estimators import Interval
-from report.markup.formats import DASH, bounds, percent, ratio_text
+from report.markup.formats import bounds, change_of
 from report.markup.template import Template, joined
 from suites.metrics import METRICS, Better
 
@@ -59,7 +60,7 @@ class Heat:
         if self.ratio is None:
             return self.reason or "no value"
         interval = f", interval {bounds(self.interval)}" if self.interval else ""
-        return f"{percent(self.ratio)}{interval}, {self.verdict or self.reason or 'not judged'}"
+        return f"{change_of(self.ratio)}{interval}, {self.verdict or self.reason or 'not judged'}"
 
 
 def heat_of(judged: Judged) -> Heat:
@@ -72,7 +73,7 @@ def shade_of(ratio: float, better: Better) -> str:
 
     It is that of the ratio as it is printed: equal texts have equal colours.
     """
-    change = round(float(ratio_text(ratio)) - 1, 2)
+    change = round(float(two_decimals(ratio)) - 1, 2)
     strength = sum(abs(change) >= least for least in STEPS_OF_COLOUR)
     if not strength or better is Better.NEITHER:
         return "same"
@@ -176,7 +177,7 @@ def trade_badge() -> Markup:
 def heat_cell(heat: Heat, href: str | None = None, note: str = "") -> Markup:
     """Return a cell of a table with a ratio, its sign and its colour, perhaps as a link."""
     title = f"{heat}{'; ' + note if note else ''}"
-    text = ratio_text(heat.ratio) if heat.ratio is not None else DASH
+    text = two_decimals(heat.ratio) if heat.ratio is not None else DASH
     inner = _SIGN(heat.sign) + text
     value = _SORTED_BY(f"{heat.ratio:.6g}") if heat.ratio is not None else ""
     return _HEAT(heat.shade, value, _LINK(href, title, inner) if href else _TITLED(title, inner))
@@ -184,7 +185,7 @@ def heat_cell(heat: Heat, href: str | None = None, note: str = "") -> Markup:
 
 def bare_heat_cell(heat: Heat) -> Markup:
     """Return a cell with a ratio, its sign and its colour, in a row that says the rest."""
-    return _HEAT(heat.shade, "", heat.sign + ratio_text(heat.ratio))
+    return _HEAT(heat.shade, "", heat.sign + two_decimals(heat.ratio))
 
 
 def cost_cell(metric: str, value: float | None, change: MetricChange, title: str = "") -> Markup:
@@ -194,7 +195,7 @@ def cost_cell(metric: str, value: float | None, change: MetricChange, title: str
     verdict = verdict_of(change, better) if decided and better is not Better.NEITHER else None
     sign = {MetricChange.MORE: "+", MetricChange.LESS: "\N{MINUS SIGN}"}.get(change, "")
     return _COST(
-        tone_of(verdict), _TITLE(title) if title else "", ratio_text(value), _SIGN(sign) if sign else ""
+        tone_of(verdict), _TITLE(title) if title else "", two_decimals(value), _SIGN(sign) if sign else ""
     )
 
 

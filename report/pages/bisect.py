@@ -7,7 +7,7 @@ import htpy as h
 from history.counts import counted, plural_of
 from report import addresses
 from report.charts.posterior import PositionMark, posterior_figure
-from report.markup.formats import amount, moment, percent, probability, signed, typeset
+from report.markup.formats import amount, change_of, moment, probability, signed, typeset
 from report.markup.frame import Page
 from report.markup.parts import bullets, commands, facts, note, numeric, section, table
 from report.values.bisect_page import BisectPage, BisectPosition, CommitCosts, CommitFunctions, CommitMessage
@@ -234,7 +234,7 @@ def _rounds(values: BisectPage, root: str, sessions: Container[str]) -> h.Node:
             numeric(str(measured_round.number)),
             h.td[
                 ", ".join(
-                    f"{names.get(place, place)} {percent(ratio)}"
+                    f"{names.get(place, place)} {change_of(ratio)}"
                     for place, ratio in sorted(measured_round.ratios.items())
                 )
             ],

@@ -13,7 +13,7 @@ from report import addresses
 from report.charts.looks import Look, Sight, look_of
 from report.charts.nights import NightChart, NightMark, draw
 from report.charts.strip import Strip, StripCell, strip_figure
-from report.markup.formats import day, metric_name, percent
+from report.markup.formats import change_of, day, metric_name
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_parts
 from report.markup.parts import note, numeric, section, table
@@ -230,7 +230,7 @@ def _multiples(
         charts.append(
             h.figure[
                 h.figcaption[
-                    h.a(href=f"{root}{addresses.series(key)}")[step], h.span(".last")[f" {percent(last)}"]
+                    h.a(href=f"{root}{addresses.series(key)}")[step], h.span(".last")[f" {change_of(last)}"]
                 ],
                 draw(chart, small=True),
             ]

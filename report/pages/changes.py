@@ -18,7 +18,7 @@ from history.store.records import ChangeStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import ChangeMark, NightChart, NightMark
-from report.markup.formats import SHORT_HASH, day, metric_name, percent, probability, span, typeset
+from report.markup.formats import SHORT_HASH, change_of, change_text, day, metric_name, probability, typeset
 from report.markup.frame import Page
 from report.markup.parts import filtered_by, filters, note, section, stat, table
 from report.values.catalog import Catalog
@@ -84,7 +84,7 @@ def change_rows(reports: Sequence[ChangeReport], clearance: Clearance, root: str
                     direction_sign(change.direction), " ", change.fingerprint[:12]
                 ]
             ],
-            h.td(".n")[f"{percent(main.ratio)} ", h.span(".quiet")[label_of(main.key.metric)]],
+            h.td(".n")[f"{change_of(main.ratio)} ", h.span(".quiet")[label_of(main.key.metric)]],
             h.td(title=", ".join(sorted({member.key.step for member in change.members})))[headline(report)],
             h.td[h.a(href=f"{root}{addresses.branch(change.branch)}")[change.branch]],
             h.td[f"{day(change.last_before.started_at)} to {day(change.first_after.started_at)}"],
@@ -140,10 +140,10 @@ def change_sentence(report: ChangeReport, clearance: Clearance) -> str:
     boxes = len({member.key.environment.box for member in change.members})
     against = f" against {report.base}" if report.base else ""
     where = f"{counted(steps, 'step')} on {counted(boxes, 'box')}"
-    size = f"{percent(main.ratio)} ({span(main.ratio_low, main.ratio_high)}, confidence {sure})"
+    size = change_text(main.ratio, main.ratio_low, main.ratio_high)
     return (
         f"{change.branch}{against}: {headline(report)} {nights}. {_kind_of(report)}"
-        f"{size} in {series_name(main.key, clearance)}; it shows in "
+        f"{size} in {series_name(main.key, clearance)}, confidence {sure}; it shows in "
         f"{counted(len(change.members), 'series', 'series')}, {where}."
     )
 

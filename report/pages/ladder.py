@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import htpy as h
 
 from history.counts import counted
+from history.numbers import two_decimals
 from report import addresses
-from report.markup.formats import amount, day, mean_name, metric_name, ratio_text, short_version
+from report.markup.formats import amount, day, mean_name, metric_name, short_version
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_parts, named
 from report.markup.parts import (
@@ -118,7 +119,7 @@ def ladder_index(ladders: Sequence[Ladder], clearance: Clearance) -> Page:
                 numeric(str(len(ladder.columns))),
                 numeric(str(len(ladder.groups))),
                 h.td[f"{newest.version}, {day(newest.started_at)}"],
-                numeric(ratio_text(mean)),
+                numeric(two_decimals(mean)),
             ]
         )
     heads = (
@@ -222,7 +223,7 @@ def _mean(ladder: Ladder, name: str, steps: Sequence[str]) -> h.Node:
             h.td(
                 class_=f"heat {'same' if mean is not None else 'none'}",
                 data_v=f"{mean:.6g}" if mean is not None else None,
-            )[h.span[ratio_text(mean)]]
+            )[h.span[two_decimals(mean)]]
         )
     return h.tr[
         h.th(scope="row")[name], h.td(class_="heat same base-cell", data_v="1")[h.span["1.00"]], cells

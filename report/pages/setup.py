@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import htpy as h
 
 from history.counts import counted
+from history.numbers import DASH
 from history.store.records import LEFT_OUT
 from report import addresses
-from report.markup.formats import DASH
 from report.markup.frame import Page
 from report.markup.parts import cell, note, row, section, table
 from report.values.clearance import Clearance

@@ -18,16 +18,7 @@ from history.store.records import Run, RunStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.seconds import RoundSeconds, seconds_figure
-from report.markup.formats import (
-    amount,
-    bounds,
-    metric_name,
-    moment,
-    percent,
-    share,
-    typeset,
-    unit_of,
-)
+from report.markup.formats import amount, bounds, change_of, metric_name, moment, share, typeset, unit_of
 from report.markup.frame import Page
 from report.markup.metrics import described, metric_choice, metric_part
 from report.markup.parts import (
@@ -184,12 +175,12 @@ def _verdict(both: _Both, judged: Judged) -> h.Node:
             ("metric", described(judged.row)),
             ("verdict", verdict_badge(judged.verdict, word)),
             ("but", reason),
-            ("change", f"{percent(judged.value)} ({bounds(judged.interval)})" if judged.value else None),
+            ("change", f"{change_of(judged.value)} ({bounds(judged.interval)})" if judged.value else None),
             ("values", f"{amount(judged.base)} to {amount(judged.contender)} {judged.unit}"),
             ("threshold", share(judged.threshold)),
             (plural_of(judged.observed), str(judged.pairs)),
             ("smallest visible change", _visible(step, judged) if is_own else None),
-            ("base's drift", percent(step.base_drift) if step.base_drift and is_timed else None),
+            ("base's drift", change_of(step.base_drift) if step.base_drift and is_timed else None),
         )
     )
 
@@ -305,7 +296,7 @@ def _metric_table(step: StepRuns, both: _Both, names: Sequence[str], caption: st
             row(
                 metric_name(name),
                 cell(METRICS[name].unit, "quiet"),
-                *(numeric(text) for text in (amount(old), amount(new), percent(ratio))),
+                *(numeric(text) for text in (amount(old), amount(new), change_of(ratio))),
             )
         )
     heads = ("metric", "unit", "base", "new", "change")

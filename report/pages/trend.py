@@ -6,10 +6,11 @@ import htpy as h
 
 from history.changes.report import ChangeReport
 from history.counts import counted
+from history.numbers import two_decimals
 from report import addresses
 from report.charts.nights import ChangeMark
 from report.charts.trend import AT_ENDS, ReleaseMark, TrendChart, TrendLine, TrendNight, trend_figure
-from report.markup.formats import day, metric_name, percent, ratio_text, short_version
+from report.markup.formats import change_of, day, metric_name, short_version
 from report.markup.frame import Page
 from report.markup.metrics import described
 from report.markup.parts import note, numeric, row, section, table
@@ -92,10 +93,10 @@ def _levels(trend: PlaceTrend, lines: Iterable[TrendLine]) -> h.Node:
         rows.append(
             row(
                 h.a(href=f"{addresses.branch(line.name)}#metric={trend.metric.name}")[line.name],
-                numeric(ratio_text(line.move)),
-                numeric(percent(line.move)),
-                numeric(percent(first)),
-                numeric(percent(last)),
+                numeric(two_decimals(line.move)),
+                numeric(change_of(line.move)),
+                numeric(change_of(first)),
+                numeric(change_of(last)),
                 numeric(f"{day(line.nights[0].when)} to {day(line.nights[-1].when)}"),
                 numeric(str(len(line.nights))),
             )

@@ -10,19 +10,10 @@ from history.comparison.findings.plans import changed_plans
 from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Judged, MetricChange, Verdict
 from history.metric_words import words_of
+from history.numbers import DASH, two_decimals
 from history.rendering.notes import findings_lines, unknown_lines
 from history.rendering.table import word_of
-from report.markup.formats import (
-    DASH,
-    amount,
-    bounds,
-    mean_name,
-    metric_name,
-    percent,
-    ratio_text,
-    share,
-    typeset,
-)
+from report.markup.formats import amount, bounds, mean_name, metric_name, share, typeset
 from report.markup.metrics import described
 from report.markup.parts import (
     SIGNS,
@@ -135,7 +126,7 @@ def _row(
     by_name = {ratio.metric: ratio for ratio in step.beside}
     href = address(step.step)
     visible = step.smallest_visible
-    sees = percent(1 + visible).lstrip("+") if visible is not None else DASH
+    sees = share(visible)
     return row(
         h.a(href=href)[step.step] if href else step.step,
         numeric(amount(step.judged.base)),
@@ -201,9 +192,9 @@ def _means(contender: ContenderComparison, columns: tuple[str, ...]) -> Iterator
             mean_name(steps, name),
             cell(),
             cell(),
-            numeric(ratio_text(judged)),
+            numeric(two_decimals(judged)),
             cell(),
-            *(numeric(ratio_text(values.get(column))) for column in columns),
+            *(numeric(two_decimals(values.get(column))) for column in columns),
             *([cell()] if contender.has_visible else []),
             cell(),
         )

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 import htpy as h
 
 from history.counts import counted
-from report.markup.formats import DASH, SHORT_HASH, probability
+from history.numbers import DASH
+from report.markup.formats import SHORT_HASH, probability
 from report.markup.parts import note, section, table
 from report.values.bisect_page import BisectPage
 from report.values.commits import Commits, CommitsBetween, ListedCommit, NoCommits

@@ -4,7 +4,7 @@ import htpy as h
 
 from history.store.records import Environment
 from report import addresses
-from report.markup.formats import percent, span
+from report.markup.formats import change_of, span
 from report.markup.metrics import named
 from report.markup.parts import note, numeric, section, table
 from report.pages.verdicts import COST_HEADS, cost_rows, meanings
@@ -57,7 +57,7 @@ def costs_section(details: ChangeDetails, catalog: Catalog, root: str, linked: b
         h.tr[
             h.th(scope="row")[named(cost.key.metric)],
             [h.td[text] for text in cells_of(catalog.clearance.place(cost.key.environment))],
-            numeric(percent(cost.ratio)),
+            numeric(change_of(cost.ratio)),
             numeric(span(cost.ratio_low, cost.ratio_high)),
         ]
         for cost in costs

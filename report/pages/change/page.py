@@ -14,7 +14,7 @@ from history.store.records import ChangeStatus
 from report import addresses
 from report.charts.intervals import IntervalRow, interval_figure
 from report.charts.nights import night_figure
-from report.markup.formats import amount, day, moment, percent, share, signed, span, typeset
+from report.markup.formats import amount, change_of, day, moment, share, signed, span, typeset
 from report.markup.frame import Page
 from report.markup.metrics import named
 from report.markup.parts import facts, note, numeric, section, table, tone_of
@@ -317,7 +317,7 @@ def _members(details: ChangeDetails, catalog: Catalog, root: str, linked: bool) 
                     h.a(href=f"{root}{addresses.series(series)}")[key.step] if linked else key.step
                 ],
                 h.td[named(key.metric)],
-                numeric(percent(member.ratio)),
+                numeric(change_of(member.ratio)),
                 [h.td[text] for text in cells_of(place)],
                 numeric(f"{member.level_before:.3f}"),
                 numeric(f"{member.level_after:.3f}"),

@@ -12,12 +12,13 @@ from history.comparison.result import ContenderComparison, StepComparison
 from history.comparison.verdict import Verdict
 from history.counts import counted
 from history.errors import stored_version
+from history.numbers import DASH
 from history.rendering.changes import counted_rounds
 from history.rendering.commands import DECIDED, change_search, run_again
 from history.rendering.table import verdict_word
 from report import addresses
 from report.charts.sparkline import spark
-from report.markup.formats import DASH, SHORT_HASH, bounds, day, metric_name, percent, span, typeset
+from report.markup.formats import SHORT_HASH, bounds, change_of, change_text, day, metric_name, span, typeset
 from report.markup.parts import SIGNS, commands, tone_of
 from report.pages.bisect import culprit_of
 from report.pages.changes import change_mark, commits_text, confidence, direction_sign, headline, is_worse
@@ -79,7 +80,7 @@ def _side(members: Sequence[Member]) -> h.Node:
     return h.p(".side")[
         h.span(class_=f"sign {tone}", aria_hidden="true")[sign],
         " ",
-        h.strong(class_=f"number {tone}")[percent(main.ratio)],
+        h.strong(class_=f"number {tone}")[change_of(main.ratio)],
         h.span(".quiet")[f" ({span(main.ratio_low, main.ratio_high)})"],
         f" {metric_name(main.key.metric)}: {_listed(steps)}",
     ]
@@ -102,14 +103,14 @@ def _place(report: ChangeReport, catalog: Catalog) -> str:
 def _how_sure(report: ChangeReport, clearance: Clearance) -> h.Node:
     confirmed, main = report.confirmation, report.main_series
     if confirmed is None:
-        size = f"{percent(main.ratio)} ({span(main.ratio_low, main.ratio_high)})"
+        size = change_text(main.ratio, main.ratio_low, main.ratio_high)
         sure = f"confidence {confidence(main.confidence)}; not measured side by side yet"
         return [h.strong["Inferred from nights"], f": {size} {metric_name(main.key.metric)}, {sure}."]
     replicated = clearance.box(confirmed.replicated_on) if confirmed.replicated_on else ""
     return [
         h.strong["Confirmed side by side"],
         f" on {replicated}" if replicated else None,
-        f": {percent(confirmed.ratio)} ({span(confirmed.low, confirmed.high)}) "
+        f": {change_text(confirmed.ratio, confirmed.low, confirmed.high)} "
         f"{metric_name(confirmed.key.metric)} of {confirmed.key.step} in ",
         h.a(href=addresses.session(confirmed.uid))[counted_rounds(confirmed)],
         ".",
@@ -177,7 +178,7 @@ def _spark(news: ChangeNews, catalog: Catalog) -> h.Node:
     key = main.key
     label = (
         f"{key.step}, {metric_name(key.metric)} on {catalog.clearance.box(key.environment.box)}: "
-        f"{percent(main.ratio)} between {day(main.last_before.started_at)} and "
+        f"{change_of(main.ratio)} between {day(main.last_before.started_at)} and "
         f"{day(main.first_after.started_at)}"
     )
     nights = [(point.night.started_at, point.relative) for point in news.points]
@@ -259,7 +260,7 @@ def _step(comparison: ContenderComparison, step: StepComparison) -> h.Node:
     return h.p(".side")[
         h.span(class_=f"sign {tone}", aria_hidden="true")[sign],
         " ",
-        h.strong(class_=f"number {tone_of(judged.verdict)}")[percent(judged.value)],
+        h.strong(class_=f"number {tone_of(judged.verdict)}")[change_of(judged.value)],
         h.span(".quiet")[f" ({bounds(judged.interval)})"] if judged.interval else None,
         f" {step.step}: {verdict_word(comparison, step)}{also}",
     ]

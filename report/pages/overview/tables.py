@@ -7,8 +7,9 @@ import htpy as h
 
 from history.comparison.verdict import Verdict
 from history.counts import counted
+from history.numbers import two_decimals
 from report import addresses
-from report.markup.formats import moment, percent, ratio_text
+from report.markup.formats import change_of, moment
 from report.markup.metrics import named
 from report.markup.parts import legend, note, numeric, table
 from report.pages.overview.sentence import box_link, lack_link
@@ -39,8 +40,8 @@ def branches_table(overview: Overview, catalog: Catalog) -> h.Node:
                 h.td[place.box],
                 h.td[entry.night.versions[base]],
                 h.td[named(entry.metric.name)],
-                numeric(ratio_text(mean)),
-                numeric(percent(mean)),
+                numeric(two_decimals(mean)),
+                numeric(change_of(mean)),
                 numeric(str(entry.worse)),
                 numeric(str(entry.count(Verdict.IMPROVEMENT))),
                 numeric(str(entry.count(Verdict.UNCHANGED))),

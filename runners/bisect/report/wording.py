@@ -6,7 +6,7 @@ from dataclasses import replace
 from build.errors import TidemarkError
 from history.counts import counted
 from history.escaping.characters import one_line
-from history.numbers import change_text, percent
+from history.numbers import change_text, share
 from history.rendering.commands import COUNTED, DECIDED, defining_words, patch_notes, quoted
 from runners.bisect.domain.rules import LevelStep, SearchVerdict, WholeDifference
 from runners.bisect.report.state import BisectState
@@ -186,7 +186,7 @@ def _range(state: BisectState, verdict: SearchVerdict) -> str:
 
 
 def _none(state: BisectState, verdict: SearchVerdict) -> str:
-    seen = f"a change of {percent(verdict.smallest_seen)} or more would have been detected"
+    seen = f"a change of {share(verdict.smallest_seen)} or more would have been detected"
     low, high = verdict.interval
     if low <= 1 <= high:
         return f"good and bad do not differ in {_what(state)} on this machine: {seen}"

@@ -73,7 +73,7 @@ def test_a_card_has_all_that_is_asked_of_a_change(site: Path) -> None:
     assert tone == "worse"
     assert f"{SLOWED} 12.6 % slower new" in text
     assert f"{BRANCH} against postgres@17, write-heavy (short relaxed), on db1, db2" in text
-    assert "Confirmed side by side: -12.6 % (-16.7 to -8.4 %) qps of update-index in 8 interleaved" in text
+    assert "Confirmed side by side: -12.6 % (-16.7 to -8.4) qps of update-index in 8 interleaved" in text
     assert (
         "Culprit: 000000000000 Commit 6: &lt;b&gt;a subject&lt;/b&gt; (A. Committer), found by bisect" in text
     )

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from history import numbers
 from history.counts import plural_of
 from history.metric_words import WORDS
-from report.markup.formats import mean_name, metric_name, signed
+from report.markup.formats import amount, change_of, change_text, mean_name, metric_name, share, signed, span
 from report.markup.parts import shade_of
 from suites.metrics import METRICS, Better
 from tests.report.parsed import pages_of, parsed
@@ -127,3 +128,13 @@ def test_equal_texts_have_equal_shades() -> None:
     assert {shade_of(ratio, Better.HIGHER) for ratio in (1.0551, 1.0599, 1.0649)} == {"better-3"}
     assert {shade_of(ratio, Better.HIGHER) for ratio in (0.7951, 0.8, 0.8049)} == {"worse-5"}
     assert shade_of(1.004, Better.HIGHER) == "same"
+
+
+def test_a_page_writes_numbers_as_the_terminal_does_with_signs_of_its_own() -> None:
+    assert change_text(20.0, 15.0, 25.0) == numbers.change_text(20.0, 15.0, 25.0) == "20 times (15 to 25)"
+    assert (change_of(20.0), span(15.0, 25.0)) == ("20 times", "15 to 25 times")
+    assert (change_of(0.877), span(0.8, 0.9)) == ("−12.3 %", "−20.0 to −10.0 %")
+    assert (share(0.123), share(0.022), numbers.share(0.123)) == ("12 %", "2.2 %", "12 %")
+    assert (amount(0.0004), amount(0.00001), amount(-12346.0)) == ("0.0004", "<0.0001", "-12\u202f346")
+    assert numbers.amount(0.0004) == "0.0004"
+    assert (numbers.amount(0.00001), numbers.amount(12346.0)) == ("<0.0001", "12346")
