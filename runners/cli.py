@@ -22,7 +22,6 @@ from runners.own_workload.arguments import USUAL_SUITE, add_own_workload
 from runners.plan_argument import add_plan
 from runners.retention.arguments import add_data
 from runners.standard_streams import OutputError, discard_output
-from runners.updating.arguments import add_update
 from runners.values import LAYOUTS_HELP, count, duration, levels, minutes, revision, rounds, version
 from runners.variant_arguments import add_variants, add_with, require_no_former
 
@@ -33,9 +32,22 @@ ELSEWHERE = {
     "try": "runners.trying.entry",
     "suite": "runners.own_workload.command",
     "data": "runners.retention.data_command",
-    "update": "runners.updating.command",
+    "service": "runners.service.command",
 }
 """The modules of commands with a folder of their own."""
+
+GONE = {
+    "runner init": "a plan copied from runners/examples/plan.toml, then ./tidemark check --plan FILE",
+    "runner install": "./tidemark service install",
+    "runner uninstall": "systemctl disable --now tidemark-nightly.timer (docs/hardware.md)",
+    "runner show": "systemctl status 'tidemark-*'",
+    "runner watch": "./tidemark status, and boxes.NAME.ping in the plan (docs/nightly.md)",
+    "runner hook": "nothing: remove the lines of ACTIONS_RUNNER_HOOK from .env of GitHub's runner",
+    "runner pull-request": "the label tidemark-try (docs/try.md)",
+    "runner": "./tidemark service",
+    "update": "./tidemark service update",
+}
+"""What takes the place of commands that went with the last release. It goes with the next one."""
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -69,6 +81,7 @@ def _run_words(words: list[str]) -> int:
             # compare.py parses its own arguments; it is the same program under both names.
             compare: Callable[[Sequence[str]], int] = import_module("compare").main
             return _carried_out(compare, words[1:])
+        require_there(words)
         arguments = parser().parse_args(words)
         arguments.words = words
         module = ELSEWHERE.get(arguments.command, f"runners.commands.{arguments.command}")
@@ -84,6 +97,13 @@ def _run_words(words: list[str]) -> int:
     except KeyboardInterrupt as error:
         _say_notes(error)  # that it was interrupted, runners.interrupts has said at once
         return INTERRUPTED
+
+
+def require_there(words: Sequence[str]) -> None:
+    """Raise TidemarkError for a command that is gone, with the one that takes its place."""
+    for name, instead in GONE.items():
+        if list(words[: len(name.split())]) == name.split():
+            raise TidemarkError(f"the command '{name}' is gone", hint=f"use {instead}")
 
 
 def _say_notes(error: BaseException) -> None:
@@ -161,8 +181,7 @@ def parser() -> argparse.ArgumentParser:
         commands.add_parser("nightly", help="measure what is new, judge it, update issues; once a night")
     )
     _status(commands.add_parser("status", help="show what the nightly service is doing"))
-    _runner(commands.add_parser("runner", help="set this machine up as a box of the nightly service"))
-    add_update(commands.add_parser("update", help="update Tidemark on this box, and go back if that fails"))
+    _service(commands.add_parser("service", help="set up, pause and update a box of the nightly service"))
     compare = commands.add_parser(
         "compare", help="compare versions with a base, and judge the differences", add_help=False
     )
@@ -189,7 +208,10 @@ def _build(command: argparse.ArgumentParser) -> None:
 
 
 def _check(command: argparse.ArgumentParser) -> None:
-    command.epilog = "exit codes: 0 fit; 1 unfit; 2 trouble, or a setting could not be changed"
+    command.epilog = (
+        "exit codes: 0 fit, and nights can begin; 1 unfit, or something has to be corrected before; 2 "
+        "trouble, or a setting could not be changed"
+    )
     group = command.add_mutually_exclusive_group()
     group.add_argument(
         "--fix",
@@ -197,6 +219,13 @@ def _check(command: argparse.ArgumentParser) -> None:
         help="change the settings that can be changed, and save the previous ones",
     )
     group.add_argument("--restore", action="store_true", help="restore the settings before the first --fix")
+    planned = (
+        "check all that the nights of a plan need: machine, disk, memory, programs, git, releases, folders; "
+        "send a test alert (default FILE: that of the installed units, else runners/nightly.toml)"
+    )
+    group.add_argument("--plan", nargs="?", const="", metavar="FILE", help=planned)
+    box = "with --plan: box that this machine is; default: $TIDEMARK_BOX, else by host name"
+    command.add_argument("--box", metavar="NAME", help=box)
     command.add_argument("--format", choices=["terminal", "json"], default="terminal")
 
 
@@ -311,10 +340,8 @@ def _status(command: argparse.ArgumentParser) -> None:
     command.add_argument("--format", choices=["terminal", "json", "prometheus"], default="terminal")
 
 
-def _runner(command: argparse.ArgumentParser) -> None:
-    from runners.installing.arguments import (
-        add_subcommands,
-    )  # imported late, because compare imports this module
+def _service(command: argparse.ArgumentParser) -> None:
+    from runners.service.arguments import add_subcommands  # imported late, as above
 
     add_subcommands(command)
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import compare
+from build.errors import TidemarkError
 from runners import cli
 from runners.exit_codes import TROUBLE
 from runners.standard_streams import OutputError, prepare
@@ -23,6 +24,11 @@ def main(words: Sequence[str]) -> int:
     elif words[:1] == ["test"]:
         cli.parser().parse_known_args(words)  # the others are for pytest
     else:
+        try:
+            cli.require_there(words)
+        except TidemarkError as error:
+            print(f"tidemark: {error}", file=sys.stderr)
+            return TROUBLE
         cli.parser().parse_args(words)
     return ACCEPTED
 

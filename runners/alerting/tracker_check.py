@@ -93,7 +93,7 @@ def send_test_alert(tracker: Tracker, labels: Sequence[str], box: str, moment: d
 
 def _text(box: str, moment: datetime) -> Markdown:
     return md(
-        "Sent by `./tidemark runner test-alert` on box **{}** at {:%Y-%m-%d %H:%M} UTC, and closed again at"
+        "Sent by `./tidemark service test-alert` on box **{}** at {:%Y-%m-%d %H:%M} UTC, and closed again at"
         " once.\n\nAlerts of the nightly service reach this repository.\n",
         box,
         moment,

@@ -31,13 +31,12 @@ from runners.bisect.run.bisect import BisectRun, real_dependencies
 from runners.bisect.run.event_log import read_log
 from runners.console import add_to_job_summary, progress
 from runners.exit_codes import TROUBLE
-from runners.installing.machine import TargetMachine
-from runners.installing.units import plan_in_use
 from runners.nightly.inputs import Inputs, box_for
 from runners.nightly.plan import Box, load_plan, plan_history
 from runners.occupancy.busy import note_if_busy
 from runners.occupancy.pause import require_not_paused
 from runners.occupancy.waiting import machine_awaited
+from runners.service.installed import plan_in_use
 from runners.values import history_of
 
 ANSWERS = ("culprit", "range", "none", "two-steps", "several-steps", "slope", "varying")
@@ -149,7 +148,7 @@ def select_box(arguments: argparse.Namespace, home: Home) -> tuple[Box, argparse
 
     Raises TidemarkError for a box, an engine, a suite, a profile or a step that does not exist.
     """
-    plan = load_plan(plan_in_use(arguments.plan, TargetMachine()))
+    plan = load_plan(plan_in_use(arguments.plan))
     inputs = Inputs(
         engine=arguments.engine,
         good=arguments.good,

@@ -22,10 +22,15 @@ WIDTH = 110
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Check the machine; return 0 when it is fit, 1 when it is not, 2 when a setting could not be changed.
+    """Check the machine, or all that a plan needs.
 
+    Return 0 when it is fit, 1 when it is not, 2 when a setting could not be changed.
     Raises BusyError while a session measures, which checks and changes would disturb.
     """
+    if arguments.plan is not None:
+        from runners.service.plan_check import check_plan  # much is imported that a check does not need
+
+        return check_plan(arguments)
     home, kernel = locate(), Kernel()
     with measuring_alone(home):
         if arguments.restore:

@@ -23,8 +23,6 @@ from history.store.writer import Store
 from runners import credentials
 from runners.console import add_to_job_summary, progress
 from runners.exit_codes import INTERRUPTED
-from runners.installing.machine import TargetMachine
-from runners.installing.units import plan_in_use
 from runners.measuring.machine_lock import BusyError
 from runners.nightly.backfill_plan import Backfill
 from runners.nightly.heartbeat import (
@@ -45,6 +43,7 @@ from runners.nightly.summary import summary
 from runners.nightly.telling import tell_of_night
 from runners.occupancy.pause import PauseError, require_not_paused
 from runners.occupancy.waiting import WAIT_MINUTES, machine_awaited, quiet_machine
+from runners.service.installed import plan_in_use
 from runners.values import history_of
 
 FINE = (0, 1)
@@ -93,7 +92,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _file(arguments: argparse.Namespace) -> Path:
-    return plan_in_use(arguments.plan, TargetMachine()).absolute()
+    return plan_in_use(arguments.plan).absolute()
 
 
 def backfill_of(arguments: argparse.Namespace) -> Backfill | None:

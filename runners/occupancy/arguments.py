@@ -19,11 +19,11 @@ def add_wait(options: "argparse._ActionsContainer") -> None:
 
 
 def add_pauses(subcommands: "Subcommands") -> None:
-    """Add `pause` and `resume` to the subcommands of `runner`."""
+    """Add `pause` and `resume` to the subcommands of `service`."""
     pause = subcommands.add_parser("pause", help="let no night begin on this box until a certain time")
     pause.description = (
-        "Until then no night, no bisect and no try of a workflow begins on this box, job hooks change "
-        "nothing, and no night counts as missed. A session that is running goes on; the night ends after it."
+        "Until then no night, no bisect and no try of a workflow begins on this box, and no night counts as "
+        "missed. A session that is running goes on; the night ends after it."
     )
     until = "18:00, which is the next one; 2026-12-24; or '2026-12-24 18:00', in this machine's time zone"
     pause.add_argument("--until", type=_until, required=True, metavar="TIME", help=until)

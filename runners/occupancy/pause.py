@@ -91,7 +91,7 @@ def require_not_paused(home: Home, now: datetime) -> None:
         raise PauseError(
             f"this box is {pause}",
             where=str(home.path / PAUSE),
-            hint="./tidemark runner resume ends the pause",
+            hint="./tidemark service resume ends the pause",
         )
 
 
@@ -111,7 +111,7 @@ def begin(home: Home, until: datetime, why: str, now: datetime) -> Pause:
         raise PauseError(
             f"this box is {present}",
             where=str(home.path / PAUSE),
-            hint=f"ask {present.by}, or ./tidemark runner resume",
+            hint=f"ask {present.by}, or ./tidemark service resume",
         )
     pause = Pause(asking, reason, now, until)
     _record(home, pause)
@@ -182,7 +182,7 @@ def interrupt(process: ProcessIdentity) -> None:
     except PermissionError as error:
         raise PauseError(
             f"process {process.process_id} belongs to another user, who alone may interrupt it",
-            hint="the pause is recorded; use sudo -u USER ./tidemark runner pause for the rest",
+            hint="the pause is recorded; use sudo -u USER ./tidemark service pause for the rest",
         ) from error
     deadline = monotonic() + INTERRUPT_SECONDS
     while is_alive(process):

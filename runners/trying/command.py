@@ -22,8 +22,6 @@ from history.store.writer import Store
 from history.timestamps import now
 from report.writing.alone import tried_alone
 from runners.console import add_to_job_summary, progress, set_job_output
-from runners.installing.machine import TargetMachine
-from runners.installing.units import plan_in_use
 from runners.measuring.layouts import require_layouts
 from runners.measuring.session import SessionOutcome
 from runners.measuring.variants import EVERY, read_variants
@@ -34,6 +32,7 @@ from runners.occupancy.pause import require_not_paused
 from runners.occupancy.waiting import machine_awaited
 from runners.own_workload.arguments import USUAL_SUITE
 from runners.own_workload.suite_folder import suite_of
+from runners.service.installed import plan_in_use
 from runners.trying.answer import TryAnswer, basis, heads, markdown, table
 from runners.trying.arguments import SERVER_KEYS
 from runners.trying.changes import changes_of
@@ -277,7 +276,7 @@ def _planned(arguments: argparse.Namespace) -> tuple[Box, argparse.Namespace]:
         )
     if arguments.pull is not None and arguments.box is None:
         raise TryError("a pull request is one of the plan's git source", where="--pull", hint="add --box")
-    plan = load_plan(plan_in_use(arguments.plan, TargetMachine()))
+    plan = load_plan(plan_in_use(arguments.plan))
     if len(arguments.what) != 1:
         raise TryError("with --box one branch, tag or commit is tried", where=" ".join(arguments.what))
     engine = Engine(arguments.engine or Engine.POSTGRES)

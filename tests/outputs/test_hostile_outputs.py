@@ -102,15 +102,8 @@ SILENT: dict[Path_, str] = {
         "measures; what it prints in the end is printed by others here, or is in test_hostile_texts.py",
     ),
     **dict.fromkeys(
-        [("runner", what) for what in ("install", "uninstall", "show", "hook", "test-alert")]
-        + [
-            ("runner", "init"),
-            ("runner", "pause"),
-            ("runner", "resume"),
-            ("check",),
-            ("data", "prune"),
-            ("update",),
-        ],
+        [("service", what) for what in ("install", "update", "pause", "resume", "test-alert")]
+        + [("check",), ("data", "prune")],
         "shows this machine",
     ),
     ("history", "import"): "is tried with an export",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.home import ROOT, Home
+from runners import cli, parsing
 from runners.cli import ELSEWHERE, UNREAD, main, parser
 from runners.exit_codes import TROUBLE
 from suites.metrics import METRICS
@@ -342,3 +343,14 @@ def test_what_was_meant_is_said_of_names(
 def test_options_of_the_tests_go_to_pytest() -> None:
     _, others = parser().parse_known_args(["test", "-x", "-k", "name", "--durations=3"])
     assert others == ["-x", "-k", "name", "--durations=3"]
+
+
+@pytest.mark.parametrize("name", cli.GONE)
+def test_a_command_that_went_is_answered_with_what_takes_its_place(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for run in (cli.main, parsing.main):
+        assert run([*name.split(), "--yes"]) == 2
+        said = capsys.readouterr().err
+        assert f"the command '{name}' is gone" in said
+        assert cli.GONE[name] in said

@@ -30,7 +30,7 @@ HELPS = (
     ["run", "--help"],
     ["compare", "--help"],
     ["history", "judge", "-h"],
-    ["runner", "install", "-h"],
+    ["service", "install", "-h"],
     ["bisect", "-h"],
     ["try", "-h"],
     ["setup", "-h"],

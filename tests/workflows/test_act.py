@@ -27,6 +27,7 @@ NIGHT = {"plan": "success", "measure": "success", "report": "success"}
 UNITS = """#!/bin/sh
 # Stands in for systemctl, and sudo before it: the report, with the credential that its unit alone has.
 case $* in
+"-n /usr/bin/systemctl start tidemark-tune.service") ;;
 "-n /usr/bin/systemctl start tidemark-report.service")
     code=0
     CREDENTIALS_DIRECTORY='{credentials}' GITHUB_API_URL='{api}' '{tree}/tidemark' nightly --report || code=$?

@@ -81,7 +81,7 @@ def _sent(route: Route, title: str, text: str) -> RouteError | None:
 
 def send_test(routes: Sequence[Route], box: str, when: datetime) -> dict[str, RouteError | None]:
     """Send a message to each route; return why it did not arrive, None where it did."""
-    text = f"Sent by ./tidemark runner test-alert on box {box} at {when:%Y-%m-%d %H:%M} UTC. Nothing to do."
+    text = f"Sent by ./tidemark service test-alert on box {box} at {when:%Y-%m-%d %H:%M} UTC. Nothing to do."
     return {route.name: _sent(route, "Tidemark: a test", text) for route in routes}
 
 

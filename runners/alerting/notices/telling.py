@@ -162,7 +162,7 @@ def _of_routes(routes: Sequence[Route], stuck: dict[str, datetime]) -> list[Trou
     for route in routes:
         since = stuck.get(route.name)
         reasons = [] if since is None else [f"it has taken nothing since {since:%Y-%m-%d %H:%M} UTC"]
-        advice = "./tidemark runner test-alert on a box says why"
+        advice = "./tidemark service test-alert on a box says why"
         found.append(Trouble(f"{_ROUTE}{route.name}", f"the route {route.name}", reasons, advice))
     return found
 

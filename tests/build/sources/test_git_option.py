@@ -49,8 +49,7 @@ def test_every_command_that_takes_commits_has_the_option_with_one_help() -> None
         name: action.help
         for name, found in parsers()
         for action in found._actions
-        # `runner init` takes branches, of several engines: its --git says where these are.
-        if "--git" in action.option_strings and name != "runner init"
+        if "--git" in action.option_strings
     }
     assert set(helps) == {
         "build",

@@ -93,7 +93,7 @@ def test_a_night_whose_history_is_away_checks_it_all_the_same(stand: Stand) -> N
 
 def sent(stand: Stand, plan: str = "") -> tuple[int, str, str]:
     """Exit code, output and errors of the command."""
-    code = main(["runner", "test-alert", "--plan", plan or str(stand.plan)])
+    code = main(["service", "test-alert", "--plan", plan or str(stand.plan)])
     said = stand.capsys.readouterr()
     return code, said.out, said.err
 

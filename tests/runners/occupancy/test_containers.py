@@ -151,7 +151,7 @@ def test_a_night_in_another_container_is_seen_and_cannot_be_ended_from_here(
     monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
     with living("one", NIGHT, tmp_path) as process:
         assert said_in("two", LOOKS, tmp_path) == "running"
-        pause = ["runner", "pause", "--until", "23:59", "--why", "a demo", "--interrupt"]
+        pause = ["service", "pause", "--until", "23:59", "--why", "a demo", "--interrupt"]
         assert main(pause) == 2
         assert "is of another container, from which alone it can be ended" in capsys.readouterr().err
         assert process.poll() is None

@@ -137,7 +137,7 @@ def test_nobody_takes_the_box_from_another_but_prolongs_their_own(
     monkeypatch.setenv("SUDO_USER", "bob")
     with pytest.raises(PauseError, match="by alice") as refused:
         begin(home, NOW + 5 * HOUR, "y", NOW)
-    assert "runner resume" in refused.value.hint
+    assert "service resume" in refused.value.hint
     assert current_pause(home, NOW) == longer
     begin(home, NOW + 5 * HOUR, "y", NOW + 4 * HOUR)
 
@@ -180,7 +180,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 def pause(capsys: Capture, *words: str) -> str:
     until = local(datetime.now(UTC) + HOUR)[:16]
-    assert main(["runner", "pause", "--until", until, "--why", "a patch", *words]) == 0
+    assert main(["service", "pause", "--until", until, "--why", "a patch", *words]) == 0
     return capsys.readouterr().out
 
 
@@ -200,9 +200,9 @@ def test_a_paused_night_ends_quietly_and_a_resumed_one_measures(
     assert capsys.readouterr().out.startswith("paused until ")
     assert main(["status", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["paused"]["why"] == "a patch"
-    assert main(["runner", "resume"]) == 0
+    assert main(["service", "resume"]) == 0
     assert capsys.readouterr().out.startswith("ended: paused until ")
-    assert main(["runner", "resume"]) == 0
+    assert main(["service", "resume"]) == 0
     assert capsys.readouterr().out == "this box is not paused\n"
     assert main(["nightly", "--plan", str(plan), "--measure"]) == 0
     assert len(asked) == 2

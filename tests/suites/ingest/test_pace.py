@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,9 @@ def work(folder: Path, step: Step, insert_us: int, delete_us: int, events: int |
     fake = FAKE.replace("INSERT_US", str(insert_us)).replace("DELETE_US", str(delete_us))
     script = (SUITE.folder / str(SUITE.script)).read_text()
     (folder / str(SUITE.script)).write_text(fake + script)
-    generator = Sysbench(SUITE.model_copy(update={"folder": folder}), small(threads=1))
+    sizes = small(threads=1)
+    sizes = replace(sizes, data=replace(sizes.data, rows_by_table={"purchases": sizes.data.rows}))
+    generator = Sysbench(SUITE.model_copy(update={"folder": folder}), sizes)
     share = Share(Schedule(0.3, (0,) * 5, warming=1), 1, events)
     argv = generator.arguments_of_turns(ADDRESSES[0], step, share, 0, time.monotonic() + 0.6)
     transcript = SysbenchTranscript(step.queries)

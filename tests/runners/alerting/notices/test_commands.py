@@ -93,12 +93,12 @@ def test_a_test_alert_says_what_arrived(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan = written(tmp_path, f"{TEAM}[[notify]]\nname = 'mail'\nurl = {json.dumps(mails.url)}\n")
-    assert main(["runner", "test-alert", "--plan", str(plan)]) == 0
+    assert main(["service", "test-alert", "--plan", str(plan)]) == 0
     assert capfd.readouterr().out == "arrived: route team\narrived: route mail\n"
     assert hook.titles == [subject for subject, _ in mails.taken] == ["Tidemark: a test"]
     assert mails.taken[0][1] == hook.lines[0]
     hook.status = 500
-    assert main(["runner", "test-alert", "--plan", str(plan)]) == 2
+    assert main(["service", "test-alert", "--plan", str(plan)]) == 2
     said = capfd.readouterr()
     assert said.out == "arrived: route mail\n"
     assert said.err.startswith("tidemark: the message did not arrive: Failed to send JSON POST notification")
@@ -107,4 +107,4 @@ def test_a_test_alert_says_what_arrived(
     monkeypatch.setattr(tokens, "STORE", str(tmp_path))
     (tmp_path / "tidemark-notify-team").write_text(f"{hook.url}\n")
     hook.status = 200
-    assert main(["runner", "test-alert", "--plan", str(plan)]) == 0
+    assert main(["service", "test-alert", "--plan", str(plan)]) == 0

@@ -48,7 +48,7 @@ def test_an_issue_lives_as_its_alert_does(stand: Stand) -> None:
 
 @other_trackers
 def test_a_test_alert_is_opened_and_closed(stand: Stand) -> None:
-    assert main(["runner", "test-alert", "--plan", str(stand.plan)]) == 0
+    assert main(["service", "test-alert", "--plan", str(stand.plan)]) == 0
     said = stand.capsys.readouterr()
     assert said.out == f"opened, and closed again: {stand.github.issues[1]['html_url']}\n"
     assert stand.github.issues[1]["state"] == "closed"

@@ -223,7 +223,7 @@ def test_a_test_alert_by_command(
     plan = tmp_path / "plan.toml"
     alerts = f'tracker = "gitea"\nurl = "{gitea.url}/"\nrepository = "{REPOSITORY}"'
     plan.write_text(small_plan(["insert"], alerts))
-    assert main(["runner", "test-alert", "--plan", str(plan)]) == 0
+    assert main(["service", "test-alert", "--plan", str(plan)]) == 0
     said = capsys.readouterr()
     assert said.out.startswith(f"opened, and closed again: {gitea.url}/{REPOSITORY}/issues/")
     assert gitea.token not in said.out + said.err

@@ -10,8 +10,6 @@ import pytest
 from history.open import open_store
 from history.series.task_states import TrackedTask
 from runners.cli import main
-from runners.installing import record
-from runners.installing.record import Record
 from runners.measuring.session import SessionOutcome
 from runners.nightly import night as night_module
 from runners.nightly.heartbeat import read
@@ -33,7 +31,6 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, github: GitHub) -> Pat
     monkeypatch.setenv("GITHUB_API_URL", github.url)
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    monkeypatch.setattr(record, "load", lambda machine: Record())
     path = tmp_path / "plan.toml"
     path.write_text(
         '[boxes.db1]\nlabel = "x"\nhostname = "*"\n[engines.postgres]\nbase = "postgres@17.11"\n'

@@ -1,1 +1,0 @@
-"""Installing a box: what `runner install` writes and does, and how it is removed."""

@@ -1,0 +1,1 @@
+"""A box of the nightly service: installed, checked with its plan, paused, and updated."""

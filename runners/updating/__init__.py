@@ -1,1 +1,0 @@
-"""`./tidemark update`: another commit of Tidemark on this box, tried first, and left again if it fails."""
