@@ -120,8 +120,9 @@ _PATTERNS: Mapping[Incident, tuple[str, str, int]] = {
     Incident.TRACKER_AWAY: (r"the report on db\d: .*no answer", r"the report on db\d", 0),
     # Something has to wait for a day before a route counts as stuck.
     Incident.CHAT_AWAY: (rf"the route {AWAY_ROUTE}: it has taken nothing", rf"the route {AWAY_ROUTE}", 2),
-    # 26 hours without a sign are over between two nights.
-    Incident.LOST_BOX: (r"the report on db\d: .*box {box}: no sign of a night", r"the report on db\d", 1),
+    # 26 hours without a sign are over between two nights. When they are, a report that has other troubles by
+    # then lists those alone.
+    Incident.LOST_BOX: (r"the report on db\d: .*box {box}: no sign of a night", "", 1),
     Incident.BROKEN_BUILD: (r"cannot be built", r"cannot be built", 0),
     Incident.CRASH: (r"fails while it is measured", r"fails while it is measured", 0),
 }
