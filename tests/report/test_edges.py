@@ -39,7 +39,7 @@ def test_an_empty_history(tmp_path: Path) -> None:
     open_store(path).close()
     site = site_of(path)
     assert "nothing was measured yet" in parsed(site / "index.html").text
-    assert len(pages_of(site)) == 12
+    assert len(pages_of(site)) == 10
     for page in pages_of(site):
         if page.name != "help.html":
             assert "yet" in parsed(page).text, page

@@ -13,7 +13,7 @@ from history.store.records import SessionStatus
 from history.store.writer import Store
 from tests.history.handmade import run_record, session_start
 
-ROOM = "1m"
+ROOM = 1_200_000
 
 
 @pytest.fixture

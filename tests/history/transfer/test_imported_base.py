@@ -224,6 +224,11 @@ def test_a_guess_of_an_older_tidemark_is_withdrawn(home: Path, capsys: pytest.Ca
     for column in ("assignee", "assigned"):
         execute(home / "history.db", f"ALTER TABLE alerts DROP COLUMN {column}")
     execute(home / "history.db", "DELETE FROM schema_migrations WHERE number >= 14")
+    for table_, columns in (
+        ("pool_boxes", "pool, box, hostname, seen_at, missed_at, left_at, missed"),
+        ("placements", "pool, suite, configuration, branch, box, reason, placed_at, number"),
+    ):
+        execute(home / "history.db", f"CREATE TABLE {table_} ({columns})")
     assert history(capsys, "migrate")[0] == 0
     with open_reader(Home(home).history) as reader, reader.database.reading() as connection:
         assert [found.branches for found in not_judged(connection)] == [("postgres@17", "postgres@master")]

@@ -45,7 +45,7 @@ def test_a_chart_is_one_stop_that_states_its_finding_and_its_table_is_the_next(
     page.goto(change_page)
     page.focus(".plot:has(.nights)")
     label = page.evaluate("document.activeElement.ariaLabel")
-    assert label.startswith("update-index, qps, postgres@master, write-heavy on db1: 12.")
+    assert label.startswith("update-index, qps, postgres@master, write-heavy on db1: 13 % lower")
     assert " % lower since 2026-04-07, 46 nights" in label
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "The same as a table"
