@@ -105,6 +105,10 @@ def name_commits(store: Store, old: str, new: str) -> Change:
     return every_change(store)[0]
 
 
+LAST_NIGHT = night(QUIET + 8)
+"""The time of the last night of `record_regression`."""
+
+
 def record_regression(path: Path, *, judged: bool = False) -> None:
     """A history in which one step of two regresses by 7 % and stays so for eight nights."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ from runners.nightly.plan import Plan
 from runners.nightly.report import NightReport, report
 from runners.nightly.summary import summary
 from tests.history.handmade import record_steps, session_start
-from tests.history.watched import night, record_regression
+from tests.history.watched import LAST_NIGHT, night, record_regression
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
 
 BASE = "postgres@17.11"
@@ -145,7 +145,7 @@ def test_a_session_that_fails_does_not_stop_the_others(
 def regressed(tmp_path: Path) -> Iterator[Store]:
     path = tmp_path / "home/history.db"
     record_regression(path)
-    with open_store(path) as store:
+    with open_store(path, clock=lambda: LAST_NIGHT) as store:
         yield store
 
 

@@ -14,7 +14,7 @@ from runners.cli import main
 from runners.nightly.heartbeat import Heart
 from runners.nightly.plan import Plan
 from runners.nightly.report import report
-from tests.history.watched import record_regression
+from tests.history.watched import LAST_NIGHT, record_regression
 from tests.runners.alerting.github import REPOSITORY, TOKEN, GitHub, running
 from tests.runners.nightly.test_night import PLAN
 
@@ -23,7 +23,7 @@ from tests.runners.nightly.test_night import PLAN
 def regressed(tmp_path: Path) -> Iterator[Store]:
     path = tmp_path / "home/history.db"
     record_regression(path)
-    with open_store(path) as store:
+    with open_store(path, clock=lambda: LAST_NIGHT) as store:
         yield store
 
 
