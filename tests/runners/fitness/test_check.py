@@ -258,7 +258,7 @@ def on_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernel: FakeKernel
 
 
 def run(fix: bool = False, restore: bool = False, form: str = "terminal") -> int:
-    return command.main(argparse.Namespace(fix=fix, restore=restore, format=form))
+    return command.main(argparse.Namespace(fix=fix, restore=restore, format=form, plan=None))
 
 
 @pytest.mark.usefixtures("quick_disk")
