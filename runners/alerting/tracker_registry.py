@@ -27,15 +27,6 @@ WITHOUT_ADDRESS = frozenset({"gitea"})
 WITH_SUBGROUPS = frozenset({"gitlab"})
 """Trackers whose repositories may lie in groups within groups: `group/subgroup/name`."""
 
-_OTHER_NAMES = {"codeberg": "gitea", "forgejo": "gitea"}
-
-
-def tracker_at(host: str) -> str | None:
-    """Return the tracker that the first part of a host's name says, as gitlab.example.org; else None."""
-    first = host.partition(".")[0]
-    name = _OTHER_NAMES.get(first, first)
-    return name if name in TRACKERS else None
-
 
 def issue_pages(name: str, url: str | None = None) -> str:
     """Return the address of an issue's page in a tracker, with `{repository}` and `{number}`.

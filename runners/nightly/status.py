@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 
 from build.files import make_folder, write_atomically
 from build.home import Home
-from history.backups.rotation import PREFIX
+from history.backups.rotation import PREFIX, share_a_disk
 from history.errors import RESTORE, HistoryError
 from history.open import existing_history, open_reader
 from history.series.task_states import read_states
@@ -72,6 +72,9 @@ class ServiceStatus:
     newest_backup: datetime | None
     """When the newest copy of the history was written."""
 
+    backups_beside: bool
+    """Whether those copies are on the file system of the history, so that a disk that fails takes both."""
+
     problems: tuple[str, ...]
     """What needs somebody, beside the state and overdue results, a sentence each."""
 
@@ -109,8 +112,9 @@ def service_status(plan: Plan | None, box: str, home: Home, now: datetime) -> Se
     found = status(home.heartbeat, now, None if pause is None else pause.until)
     problems, beat = [full_disk(home.path)], found.beat
     health, changes, alerts = None, list[str](), 0
+    history = home.history if plan is None else plan_history(plan, home)
     try:
-        target = existing_history(str(home.history if plan is None else plan_history(plan, home)))
+        target = existing_history(str(history))
         if plan is not None:
             with open_reader(target) as reader, reader.database.reading() as connection:
                 (health,) = box_healths(plan, connection, now, [box], heard_of(found, pause))
@@ -141,6 +145,7 @@ def service_status(plan: Plan | None, box: str, home: Home, now: datetime) -> Se
         waiting,
         _free_bytes(home.path),
         _newest_backup(home.backups),
+        share_a_disk(history, home.backups),
         tuple(filter(None, problems)),
     )
 
@@ -178,7 +183,8 @@ def status_lines(known: ServiceStatus) -> list[str]:
         if known.free_bytes is not None:
             lines.append(f"disk: {gigabytes(known.free_bytes)} free")
         if known.newest_backup is not None:
-            lines.append(f"last backup of the history: {known.newest_backup:%Y-%m-%d %H:%M} UTC")
+            beside = "; on the same file system as the history" if known.backups_beside else ""
+            lines.append(f"last backup of the history: {known.newest_backup:%Y-%m-%d %H:%M} UTC{beside}")
         lines.append(f"tidemark {own_version()}, schema {newest()}")
     return [*lines, *known.changes]
 
@@ -229,6 +235,7 @@ def status_json(known: ServiceStatus) -> dict[str, Any]:
         "alerts_waiting": known.alerts_waiting,
         "disk_free_bytes": known.free_bytes,
         "newest_backup": known.newest_backup and known.newest_backup.isoformat(),
+        "backups_on_the_disk_of_the_history": known.backups_beside,
         "tidemark": {"version": own_version(), "schema": newest()},
     }
 

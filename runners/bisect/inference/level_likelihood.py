@@ -99,6 +99,15 @@ def scale_prior(rules: Rules) -> Array:
     return np.asarray(logs - np.logaddexp.reduce(logs))
 
 
+def student(left: Array, scales: Array) -> Array:
+    """Return (..., scales, levels) log-likelihoods of what levels leave of log ratios, (..., levels).
+
+    By Student's t with FREEDOM degrees of freedom, without its constant.
+    """
+    squares = left[..., None, :] ** 2 / (FREEDOM * scales[:, None] ** 2)
+    return np.asarray(-(FREEDOM + 1) / 2 * np.log1p(squares) - np.log(scales)[:, None])
+
+
 class Levels:
     """Log-likelihoods of the levels of measured positions, for every scale of noise that is still likely."""
 
@@ -211,11 +220,7 @@ class Levels:
         summed: Array = np.zeros((len(SCALES), POINTS))
         values = self.grid.values
         for log_ratio in rounds:
-            squares = (log_ratio - values) ** 2
-            summed = summed - (FREEDOM + 1) / 2 * np.log1p(
-                squares[None, :] / (FREEDOM * self._all_scales[:, None] ** 2)
-            )
-            summed = summed - np.log(self._all_scales)[:, None]
+            summed = summed + student(log_ratio - values, self._all_scales)
         return summed
 
     def _needed(self) -> float:

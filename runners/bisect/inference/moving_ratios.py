@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runners.bisect.inference.level_likelihood import FREEDOM, NEVER, Array, Levels, total
+from runners.bisect.inference.level_likelihood import NEVER, Array, Levels, student, total
 
 COURSES = ((0.0, 1.0), (0.0, 0.5), (0.0, 0.25), (0.0, 0.125), (0.25, 0.75), (0.5, 1.0))
 """The shares of the rounds so far at which the ratios may begin to move, and at which they are at the end.
@@ -44,15 +44,9 @@ def moving_evidence(levels: Levels, positions: Sequence[int], near: Array, far: 
     logs = []
     for begins, is_over in COURSES:
         way = np.clip((time - begins) / (is_over - begins), 0.0, 1.0)
-        by_round = _likelihood(ratios[:, None] - way[:, None] * ends, levels.scales)
+        by_round = student(ratios[:, None] - way[:, None] * ends, levels.scales)
         logs.append(by_round[of_bad].sum(axis=0) + prior + at_good[:, None])
         logs.append(by_round.sum(axis=0) + prior)
     every = np.stack(logs) - math.log(len(logs))
     densities = np.exp(every - every.max()).sum(axis=(0, 1))
     return total(total(every, axis=2), axis=0), float(densities @ ends / densities.sum())
-
-
-def _likelihood(left: Array, scales: Array) -> Array:
-    """Return (rounds, scales, levels) log-likelihoods of what levels leave of rounds, (rounds, levels)."""
-    squares = (left**2)[:, None, :] / (FREEDOM * scales[:, None] ** 2)
-    return np.asarray(-(FREEDOM + 1) / 2 * np.log1p(squares) - np.log(scales)[:, None])

@@ -32,6 +32,7 @@ def made_up() -> ServiceStatus:
         waiting=(Waiting("postgresql://db/history", 2, 34, NIGHT - timedelta(days=1)),),
         free_bytes=210_000_000_000,
         newest_backup=NIGHT + timedelta(minutes=101),
+        backups_beside=True,
         problems=("the disk is full",),
     )
 
